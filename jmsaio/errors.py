@@ -1,0 +1,222 @@
+"""Every error that jmsaio raises on purpose, in one tree.
+
+::
+
+    JMSError                            JMSException and JMSRuntimeException at once
+    ├── IllegalStateError               wrong time or state: closed object, commit without a transaction, ...
+    │   └── ObjectClosedError           the object was closed before the call
+    ├── JMSSecurityError                credentials or rights refused
+    ├── InvalidClientIDError            client identifier refused or in use
+    ├── InvalidDestinationError         destination unknown, deleted, or of the wrong kind
+    ├── InvalidSelectorError            selector text; carries the column
+    ├── SelectorRuntimeError            a selector of the Starlight dialect failed on one message
+    ├── MessageEOFError                 read past the end of a stream or bytes message
+    ├── MessageFormatError              a value of the wrong type, an unacceptable message
+    │   └── MalformedMessageError       received bytes that are not what the message claims to be
+    ├── MessageNotReadableError         body is write-only
+    ├── MessageNotWriteableError        body or properties are read-only
+    ├── ResourceAllocationError         the provider can't allocate what is asked for
+    │   └── MessageTooLargeError        a message above the broker's size limit
+    ├── TransactionInProgressError      not allowed inside a transaction
+    ├── TransactionRolledBackError      commit ended in a rollback
+    ├── ConfigurationError              an option that is unknown, not built yet, or has a wrong value
+    └── TransportError                  the broker or the way to it
+        ├── BrokerUnavailableError      can't be reached; carries host and port
+        ├── OperationTimeoutError       no answer in time
+        ├── ConsumerBusyError           the subscription is taken by another consumer
+        ├── NotFoundError               topic, subscription or namespace does not exist
+        ├── AdminError                  a REST call failed; carries the status
+        ├── SendError                   a message was not stored
+        │   └── SendInDoubtError        a message may or may not have been stored
+        └── ForkError                   used in a child process of the one that made it
+
+Outside the tree, as in Java: NumberFormatError, NullValueError, IllegalArgumentError, UnsupportedOperationError.
+
+Jakarta Messaging has two families, checked and unchecked. Python has one kind of exception, so one tree serves both
+the classic and the simplified API.
+"""
+
+from __future__ import annotations
+
+
+class JMSError(Exception):
+    """Root of all errors of the Jakarta Messaging API (JMSException and JMSRuntimeException).
+
+    Args:
+        reason: what happened and what to do about it.
+        error_code: the provider's code, if there is one (``getErrorCode``).
+    """
+
+    def __init__(self, reason: str = "", error_code: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.error_code = error_code
+
+    @property
+    def linked_exception(self) -> BaseException | None:
+        """The error this one was translated from (``getLinkedException``); the same as ``__cause__``."""
+        return self.__cause__
+
+
+class IllegalStateError(JMSError):
+    """The call comes at the wrong time or in the wrong state."""
+
+
+class ObjectClosedError(IllegalStateError):
+    """The connection, session, producer, consumer, browser or context was closed before the call."""
+
+
+class JMSSecurityError(JMSError):
+    """Credentials or rights were refused."""
+
+
+class InvalidClientIDError(JMSError):
+    """The client identifier is refused, or another open connection uses it."""
+
+
+class InvalidDestinationError(JMSError):
+    """The destination is missing, unknown, deleted, or of a kind that the call does not take."""
+
+
+class InvalidSelectorError(JMSError):
+    """The selector's text is refused when it is given.
+
+    Attributes:
+        text: the selector.
+        column: 1-based column of the first character that does not fit, or None.
+    """
+
+    def __init__(self, reason: str = "", text: str = "", column: int | None = None) -> None:
+        super().__init__(reason)
+        self.text = text
+        self.column = column
+
+
+class SelectorRuntimeError(JMSError):
+    """A selector of the Starlight dialect failed on one message, as the Java plugin does."""
+
+
+class MessageEOFError(JMSError):
+    """Read past the end of a StreamMessage or BytesMessage."""
+
+
+class MessageFormatError(JMSError):
+    """A value has a type that the message or the reader does not take."""
+
+
+class MalformedMessageError(MessageFormatError):
+    """Received bytes are not what the message claims to be; the message was not acknowledged.
+
+    Attributes:
+        record: the received record as it came, or None.
+    """
+
+    def __init__(self, reason: str = "", record: object = None) -> None:
+        super().__init__(reason)
+        self.record = record
+
+
+class MessageNotReadableError(JMSError):
+    """The body is write-only; call ``reset`` first."""
+
+
+class MessageNotWriteableError(JMSError):
+    """The body or the properties are read-only; call ``clear_body`` or ``clear_properties`` first."""
+
+
+class ResourceAllocationError(JMSError):
+    """The provider can't allocate what is asked for."""
+
+
+class MessageTooLargeError(ResourceAllocationError):
+    """The message is larger than the broker takes."""
+
+
+class TransactionInProgressError(JMSError):
+    """The operation is not allowed while a transaction is in progress."""
+
+
+class TransactionRolledBackError(JMSError):
+    """Commit ended in a rollback."""
+
+
+class ConfigurationError(JMSError):
+    """An option is unknown, not built yet, or has a value that can't be used.
+
+    Attributes:
+        key: the option's name.
+    """
+
+    def __init__(self, reason: str = "", key: str | None = None) -> None:
+        super().__init__(reason)
+        self.key = key
+
+
+class TransportError(JMSError):
+    """The broker, or the way to it, failed."""
+
+
+class BrokerUnavailableError(TransportError):
+    """The broker can't be reached.
+
+    Attributes:
+        host: host name that was tried.
+        port: port that was tried.
+    """
+
+    def __init__(self, reason: str = "", host: str | None = None, port: int | None = None) -> None:
+        super().__init__(reason)
+        self.host = host
+        self.port = port
+
+
+class OperationTimeoutError(TransportError):
+    """No answer came in time."""
+
+
+class ConsumerBusyError(TransportError):
+    """The subscription already has the consumer that it may have."""
+
+
+class NotFoundError(TransportError):
+    """The topic, subscription or namespace does not exist."""
+
+
+class AdminError(TransportError):
+    """A call to the broker's REST interface failed.
+
+    Attributes:
+        status: HTTP status, or None when no answer came.
+    """
+
+    def __init__(self, reason: str = "", status: int | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class SendError(TransportError):
+    """The message was not stored."""
+
+
+class SendInDoubtError(SendError):
+    """The message may or may not have been stored: the broker's answer did not come."""
+
+
+class ForkError(TransportError):
+    """The object was made in a parent process; make a new connection after the fork."""
+
+
+class NumberFormatError(ValueError):
+    """Text is not a number of the wanted type (NumberFormatException). Not a JMSError, as in Java."""
+
+
+class NullValueError(TypeError):
+    """None where a value is needed (NullPointerException). Not a JMSError, as in Java."""
+
+
+class IllegalArgumentError(ValueError):
+    """An argument that is never acceptable (IllegalArgumentException). Not a JMSError, as in Java."""
+
+
+class UnsupportedOperationError(RuntimeError):
+    """The object does not offer this call (UnsupportedOperationException). Not a JMSError, as in Java."""

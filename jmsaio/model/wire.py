@@ -1,0 +1,134 @@
+"""What crosses the seam between the codec and a transport: records, their ids, and the reserved property names.
+
+A record is one Pulsar message: payload, string properties, key and times. Nothing here knows JMS types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+
+#: Suffix of the property that names the type of another property (Starlight's spelling, a typo kept for ever).
+TYPE_SUFFIX = "_jsmtype"
+#: The documented spelling of the same suffix, which old writers used: read, never written.
+TYPE_SUFFIX_READ = "_jmstype"
+
+MESSAGE_TYPE = "JMSPulsarMessageType"
+CONNECTION_ID = "JMSConnectionID"
+DELIVERY_TIME = "JMSDeliveryTime"
+MESSAGE_ID = "JMSMessageId"
+REPLY_TO = "JMSReplyTo"
+REPLY_TO_TYPE = "JMSReplyToType"
+TYPE = "JMSType"
+CORRELATION_ID = "JMSCorrelationID"
+DELIVERY_MODE = "JMSDeliveryMode"
+PRIORITY = "JMSPriority"
+EXPIRATION = "JMSExpiration"
+TRANSACTION = "JMSTX"
+GROUP_ID = "JMSXGroupID"
+GROUP_SEQ = "JMSXGroupSeq"
+DELIVERY_COUNT = "JMSXDeliveryCount"
+
+#: Names that carry headers on the wire; an application can't use them as property names (Starlight 2.4).
+RESERVED = frozenset(
+    {
+        MESSAGE_TYPE, DELIVERY_TIME, MESSAGE_ID, REPLY_TO, REPLY_TO_TYPE, TYPE, CORRELATION_ID, DELIVERY_MODE,
+        PRIORITY, EXPIRATION, TRANSACTION, DELIVERY_COUNT,
+    }
+)  # fmt: skip
+
+
+@attrs.frozen(order=True)
+class WireId:
+    """Where the broker stored a record.
+
+    Attributes:
+        ledger: ledger id.
+        entry: entry id in the ledger.
+        partition: partition index, -1 for a topic without partitions.
+        batch_index: place in a batch entry, -1 when the entry holds one record.
+    """
+
+    ledger: int
+    entry: int
+    partition: int = -1
+    batch_index: int = -1
+
+    def __str__(self) -> str:
+        """Starlight's JMSMessageID for this place: ``ID:ledger:entry:partition[:batch_index]``."""
+        text = f"ID:{self.ledger}:{self.entry}:{self.partition}"
+        return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
+
+
+@attrs.define
+class OutgoingRecord:
+    """One Pulsar message to be sent.
+
+    Attributes:
+        payload: body bytes; None is Pulsar's null value, which differs from empty bytes.
+        properties: string properties, without duplicates.
+        key: partition key (JMSXGroupID), or None.
+        event_time: send time in milliseconds since the epoch, 0 for none.
+        deliver_at: earliest delivery in milliseconds since the epoch, or None for at once.
+        priority: JMS priority 0 to 9, for the choice of a partition.
+        sticky_key: JMSTX of a transacted session with sticky partitions, or None.
+    """
+
+    payload: bytes | None
+    properties: dict[str, str]
+    key: str | None = None
+    event_time: int = 0
+    deliver_at: int | None = None
+    priority: int = 4
+    sticky_key: int | None = None
+
+    def size(self) -> int:
+        """Bytes of payload, key and properties (characters counted as UTF-8), for windows and limits."""
+        size = 0 if self.payload is None else len(self.payload)
+        for name, value in self.properties.items():
+            size += _utf8(name) + _utf8(value) + 8
+        return size if self.key is None else size + _utf8(self.key)
+
+
+def _utf8(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+class ReceivedRecord(Protocol):
+    """One Pulsar message as a transport hands it over; every attribute may be computed at first access.
+
+    Attributes:
+        payload: body bytes, or None for Pulsar's null value.
+        properties: string properties.
+        key: partition key, or None when the record has none.
+        event_time: milliseconds since the epoch, 0 when the sender gave none.
+        publish_time: milliseconds since the epoch, by the sender's clock.
+        redelivery_count: how often the broker delivered it before, 0 at first.
+        message_id: where it is stored.
+        topic: full name of the topic (of the partition, where there are partitions).
+        sequence_id: the producer's number for it, or None where the transport can't tell.
+        size: approximate bytes it occupies in the client.
+    """
+
+    @property
+    def payload(self) -> bytes | None: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def event_time(self) -> int: ...
+    @property
+    def publish_time(self) -> int: ...
+    @property
+    def redelivery_count(self) -> int: ...
+    @property
+    def message_id(self) -> WireId: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def sequence_id(self) -> int | None: ...
+    @property
+    def size(self) -> int: ...

@@ -1,0 +1,315 @@
+"""The seam: what every engine under jmsaio offers, and nothing that only one of them knows.
+
+Rules for every implementation (the contract suite in ``tests/transport/contract`` checks them):
+
+* All calls come from one event loop's thread; every callback (``done``, ``wake``) runs on that thread, never inside
+  the call that was given it. Callbacks given to a transport do not raise.
+* Messages cross in lists. No object of an engine's own library crosses, except hidden inside a ``ReceivedRecord``,
+  which the application of the seam hands back untouched to acknowledge it.
+* Errors are ``jmsaio.errors``; an engine's own errors are translated before they cross, and chained.
+* Every coroutine is bounded in time and may be cancelled at any await; a cancelled call loses no record.
+* Durations are seconds, points in time are milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from jmsaio.config import ConsumerConfig, ProducerConfig
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+
+#: Called once for each record given to ``Sender.send``: the place (None where the engine can't tell) or the error.
+SendDone = Callable[[WireId | None, JMSError | None], None]
+#: Called when ``Receiver.receive`` may have something again; may be called without need.
+Wake = Callable[[], None]
+#: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the engine.
+Route = Callable[[OutgoingRecord, int], int | None]
+
+
+class SubscriptionType(enum.Enum):
+    """How the consumers of one subscription share it (Pulsar's words)."""
+
+    EXCLUSIVE = "Exclusive"
+    SHARED = "Shared"
+    FAILOVER = "Failover"
+    KEY_SHARED = "Key_Shared"
+
+
+class Position(enum.Enum):
+    """Where a new subscription, a seek or a reader starts."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@attrs.frozen
+class Capabilities:
+    """What an engine can do; the client asks here, never for the engine's name.
+
+    Attributes:
+        transactions: ``Transport.begin`` works and is atomic.
+        subscription_properties: ``Subscription.properties`` are stored with a new subscription.
+        non_durable: ``Subscription.durable=False`` makes the broker drop the subscription with its last consumer.
+        sequence_ids: received records know the producer's sequence id.
+        delayed_exclusive: ``deliver_at`` is kept on exclusive and failover subscriptions, too.
+        exact_redelivery_count: counts only what ``negative_acknowledge`` or a lost consumer gave back after delivery,
+            on every subscription type; ``release`` leaves the count alone.
+    """
+
+    transactions: bool
+    subscription_properties: bool
+    non_durable: bool
+    sequence_ids: bool
+    delayed_exclusive: bool
+    exact_redelivery_count: bool
+
+
+@attrs.frozen
+class SenderOptions:
+    """How a sender is made.
+
+    Attributes:
+        config: producerConfig with its defaults.
+        metadata: producer metadata shown by the broker's statistics.
+        route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
+        window_records: records on their way at most, before ``Sender.full``.
+        window_bytes: bytes on their way at most.
+    """
+
+    config: ProducerConfig
+    metadata: Mapping[str, str] = attrs.field(factory=dict)
+    route: Route | None = None
+    window_records: int = 5000
+    window_bytes: int = 64 * 1024 * 1024
+
+
+@attrs.frozen
+class Subscription:
+    """What a receiver subscribes to.
+
+    Attributes:
+        topics: full topic names; one or more, empty only with ``pattern``.
+        pattern: full topics pattern (``persistent://tenant/namespace/regex``), or None.
+        name: subscription name.
+        type: how its consumers share it.
+        position: where it starts if it is new.
+        durable: it outlives its consumers. False only where ``Capabilities.non_durable``.
+        config: consumerConfig with its defaults, already merged for this consumer.
+        metadata: consumer metadata (``jms.destination.type`` ...).
+        properties: subscription properties, where the engine has them.
+    """
+
+    topics: tuple[str, ...]
+    name: str
+    type: SubscriptionType
+    config: ConsumerConfig
+    position: Position = Position.LATEST
+    pattern: str | None = None
+    durable: bool = True
+    metadata: Mapping[str, str] = attrs.field(factory=dict)
+    properties: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class Transaction(Protocol):
+    """One open transaction of the engine; ended by exactly one of its two calls."""
+
+    async def commit(self) -> None:
+        """Make all of it happen. Raises TransactionRolledBackError when it ended in a rollback."""
+
+    async def abort(self) -> None:
+        """Undo all of it: sent records never appear, acknowledged ones come again."""
+
+
+class Sender(Protocol):
+    """Sends records to one topic, in order for each partition."""
+
+    @property
+    def full(self) -> bool:
+        """True when the window has no room: await ``ready`` before the next ``send``."""
+
+    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
+        """Take a record; ``done`` tells its outcome later. Never blocks and never refuses because of a full window.
+
+        Raises MessageTooLargeError and ObjectClosedError at once, in which case ``done`` is not called.
+        """
+
+    async def ready(self) -> None:
+        """Wait until the window has room, or the sender is closed. Cancelling changes nothing."""
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until every record taken has its outcome. Raises OperationTimeoutError."""
+
+    async def aclose(self, timeout: float) -> None:
+        """Let records on their way end within ``timeout`` seconds, fail the rest as in doubt, and close. Idempotent."""
+
+
+class Receiver(Protocol):
+    """Takes records of one subscription. A record that is taken gives its permit back to the broker."""
+
+    def receive(self, limit: int) -> list[ReceivedRecord]:
+        """Take up to ``limit`` records that are here, without waiting.
+
+        After a call that returned fewer than ``limit``, ``wake`` is called when there are more. Calling again before
+        that is allowed. Raises the TransportError that ended the receiver, once nothing is left.
+        """
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """Take acknowledgements; they reach the broker grouped, within 100 ms. Records already settled are ignored."""
+
+    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float) -> None:
+        """Give delivered records back; they come again, to any consumer, after about ``delay`` seconds, counted."""
+
+    def release(self, records: Sequence[ReceivedRecord]) -> None:
+        """Give back records that the application never got; uncounted where the engine can."""
+
+    async def settle(self, timeout: float) -> None:
+        """Wait until the acknowledgements taken so far are sent; with ``ackReceiptEnabled``: until the broker has them.
+
+        Raises the TransportError of an acknowledgement that failed since the last call.
+        """
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription. The receiver must be closed afterwards."""
+
+    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
+        """Move the subscription: to an end, to a record (which comes next), or to a publish time in milliseconds."""
+
+    async def aclose(self, timeout: float) -> None:
+        """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent."""
+
+
+class Reader(Protocol):
+    """Reads one topic (or one partition) without a subscription of its own that would stay behind."""
+
+    async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+        """Next records, at least one unless ``timeout`` seconds passed or the end was reached."""
+
+    async def at_end(self) -> bool:
+        """True when there is nothing stored behind the last record read."""
+
+    async def aclose(self, timeout: float) -> None:
+        """Close. Idempotent."""
+
+
+@attrs.frozen
+class ReaderOptions:
+    """How a reader starts.
+
+    Attributes:
+        topic: full name of a topic without partitions, or of one partition.
+        start: an end of the topic, or the id of a record.
+        inclusive: with an id: that record is read, too.
+        name: reader name shown by the broker.
+        config: consumerConfig, for the receiver queue size.
+    """
+
+    topic: str
+    config: ConsumerConfig
+    start: Position | WireId = Position.EARLIEST
+    inclusive: bool = True
+    name: str | None = None
+
+
+@attrs.frozen
+class Cursor:
+    """How far a subscription is acknowledged.
+
+    Attributes:
+        mark_delete: everything up to here (inclusive) is acknowledged; None before the first entry.
+        deleted: closed ranges of ids (ledger, entry) acknowledged behind it.
+    """
+
+    mark_delete: WireId | None
+    deleted: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+
+    def is_acknowledged(self, place: WireId) -> bool:
+        """True when the whole entry at ``place`` is acknowledged."""
+        entry = (place.ledger, place.entry)
+        if self.mark_delete is not None and entry <= (self.mark_delete.ledger, self.mark_delete.entry):
+            return True
+        return any(first <= entry <= last for first, last in self.deleted)
+
+
+@attrs.frozen
+class SubscriptionStats:
+    """One subscription in a topic's statistics."""
+
+    name: str
+    type: str
+    backlog: int
+    consumers: int
+    properties: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class TopicStats:
+    """A topic's statistics: connected producers and its subscriptions by name."""
+
+    producers: int
+    subscriptions: Mapping[str, SubscriptionStats]
+
+
+class Admin(Protocol):
+    """The broker's administration. Unknown topics and subscriptions raise NotFoundError."""
+
+    async def partitions(self, topic: str) -> int:
+        """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
+
+    async def create_topic(self, topic: str, partitions: int = 0) -> bool:
+        """Create a topic; False if it exists."""
+
+    async def delete_topic(self, topic: str, force: bool = False) -> None:
+        """Delete a topic with its subscriptions; ``force`` also with connected clients."""
+
+    async def topics(self, namespace: str) -> list[str]:
+        """Full names of the topics of ``tenant/namespace``, partitions listed one by one."""
+
+    async def stats(self, topic: str) -> TopicStats:
+        """Statistics of a topic (all partitions together)."""
+
+    async def cursor(self, topic: str, subscription: str) -> Cursor:
+        """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
+
+    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        """Create a subscription (and a missing topic); False if it exists."""
+
+    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
+        """Delete a subscription with its backlog; ``force`` also with connected consumers."""
+
+    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
+        """The properties of a subscription."""
+
+    async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
+        """Replace the properties of a subscription."""
+
+
+class Transport(Protocol):
+    """One client of one broker (or cluster)."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this engine can do."""
+
+    @property
+    def admin(self) -> Admin | None:
+        """Administration, or None when the configuration forbids it (``jms.usePulsarAdmin=false``)."""
+
+    async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
+        """Make a sender to a full topic name; the topic is created where the broker allows it."""
+
+    async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
+        """Subscribe. Raises ConsumerBusyError, NotFoundError, JMSSecurityError, OperationTimeoutError."""
+
+    async def open_reader(self, options: ReaderOptions) -> Reader:
+        """Make a reader."""
+
+    async def begin(self, timeout: float) -> Transaction:
+        """Open a transaction that the broker aborts after ``timeout`` seconds."""
+
+    async def aclose(self, timeout: float) -> None:
+        """Close everything made from it; callbacks still owed are called with an error. Idempotent, bounded."""
