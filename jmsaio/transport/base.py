@@ -58,7 +58,7 @@ class Capabilities:
         sequence_ids: received records know the producer's sequence id.
         delayed_exclusive: ``deliver_at`` is kept on exclusive and failover subscriptions, too.
         exact_redelivery_count: counts only what ``negative_acknowledge`` or a lost consumer gave back after delivery,
-            on every subscription type; ``release`` leaves the count alone.
+            on every subscription type; what the application never got is not counted.
     """
 
     transactions: bool
@@ -161,11 +161,17 @@ class Receiver(Protocol):
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Take acknowledgements; they reach the broker grouped, within 100 ms. Records already settled are ignored."""
 
-    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float) -> None:
-        """Give delivered records back; they come again, to any consumer, after about ``delay`` seconds, counted."""
+    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
+        """Give records back; they come again, to any consumer, after about ``delay`` seconds.
 
-    def release(self, records: Sequence[ReceivedRecord]) -> None:
-        """Give back records that the application never got; uncounted where the engine can."""
+        ``counted=False``: the application never got them, so the redelivery count stays, where the engine can do that.
+        """
+
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """The application gets these records, which it holds, once more: the redelivery count grows by one.
+
+        Nothing is sent again; engines that can't tell the broker do nothing.
+        """
 
     async def settle(self, timeout: float) -> None:
         """Wait until the acknowledgements taken so far are sent; with ``ackReceiptEnabled``: until the broker has them.

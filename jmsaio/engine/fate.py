@@ -1,0 +1,79 @@
+"""What happens to a message that this consumer does not want: the one place that decides (house rule 5).
+
+=====================  ================================  =====================================
+rejected by            exclusive or failover, browser    shared (and every queue)
+=====================  ================================  =====================================
+selector, noLocal      acknowledged / skipped            given back with a growing delay
+expiry                 acknowledged / skipped            acknowledged: it is expired for everybody
+=====================  ================================  =====================================
+
+Source: Starlight 4.2 and 5 (exclusive: acknowledge, shared: negative acknowledge). We differ in two points: the delay
+grows, so that nobody spins; and an expired message is removed, while Java gives it back every second for ever.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict
+
+import attrs
+
+from jmsaio.model.wire import WireId
+
+
+class Rejection(enum.Enum):
+    """Why a consumer does not want a message."""
+
+    SELECTOR = "selector"
+    NO_LOCAL = "noLocal"
+    EXPIRED = "expired"
+
+
+class Fate(enum.Enum):
+    """What is done with it."""
+
+    ACKNOWLEDGE = "acknowledge"
+    GIVE_BACK = "give back"
+
+
+def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool) -> Fate:
+    """Decide the fate of a rejected message.
+
+    Args:
+        rejection: why it is rejected.
+        shared: other consumers of the subscription may want it.
+        acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
+    """
+    if rejection is Rejection.EXPIRED or acknowledge_rejected or not shared:
+        return Fate.ACKNOWLEDGE
+    return Fate.GIVE_BACK
+
+
+@attrs.define
+class GiveBackDelays:
+    """Delays for messages that are given back again and again: 1 s doubling to 60 s for each message.
+
+    Bounded: beyond ``capacity`` messages the one given back longest ago is forgotten and starts anew.
+
+    Attributes:
+        first: first delay in seconds.
+        longest: longest delay in seconds.
+        capacity: messages remembered at most.
+    """
+
+    first: float = 1.0
+    longest: float = 60.0
+    capacity: int = 10_000
+    _times: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
+
+    def next(self, place: WireId) -> float:
+        """Seconds until the message at ``place`` shall come again."""
+        times = self._times.pop(place, 0)
+        self._times[place] = times + 1
+        if len(self._times) > self.capacity:
+            self._times.popitem(last=False)
+        return float(min(self.first * 2 ** min(times, 32), self.longest))
+
+    def forget(self, place: WireId) -> None:
+        """The message is settled."""
+        self._times.pop(place, None)

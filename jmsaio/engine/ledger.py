@@ -1,0 +1,85 @@
+"""The acknowledgement ledger of one session: what the application has got and not settled yet.
+
+It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: a *channel* (whatever
+the client uses to reach a subscription) and a *record* are opaque to it.
+
+Rules: jms-spec 6.1 to 6.4 (session scope includes messages received later and those of closed consumers), seed 004
+(group scope: this message and all received before it; individual).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+import attrs
+
+Channel = TypeVar("Channel")
+Record = TypeVar("Record")
+
+
+class Scope(enum.Enum):
+    """How far one ``message.acknowledge()`` reaches."""
+
+    SESSION = "session"
+    GROUP = "group"
+    INDIVIDUAL = "individual"
+
+
+@attrs.define
+class Ledger(Generic[Channel, Record]):
+    """Deliveries of one session that are not settled, in the order of delivery.
+
+    Attributes:
+        scope: how far an acknowledgement reaches.
+    """
+
+    scope: Scope = Scope.SESSION
+    _entries: dict[int, tuple[Channel, Record]] = attrs.field(factory=dict, init=False, repr=False)
+    _next: int = attrs.field(default=1, init=False)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def delivered(self, channel: Channel, record: Record) -> int:
+        """Note a delivery; the number returned stands for it in ``acknowledge``."""
+        number = self._next
+        self._next = number + 1
+        self._entries[number] = (channel, record)
+        return number
+
+    def acknowledge(self, number: int) -> list[tuple[Channel, list[Record]]]:
+        """Settle what the scope says for delivery ``number``; returns the records to acknowledge for each channel."""
+        if self.scope is Scope.SESSION:
+            return self.take_all()
+        if self.scope is Scope.INDIVIDUAL:
+            return self._take([number] if number in self._entries else [])
+        return self._take([n for n in self._entries if n <= number])
+
+    def take(self, number: int) -> tuple[Channel, Record] | None:
+        """Remove one delivery; None if it is settled already."""
+        return self._entries.pop(number, None)
+
+    def take_all(self) -> list[tuple[Channel, list[Record]]]:
+        """Remove every delivery, in order, grouped by channel."""
+        return self._take(list(self._entries))
+
+    def holds(self, number: int) -> bool:
+        """True while delivery ``number`` is not settled."""
+        return number in self._entries
+
+    def outstanding(self, channel: Channel) -> int:
+        """Number of unsettled deliveries of a channel."""
+        return sum(1 for held, _ in self._entries.values() if held is channel)
+
+    def channels(self) -> Iterator[Channel]:
+        """The channels with unsettled deliveries, each once."""
+        return iter({id(channel): channel for channel, _ in self._entries.values()}.values())
+
+    def _take(self, numbers: list[int]) -> list[tuple[Channel, list[Record]]]:
+        grouped: dict[int, tuple[Channel, list[Record]]] = {}
+        for number in numbers:
+            channel, record = self._entries.pop(number)
+            grouped.setdefault(id(channel), (channel, []))[1].append(record)
+        return list(grouped.values())

@@ -1,0 +1,56 @@
+"""Life cycles as tables: which call is legal in which state, and where it leads (jms-spec 5.1 to 5.3)."""
+
+from __future__ import annotations
+
+import enum
+
+from jmsaio.errors import ObjectClosedError
+
+
+class State(enum.Enum):
+    """States of a connection; a session, producer, consumer or browser is STARTED until it closes."""
+
+    STOPPED = "stopped"
+    STARTED = "started"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class Event(enum.Enum):
+    """What happens to a connection."""
+
+    START = "start"
+    STOP = "stop"
+    CLOSE = "close"
+    CLOSE_DONE = "close done"
+
+
+_NEXT: dict[tuple[State, Event], State] = {
+    (State.STOPPED, Event.START): State.STARTED,
+    (State.STARTED, Event.START): State.STARTED,
+    (State.STOPPED, Event.STOP): State.STOPPED,
+    (State.STARTED, Event.STOP): State.STOPPED,
+    (State.STOPPED, Event.CLOSE): State.CLOSING,
+    (State.STARTED, Event.CLOSE): State.CLOSING,
+    (State.CLOSING, Event.CLOSE): State.CLOSING,
+    (State.CLOSED, Event.CLOSE): State.CLOSED,
+    (State.CLOSING, Event.CLOSE_DONE): State.CLOSED,
+    (State.CLOSED, Event.CLOSE_DONE): State.CLOSED,
+}
+
+
+def advance(state: State, event: Event, what: str) -> State:
+    """The state after ``event``.
+
+    Args:
+        state: state before.
+        event: what happens.
+        what: the object's name for the error.
+
+    Raises:
+        ObjectClosedError: the object is closed or closing.
+    """
+    after = _NEXT.get((state, event))
+    if after is None:
+        raise ObjectClosedError(f"{event.value} on a {what} that is {state.value}; make a new one")
+    return after

@@ -1,0 +1,90 @@
+"""Which partition a record goes to: by priority, by the sticky key of a transaction, or by group (Starlight 6.1, 7.3, 1.3).
+
+Pure functions of a record and the number of partitions, so a transport may call them from any thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from jmsaio.model.wire import OutgoingRecord
+
+_DEFAULT_PRIORITY = 4
+
+
+def java_string_hash(text: str) -> int:
+    """Java's ``String.hashCode`` as an unsigned 31-bit number: ``h = 31 * h + unit`` over UTF-16 units, 32-bit wrap."""
+    value = 0
+    if text.isascii():
+        for byte in text.encode("ascii"):
+            value = (31 * value + byte) & 0xFFFFFFFF
+    else:
+        units = text.encode("utf-16-be", "surrogatepass")
+        for index in range(0, len(units), 2):
+            value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
+    return value & 0x7FFFFFFF
+
+
+def linear_partition(priority: int, partitions: int, uniform: float) -> int:
+    """Partition for a priority, priorities spread evenly; a higher partition is a higher priority.
+
+    Args:
+        priority: 0 to 9; anything else counts as the nearest of them.
+        partitions: number of partitions.
+        uniform: a random number in [0, 1), which spreads one priority over its partitions.
+    """
+    if partitions <= 1:
+        return 0
+    if partitions == 2:
+        return 0 if priority <= _DEFAULT_PRIORITY else 1
+    if partitions == 3:
+        return (priority > _DEFAULT_PRIORITY) + (priority >= _DEFAULT_PRIORITY)
+    width = partitions / 10.0
+    level = min(max(priority, 0), 9)
+    return min(math.floor(math.floor(width * level) + uniform * width), partitions - 1)
+
+
+def non_linear_partition(priority: int, partitions: int, uniform: float) -> int:
+    """Partition for a priority: a quarter each for low (0-3) and high (5-9), half for the default (4)."""
+    if partitions <= 1:
+        return 0
+    width = partitions / 4.0
+    if priority < _DEFAULT_PRIORITY:
+        return 0 if partitions <= 3 else math.floor(uniform * width)
+    if priority == _DEFAULT_PRIORITY:
+        if partitions <= 3:
+            return partitions - 2
+        return math.floor(math.ceil(width) + uniform * 2 * width)
+    if partitions <= 3:
+        return partitions - 1
+    return min(math.floor(math.ceil(3 * width) + uniform * width), partitions - 1)
+
+
+def make_route(
+    mapping: str | None, sticky: bool, uniform: Callable[[], float]
+) -> Callable[[OutgoingRecord, int], int | None]:
+    """The choice of a partition for a sender.
+
+    Args:
+        mapping: ``linear`` or ``non-linear`` when JMS priority is enabled, else None.
+        sticky: records of a transaction go to one partition (``jms.transactionsStickyPartitions``).
+        uniform: gives random numbers in [0, 1).
+
+    Returns:
+        A function of record and partition count; it answers None where the engine shall take the next in turn.
+        As in Starlight, priority beats the group id.
+    """
+    by_priority = {None: None, "linear": linear_partition, "non-linear": non_linear_partition}[mapping]
+
+    def route(record: OutgoingRecord, partitions: int) -> int | None:
+        if sticky and record.sticky_key is not None:
+            return record.sticky_key % partitions
+        if by_priority is not None:
+            priority = record.priority if 0 <= record.priority <= 9 else _DEFAULT_PRIORITY
+            return by_priority(priority, partitions, uniform())
+        if record.key is not None:
+            return java_string_hash(record.key) % partitions
+        return None
+
+    return route
