@@ -1,0 +1,88 @@
+"""Maps of options: nested or with dotted names, turned into the values of one section's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jmsaio.config.options import Directory, Kind, Option, nearest
+from jmsaio.config.values import given, written
+from jmsaio.errors import ConfigurationError
+
+
+def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """``source`` with every nested map turned into dotted names; None values are left out as not given.
+
+    Raises:
+        ConfigurationError: a name that is not text, or that stands for a value and for a group.
+    """
+    result: dict[str, object] = {}
+    for key, value in source.items():
+        if not isinstance(key, str):
+            raise ConfigurationError(f"option names are text, not {key!r}")
+        name = prefix + key
+        if isinstance(value, Mapping):
+            result.update(flatten(value, f"{name}."))
+        elif value is not None:
+            result[name] = value
+    return result
+
+
+def take_group(source: dict[str, object], key: str) -> Mapping[str, object] | None:
+    """Remove the group ``key`` (a nested map, or names that start with ``key.``) from ``source`` and return it.
+
+    Raises:
+        ConfigurationError: a value stands where the group belongs.
+    """
+    nested = source.pop(key, None)
+    if nested is not None and not isinstance(nested, Mapping):
+        raise ConfigurationError(f"option {key} is a group of options, not the value {nested!r}", key=key)
+    dotted = [name for name in source if name.startswith(f"{key}.")]
+    group = flatten(nested) if nested is not None else {}
+    for name in dotted:
+        group[name[len(key) + 1 :]] = source.pop(name)
+    return group if nested is not None or dotted else None
+
+
+def read_section(
+    directory: Directory, source: Mapping[str, object], prefix: str, properties: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    """Values of a section's fields from ``source``; ``prefix`` is the section's, for messages.
+
+    A name is Starlight's (value in its unit) or the field's (durations in seconds). ``properties`` are the ones that a
+    ``properties`` map in ``source`` is merged over.
+
+    Raises:
+        ConfigurationError: an unknown name, one option given twice, or a value that can't be used.
+    """
+    by_key = {option.key: option for option in directory.options}
+    by_field = {option.field: option for option in directory.options if option.field}
+    maps = {option.key for option in directory.options if option.kind is Kind.MAP}
+    rest = dict(source)
+    result: dict[str, object] = {}
+    for key in maps:
+        group = take_group(rest, key)
+        if group is not None:
+            option = by_key[key]
+            value = written(option, {**(properties or {}), **group} if option.field else group)
+            if option.field:
+                result[option.field] = value
+    for name, value in flatten(rest).items():
+        option, own = _find(by_key, by_field, name, prefix)
+        read = given(option, value) if own else written(option, value)
+        if not option.field:
+            continue
+        if option.field in result:
+            raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)
+        result[option.field] = read
+    return result
+
+
+def _find(by_key: Mapping[str, Option], by_field: Mapping[str, Option], name: str, prefix: str) -> tuple[Option, bool]:
+    option = by_key.get(name)
+    if option is not None:
+        return option, False
+    option = by_field.get(name)
+    if option is not None:
+        return option, True
+    hint = nearest(prefix + name, [*(option.name for option in by_key.values()), *by_field])
+    raise ConfigurationError(f"unknown option {prefix + name!r}{hint}", key=prefix + name)

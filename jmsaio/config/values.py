@@ -1,0 +1,169 @@
+"""Reading one option's value: from written text as Starlight reads it, or from a Python value of a keyword option.
+
+Every refusal is a ConfigurationError that names the option and, unless it is a secret, the value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from jmsaio.config.options import Kind, Option, Status
+from jmsaio.errors import ConfigurationError
+
+#: Seconds in one written unit; a unit that is no time counts as itself.
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+#: Longest duration, ten years: more is a unit mistaken for another.
+_LONGEST = 10 * 366 * 86400.0
+
+
+def written(option: Option, value: object) -> object:
+    """Value of ``option`` written in a URL, a map or a file, in the option's own unit, as the field has it.
+
+    Everything is text first, as in Starlight: "true" in any case is true and every other text is false.
+
+    Raises:
+        ConfigurationError: not a value of this option, or the option is not built and the value is not its default.
+    """
+    if option.kind is Kind.FLAG:
+        result: object = _text(option, value).strip().lower() == "true"
+    elif option.kind is Kind.DURATION:
+        result = _duration(option, _number(option, value), _SECONDS[option.unit])
+    else:
+        result = _plain(option, value)
+    return _built(option, result, value)
+
+
+def given(option: Option, value: object) -> object:
+    """Value of ``option`` given as a Python value: durations are seconds or timedelta, None is "not set".
+
+    Raises:
+        ConfigurationError: as ``written``.
+    """
+    if value is None:
+        if option.default is None or option.off is not None:
+            return None
+        raise refuse(option, value, "must not be None")
+    if option.kind is Kind.FLAG:
+        result: object = value if isinstance(value, bool) else _text(option, value).strip().lower() == "true"
+    elif option.kind is Kind.DURATION:
+        total = getattr(value, "total_seconds", None)  # timedelta; datetime is not imported in this ring
+        result = _duration(option, float(total()) if callable(total) else _number(option, value), 1.0)
+    else:
+        result = _plain(option, value)
+    return _built(option, result, value)
+
+
+def default(option: Option) -> object:
+    """The option's default as its field has it."""
+    if option.default is None:
+        return None
+    if option.kind is Kind.MAP:
+        return {}
+    if option.kind is Kind.FLAG:
+        return bool(option.default)
+    if option.kind is Kind.DURATION:
+        return _duration(option, _number(option, option.default), _SECONDS[option.unit])
+    return option.default
+
+
+def refuse(option: Option, value: object, why: str) -> ConfigurationError:
+    """The error that refuses ``value`` for ``option``; a secret's value is left out."""
+    shown = "" if option.secret else f" = {value!r}"
+    return ConfigurationError(f"option {option.name}{shown}: {why}", key=option.name)
+
+
+def _built(option: Option, result: object, value: object) -> object:
+    """``result``, unless the option is not built and this differs from what happens anyway."""
+    if option.status is Status.BUILT or result == default(option):
+        return result
+    reason = f": {option.note}" if option.note else ""
+    if option.status is Status.NOT_BUILT:
+        raise refuse(option, value, f"this option is known but not built yet{reason}")
+    raise refuse(option, value, f"this option has no meaning in jmsaio{reason}")
+
+
+def _text(option: Option, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return str(value)
+    raise refuse(option, value, f"needs a {option.kind.value}, not {type(value).__name__}")
+
+
+def _number(option: Option, value: object) -> float:
+    if isinstance(value, bool):
+        raise refuse(option, value, "needs a number, not true or false")
+    try:
+        number = float(_text(option, value))
+    except ValueError:
+        raise refuse(option, value, f"is not a number{_unit(option)}") from None
+    if not math.isfinite(number):
+        raise refuse(option, value, "must be finite")
+    return number
+
+
+def _duration(option: Option, number: float, factor: float) -> float | None:
+    if option.off is not None and number <= option.off:
+        return None
+    if number < 0:
+        raise refuse(option, number, "must not be negative")
+    if option.low is not None and number * factor < option.low * _SECONDS[option.unit]:
+        raise refuse(option, number, f"must be at least {option.low:g} {option.unit}")
+    if number * factor > _LONGEST:
+        hint = "is more than 10 years; this takes seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
+        raise refuse(option, number, hint)
+    # Division keeps 1000 us at 0.001 and not 0.0009999999.
+    return number if factor == 1.0 else number / round(1 / factor)
+
+
+def _plain(option: Option, value: object) -> object:
+    """Text, numbers, choices and maps."""
+    if option.kind is Kind.MAP:
+        return _map(option, value)
+    if option.kind is Kind.CHOICE:
+        return _choice(option, _text(option, value))
+    if option.kind is Kind.INTEGER:
+        return _bounded(option, _integer(option, value))
+    if option.kind is Kind.NUMBER:
+        return _bounded(option, _number(option, value))
+    text = _text(option, value)
+    return text if text or option.default is not None else None
+
+
+def _integer(option: Option, value: object) -> int:
+    if isinstance(value, bool):
+        raise refuse(option, value, "needs an integer, not true or false")
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    try:
+        return int(_text(option, value))
+    except ValueError:
+        raise refuse(option, value, f"is not an integer{_unit(option)}") from None
+
+
+def _bounded(option: Option, number: float) -> float:
+    if option.low is not None and number < option.low:
+        raise refuse(option, number, f"must be at least {option.low:g}")
+    return number
+
+
+def _choice(option: Option, text: str) -> str:
+    for choice in option.choices:
+        if text == choice or (not option.exact and text.lower() == choice.lower()):
+            return choice
+    raise refuse(option, text, f"must be one of {', '.join(option.choices)}")
+
+
+def _map(option: Option, value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise refuse(option, value, "needs a map")
+    return {str(key): _text(option, item) for key, item in value.items()}
+
+
+def _unit(option: Option) -> str:
+    return f" ({option.unit})" if option.unit else ""
