@@ -1,9 +1,178 @@
-"""Fixtures for every test."""
+"""Fixtures for every test, and the one place that decides which tests can't run on this machine.
+
+Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`) need the real broker, tests marked ``java`` (or using
+`java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both come from Maven. Where a JDK or
+Maven is missing, or nothing can be downloaded, these tests are deselected and the last lines of the run say so; with
+``CI=true`` that makes the run fail.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # tests import their helpers as tests.x, whatever starts pytest
+
+from jmsaio import launcher  # noqa: E402 - after the path
+from jmsaio.launcher.maven import fetch_jars  # noqa: E402 - after the path
+from tests.support.broker import LaunchedBroker, TestBroker, external_broker  # noqa: E402 - after the path
+from tests.support.java import class_path, compile_java  # noqa: E402 - after the path
+
+JAVA_SOURCES = Path(__file__).parent / "java"
+BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
+JAVA_FIXTURES = frozenset({"java_classpath", "java_peer_dir", "javac", "maven_jars"})
+_MISSING = pytest.StashKey[tuple[str, int]]()
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """jmsaio runs on asyncio."""
     return "asyncio"
+
+
+# --- which tests can run -------------------------------------------------------------------------------------------
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give each test the marks of the fixtures that it uses, so that ``-m`` sees them."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if fixtures & BROKER_FIXTURES and item.get_closest_marker("broker") is None:
+        item.add_marker("broker")
+    if fixtures & JAVA_FIXTURES and item.get_closest_marker("java") is None:
+        item.add_marker("java")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what can't run here; fetch what the rest needs, outside of any test's time limit."""
+    java = [item for item in items if item.get_closest_marker("java") is not None or _launches(item)]
+    others = [item for item in items if item.get_closest_marker("broker") is not None and item not in java]
+    if (not java and not others) or config.option.collectonly:
+        return
+    if external_broker() is None:
+        java += others
+    if not java:
+        return
+    lacking = launcher.missing("javac", "mvn") or _unfetched(session)
+    if lacking:
+        gone = set(java)
+        config.hook.pytest_deselected(items=java)
+        items[:] = [item for item in items if item not in gone]
+        config.stash[_MISSING] = ("; ".join(lacking), len(java))
+
+
+def _launches(item: pytest.Item) -> bool:
+    """Whether a test has a broker started even if the environment names one that runs."""
+    return "own_broker" in getattr(item, "fixturenames", ())
+
+
+def _unfetched(session: pytest.Session) -> list[str]:
+    """Fetch the broker and the Java client; the reason if that fails."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+
+    def progress(line: str) -> None:
+        if reporter is not None:
+            reporter.write_line(line)
+
+    try:
+        launcher.fetch(progress)
+        fetch_jars(launcher.JAVA_CLIENT, progress)
+    except launcher.LauncherError as error:
+        return [error.reason]
+    return []
+
+
+def _ci() -> bool:
+    """Whether an incomplete run counts as a failure."""
+    return os.environ.get("CI", "").lower() == "true"
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With ``CI=true`` a run that left tests out has failed."""
+    if session.config.stash.get(_MISSING, None) is not None and _ci() and exitstatus in (0, 5):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say in one line what is missing and what was not tested."""
+    missing = config.stash.get(_MISSING, None)
+    if missing is not None:
+        sentence, count = missing
+        verdict = "; this is a failure because CI=true" if _ci() else ""
+        terminalreporter.write_line(
+            f"NOT TESTED: {count} tests with the real Pulsar broker and the Java client: {sentence}{verdict}",
+            red=_ci(),
+            yellow=not _ci(),
+        )
+
+
+# --- the real broker -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def pulsar_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBroker]:
+    """The real broker of the whole run: use topic names of your own, and leave it running.
+
+    With ``JMSAIO_TEST_SERVICE_URL`` and ``JMSAIO_TEST_WEB_URL`` in the environment it is that broker, which tests can
+    neither stop nor kill.
+    """
+    external = external_broker()
+    if external is not None:
+        yield external
+        return
+    broker = LaunchedBroker(tmp_path_factory.mktemp("broker"), memory="1g")
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture(scope="session")
+def _second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedBroker]:
+    """The broker behind `own_broker`, started at first need."""
+    broker = LaunchedBroker(tmp_path_factory.mktemp("own-broker"), memory="512m")
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
+    """A second real broker that the test may restart, kill or freeze; it runs again when the next test begins."""
+    _second_broker.start()
+    return _second_broker
+
+
+# --- the real Java client ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def maven_jars() -> Callable[..., list[Path]]:
+    """``maven_jars("group:artifact:version", ...)``: these jars alone, fetched once."""
+    return lambda *coordinates: fetch_jars(coordinates)
+
+
+@pytest.fixture(scope="session")
+def java_classpath() -> str:
+    """The class path of the real Java client (Starlight for JMS)."""
+    return class_path(*fetch_jars(launcher.JAVA_CLIENT))
+
+
+@pytest.fixture(scope="session")
+def javac(java_classpath: str) -> Callable[..., Path]:
+    """``javac(sources, *more_jars)``: the folder with the compiled classes, compiled against the Java client."""
+
+    def run(sources: Sequence[Path], *more_jars: Path) -> Path:
+        return compile_java(sources, class_path(java_classpath, *more_jars))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def java_peer_dir(javac: Callable[..., Path]) -> Path:
+    """The compiled classes of all programs directly under ``tests/java/``."""
+    return javac(sorted(JAVA_SOURCES.glob("*.java")))

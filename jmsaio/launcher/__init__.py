@@ -1,0 +1,46 @@
+"""A real Apache Pulsar broker on this machine, with transactions and Starlight's server-side selector filter.
+
+No Docker: the broker runs on Java 17 or newer from artifacts that Maven fetches once. `fetch` downloads, `start`,
+`stop`, `status`, `logs` and `follow` handle one broker per state directory, `pack_filter` fills a folder with the
+filter for brokers that run elsewhere. All calls block; from a coroutine use ``anyio.to_thread.run_sync``.
+
+    from jmsaio import launcher
+
+    broker = launcher.start(launcher.StartOptions(), print)
+    ...                                  # jmsaio.connect(broker.service_url)
+    launcher.stop()
+"""
+
+from jmsaio.launcher.broker import fetch, start, status, stop
+from jmsaio.launcher.errors import DownloadError, LauncherError, PortTakenError, StartError, ToolError
+from jmsaio.launcher.logs import follow, logs
+from jmsaio.launcher.maven import JAVA_CLIENT, Progress, fetch_jars
+from jmsaio.launcher.nar import pack_filter
+from jmsaio.launcher.places import BROKER_VERSION, cache_directory, state_directory
+from jmsaio.launcher.settings import StartOptions
+from jmsaio.launcher.state import BrokerStatus
+from jmsaio.launcher.tools import missing
+
+__all__ = [
+    "BROKER_VERSION",
+    "JAVA_CLIENT",
+    "BrokerStatus",
+    "DownloadError",
+    "LauncherError",
+    "PortTakenError",
+    "Progress",
+    "StartError",
+    "StartOptions",
+    "ToolError",
+    "cache_directory",
+    "fetch",
+    "fetch_jars",
+    "follow",
+    "logs",
+    "missing",
+    "pack_filter",
+    "start",
+    "state_directory",
+    "status",
+    "stop",
+]

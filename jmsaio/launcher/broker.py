@@ -1,0 +1,246 @@
+"""Starts and stops a real Apache Pulsar broker on this machine, without Docker.
+
+A broker is one Java process in a process group of its own. It goes on when the program that started it ends;
+everything it needs to be found again lies in its state directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+
+from jmsaio.launcher import probe, state, tools
+from jmsaio.launcher.errors import LauncherError, StartError
+from jmsaio.launcher.logs import tail
+from jmsaio.launcher.maven import Progress, fetch_broker, silent
+from jmsaio.launcher.nar import pack_filter, recipe
+from jmsaio.launcher.places import BROKER_VERSION, cache_directory, locked, state_directory
+from jmsaio.launcher.settings import StartOptions, broker_settings, command, render
+from jmsaio.launcher.state import BrokerStatus
+
+_POLL = 0.1  # seconds between two looks at a process
+_KILL_TIMEOUT = 30.0  # seconds that the system may take to end a killed process
+_LOG_TAIL = 30  # lines
+
+# Processes that this one started: they must be waited for, or they stay behind as zombies.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def fetch(progress: Progress = silent) -> Path:
+    """Download what a broker needs (about 230 MB) and pack its filter, unless that was done before.
+
+    Returns:
+        The folder with the broker's jars.
+
+    Raises:
+        ToolError, DownloadError: Java or Maven is missing, or a download failed.
+    """
+    jars = fetch_broker(progress)
+    _filter(progress)
+    return jars
+
+
+def _filter(progress: Progress) -> Path:
+    """The cached folder with the packed filter."""
+    plan = recipe()
+    folder = cache_directory() / f"filter-{plan['manifest']['Nar-Version']}"
+    if not (folder / plan["name"]).exists():
+        pack_filter(folder, progress)
+    return folder
+
+
+def start(options: StartOptions | None = None, progress: Progress = silent) -> BrokerStatus:
+    """Start a broker and wait until it is ready; when it already runs on these ports, say so and leave it.
+
+    Args:
+        options: ports, folder, memory and more; default `StartOptions()`.
+        progress: told what happens.
+
+    Raises:
+        ToolError: Java 17 is missing; or Maven, when something must be downloaded.
+        DownloadError: a download failed.
+        PortTakenError: a port is in use.
+        StartError: the broker ended, or was not ready in time (it is killed then).
+        LauncherError: another broker runs in the same folder on other ports.
+    """
+    options = options if options is not None else StartOptions()
+    home = options.state_directory
+    home.mkdir(parents=True, exist_ok=True)
+    with locked(home / "start.lock"):
+        running = status(directory=home)
+        if running is not None:
+            return _already(running, options)
+        java = tools.require("java")
+        jars = fetch_broker(progress)
+        filters = _filter(progress) if options.filters else home
+        if options.fresh:
+            shutil.rmtree(home / "data", ignore_errors=True)
+        options = _ports(options)
+        settings = broker_settings(options, filters)
+        (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
+        process = _spawn(list(command(java, jars, options)), home)
+        started = BrokerStatus(
+            pid=process.pid,
+            broker_port=options.broker_port,
+            web_port=options.web_port,
+            version=BROKER_VERSION,
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            state_directory=home,
+        )
+        try:
+            state.save(started)
+            progress(f"broker starting as process {process.pid}, log in {started.log_path}")
+            _wait_ready(process, started, options.timeout)
+        except BaseException:  # an interrupt, too, must not leave half a broker behind
+            _end(started, 0.0)
+            raise
+        progress(f"broker ready at {started.service_url}")
+        return attrs.evolve(started, ready=True)
+
+
+def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
+    """The broker that runs in the folder, if it is the one that is wanted."""
+    asked = (options.broker_port or running.broker_port, options.web_port or running.web_port)
+    if asked != (running.broker_port, running.web_port):
+        raise LauncherError(
+            f"a broker already runs in {running.state_directory} on ports {running.broker_port} and {running.web_port} "
+            f"(process {running.pid}); stop it first, or give the new one its own folder"
+        )
+    return running
+
+
+def _ports(options: StartOptions) -> StartOptions:
+    """The options with real ports, all of them free."""
+    spare = probe.free_ports(4)
+    broker_port = options.broker_port or next(port for port in spare if port != options.web_port)
+    web_port = options.web_port or next(port for port in spare if port != broker_port)
+    if broker_port == web_port:
+        raise ValueError(f"broker_port and web_port are both {broker_port}")
+    probe.require_free(broker_port, "for clients")
+    probe.require_free(web_port, "for the REST interface")
+    storage_port = _storage_port(options.state_directory)
+    if storage_port is not None:
+        probe.require_free(storage_port, "for the broker's storage, as at its first start")
+    return attrs.evolve(options, broker_port=broker_port, web_port=web_port)
+
+
+def _storage_port(home: Path) -> int | None:
+    """The port of the storage inside the process: chosen by it at its first start, and kept for the same data."""
+    try:
+        text = (home / "data" / "bookkeeper" / "current" / "VERSION").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r'bookieHost: ".*:(\d+)"', text)
+    return int(found[1]) if found is not None else None
+
+
+def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
+    """Run the broker in its folder, in its own process group, with its lock; the last log is kept."""
+    log_path = home / state.LOG_NAME
+    if log_path.exists():
+        log_path.replace(log_path.with_suffix(".previous.log"))
+    alive = state.claim(home)
+    try:
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                arguments,
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(alive,),
+            )
+    finally:
+        os.close(alive)
+    _children[process.pid] = process
+    return process
+
+
+def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout: float) -> None:
+    """Wait until the broker answers; raise `StartError` when it ends first or takes too long."""
+    deadline = time.monotonic() + timeout
+    while not probe.is_ready(started.web_port):
+        code = process.poll()
+        if code is None and time.monotonic() < deadline:
+            time.sleep(_POLL)
+            continue
+        end = tail(started.log_path, _LOG_TAIL)
+        what = f"was not ready within {timeout:g} s" if code is None else f"ended with exit code {code}"
+        raise StartError(f"the broker {what}; the end of its log, {started.log_path}:\n{end}", end)
+
+
+def status(*, directory: Path | None = None) -> BrokerStatus | None:
+    """The broker that runs in a state directory, or None.
+
+    Args:
+        directory: default `places.state_directory`.
+    """
+    home = directory if directory is not None else state_directory()
+    if not state.is_alive(home):
+        return None
+    known = state.load(home)
+    return attrs.evolve(known, ready=probe.is_ready(known.web_port)) if known is not None else None
+
+
+def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:
+    """Stop the broker; what it stored stays in its folder.
+
+    Args:
+        timeout: seconds that it may take to end in order, then it is killed; 0 kills it at once.
+        directory: default `places.state_directory`.
+
+    Returns:
+        False when no broker was running.
+
+    Raises:
+        ValueError: the time-out is negative.
+        LauncherError: the process can't be ended.
+    """
+    if timeout < 0:
+        raise ValueError(f"timeout must not be negative, not {timeout}")
+    home = directory if directory is not None else state_directory()
+    known = state.load(home) if state.is_alive(home) else None
+    if known is None:
+        return False
+    _end(known, timeout)
+    return True
+
+
+def _end(broker: BrokerStatus, timeout: float) -> None:
+    """End a broker's process group: in order within the time-out, else by force."""
+    if timeout > 0:
+        _signal(broker.pid, signal.SIGTERM)
+        if _gone(broker, timeout):
+            return
+    _signal(broker.pid, signal.SIGKILL)
+    if not _gone(broker, _KILL_TIMEOUT):
+        raise LauncherError(f"the broker's process {broker.pid} does not end")
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    """Send a signal to a process group."""
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself, which is what is wanted
+        os.killpg(group, number)
+
+
+def _gone(broker: BrokerStatus, timeout: float) -> bool:
+    """Wait until the process has ended; collect it if it is a child of ours."""
+    deadline = time.monotonic() + timeout
+    while state.is_alive(broker.state_directory):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL / 2)
+    child = _children.pop(broker.pid, None)
+    if child is not None:
+        child.wait(timeout=_KILL_TIMEOUT)
+    return True

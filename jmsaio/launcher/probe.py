@@ -1,0 +1,59 @@
+"""Looks at ports: which are free, and whether a broker behind one is ready."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+
+from jmsaio.launcher.errors import PortTakenError
+
+#: Seconds that one look may take.
+PROBE_TIMEOUT = 5.0
+_HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A port that nothing listens on right now, chosen by the system."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def free_ports(count: int) -> list[int]:
+    """So many different free ports."""
+    ports: list[int] = []
+    while len(ports) < count:
+        port = free_port()
+        if port not in ports:
+            ports.append(port)
+    return ports
+
+
+def require_free(port: int, purpose: str) -> None:
+    """Nothing listens on the port.
+
+    Raises:
+        PortTakenError: something does; the message names the port and its purpose.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that just ended don't count
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            reason = f"port {port} ({purpose}) can't be used: {error.strerror}; stop what uses it, or choose another"
+            raise PortTakenError(reason, port) from error
+
+
+def is_ready(web_port: int) -> bool:
+    """Whether the broker serves its default namespace: only then do clients find their topics."""
+    connection = http.client.HTTPConnection(_HOST, web_port, timeout=PROBE_TIMEOUT)
+    try:
+        connection.request("GET", "/admin/v2/namespaces/public")
+        response = connection.getresponse()
+        return response.status == 200 and "public/default" in json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,131 @@
+"""How the broker is started: the user's options, the broker's settings file, the command line."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+
+import attrs
+
+from jmsaio.launcher.places import data_text, state_directory
+
+_MEMORY = re.compile(r"\d+[kKmMgG]")
+_OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", "java.util.zip")
+
+
+def _port(_: object, attribute: attrs.Attribute[int], value: int) -> None:
+    """A TCP port, or 0 for any free one."""
+    if not 0 <= value <= 65535:
+        raise ValueError(f"{attribute.name} must be between 0 and 65535, not {value}")
+
+
+def _absolute(path: Path | str) -> Path:
+    """The folder as it stays whatever the current one is."""
+    return Path(path).expanduser().absolute()
+
+
+def _memory(_: object, attribute: attrs.Attribute[str], value: str) -> None:
+    """A size as Java has it."""
+    if _MEMORY.fullmatch(value) is None:
+        raise ValueError(f"{attribute.name} must be a number followed by k, m or g, not '{value}'")
+
+
+@attrs.frozen(kw_only=True)
+class StartOptions:
+    """How a local broker is started.
+
+    Attributes:
+        broker_port: port of the binary protocol (``pulsar://``); 0: any free port.
+        web_port: port of the REST interface; 0: any free port.
+        state_directory: the broker's own folder (data, log, settings); one folder is one broker.
+        memory: upper bound of the Java heap, and once more of memory outside it, as Java writes sizes (``2g``).
+        timeout: seconds to wait until the broker is ready.
+        fresh: delete what an earlier broker stored in the folder.
+        filters: load Starlight's server-side selector filter.
+        settings: more broker settings by their Pulsar names; they win over the launcher's.
+
+    Raises:
+        ValueError: a port, the memory size or the time-out can't be used.
+    """
+
+    broker_port: int = attrs.field(default=6650, validator=_port)
+    web_port: int = attrs.field(default=8080, validator=_port)
+    state_directory: Path = attrs.field(factory=state_directory, converter=_absolute)
+    memory: str = attrs.field(default="2g", validator=_memory)
+    timeout: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    fresh: bool = False
+    filters: bool = True
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def parse_settings(text: str) -> dict[str, str]:
+    """The ``name=value`` lines of a settings file."""
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.lstrip().startswith("#"))
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def features() -> dict[str, str]:
+    """The settings that every broker for jmsaio has (``data/features.conf``)."""
+    return parse_settings(data_text("features.conf"))
+
+
+def loopback_interface() -> str:
+    """The system's name of the interface behind 127.0.0.1: ``lo`` on Linux, ``lo0`` on BSD and macOS."""
+    names = [name for _, name in socket.if_nameindex()]
+    return next((name for name in ("lo", "lo0") if name in names), "lo")
+
+
+def broker_settings(options: StartOptions, filter_directory: Path) -> dict[str, str]:
+    """All settings of a local broker, the user's last; the ports in the options are the real ones."""
+    filled = Template(data_text("standalone.conf")).substitute(
+        broker_port=options.broker_port,
+        web_port=options.web_port,
+        filter_directory=filter_directory,
+        loopback=loopback_interface(),
+    )
+    settings = features() | parse_settings(filled)
+    if not options.filters:
+        settings = {name: value for name, value in settings.items() if not name.startswith("entryFilter")}
+    return settings | dict(options.settings)
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """The text of a settings file.
+
+    Raises:
+        ValueError: a name or value would not survive as one line.
+    """
+    for name, value in settings.items():
+        if not name or re.search(r"[\s=#]", name) is not None or "\n" in value or "\r" in value:
+            raise ValueError(f"'{name}={value}' is not a broker setting")
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def command(java: Path, jars: Path, options: StartOptions) -> Sequence[str]:
+    """The command line that runs the broker in the foreground, in its state directory."""
+    opens = [part for package in _OPENS for part in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
+    return [
+        str(java),
+        f"-Xmx{options.memory}",
+        f"-XX:MaxDirectMemorySize={options.memory}",
+        *opens,
+        "--add-opens",
+        "java.management/sun.management=ALL-UNNAMED",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "-cp",
+        f"{jars}/*",
+        "org.apache.pulsar.PulsarStandaloneStarter",
+        "--config",
+        "standalone.conf",
+        "--no-stream-storage",
+        "--no-functions-worker",
+        "--metadata-dir",
+        "data/metadata",
+        "--bookkeeper-dir",
+        "data/bookkeeper",
+        "-a",
+        "127.0.0.1",
+    ]

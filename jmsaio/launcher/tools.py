@@ -1,0 +1,104 @@
+"""Finds Java and Maven, and says in words what is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from jmsaio.launcher.errors import ToolError
+
+#: Apache Pulsar 4 needs it.
+MINIMUM_JAVA = 17
+#: The first Maven that runs the plugin version which the launcher asks for.
+MINIMUM_MAVEN = (3, 2, 5)
+#: Seconds that a tool may take to tell its version.
+VERSION_TIMEOUT = 60.0
+
+_HOMES = {"java": "JAVA_HOME", "javac": "JAVA_HOME", "mvn": "MAVEN_HOME"}
+_WANTED = {
+    "java": f"Java {MINIMUM_JAVA} or newer",
+    "javac": f"a JDK {MINIMUM_JAVA} or newer",
+    "mvn": "Apache Maven " + ".".join(map(str, MINIMUM_MAVEN)) + " or newer",
+}
+
+
+def java_version(text: str) -> int | None:
+    """The major version in what ``java -version`` or ``javac -version`` prints ("1.8" is 8), or None."""
+    found = re.search(r'(?:version "|javac )(\d+)(?:\.(\d+))?', text)
+    if found is None:
+        return None
+    first, second = int(found[1]), found[2]
+    return int(second) if first == 1 and second is not None else first
+
+
+def maven_version(text: str) -> tuple[int, ...] | None:
+    """The version in what ``mvn --version`` prints, or None."""
+    found = re.search(r"Apache Maven (\d+(?:\.\d+)*)", text)
+    return tuple(int(part) for part in found[1].split(".")) if found is not None else None
+
+
+def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """The path of ``java``, ``javac`` or ``mvn``: below ``$JAVA_HOME`` or ``$MAVEN_HOME`` if set, else on the path.
+
+    Raises:
+        ToolError: there is none.
+    """
+    home = environ.get(_HOMES[tool])
+    if home:
+        candidate = Path(home) / "bin" / tool
+        if os.access(candidate, os.X_OK):
+            return candidate
+    found = shutil.which(tool, path=environ.get("PATH"))
+    if found is None:
+        raise ToolError(f"{_WANTED[tool]} is needed, but the command '{tool}' was not found; install it", tool)
+    return Path(found)
+
+
+def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """As `find`, and the version is new enough.
+
+    Raises:
+        ToolError: it is missing, does not run, or is too old.
+    """
+    path = find(tool, environ)
+    argument = "--version" if tool == "mvn" else "-version"
+    try:
+        done = subprocess.run(
+            [str(path), argument],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_TIMEOUT,
+            check=False,
+            env=dict(environ),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' can't be run: {error}", tool) from error
+    text = done.stdout + done.stderr
+    version: object
+    if tool == "mvn":
+        maven = maven_version(text)
+        version, enough = maven and ".".join(map(str, maven)), maven is not None and maven >= MINIMUM_MAVEN
+    else:
+        java = java_version(text)
+        version, enough = java, java is not None and java >= MINIMUM_JAVA
+    if not enough:
+        told = f"is version {version}" if version is not None else f"does not tell its version: {text.strip()[-200:]}"
+        raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {told}", tool)
+    return path
+
+
+def missing(*tools: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """One sentence for each of the tools that is missing or too old; empty when all is there."""
+    sentences = []
+    for tool in tools:
+        try:
+            require(tool, environ)
+        except ToolError as error:
+            sentences.append(error.reason)
+    return sentences

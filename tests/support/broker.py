@@ -1,0 +1,183 @@
+"""The real broker for tests: brokers that never outlive the test run, and one that somebody else keeps running."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from jmsaio import launcher
+
+#: Names of the environment variables that point the tests to a running broker, for development.
+SERVICE_URL, WEB_URL = "JMSAIO_TEST_SERVICE_URL", "JMSAIO_TEST_WEB_URL"
+
+# Runs beside the tests: reads process groups from a pipe and kills them all when the pipe closes, that is when the
+# test run has ended, whatever ended it.
+_WATCHER = """
+import os, signal, sys
+groups = set()
+for line in sys.stdin:
+    group = int(line)
+    groups.symmetric_difference_update({group})  # told once: it runs; told again: it has ended
+for group in groups:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended by itself
+"""
+
+
+class TestBroker:
+    """A real broker that a test may also restart or kill. All calls block: use ``anyio.to_thread.run_sync``.
+
+    Attributes:
+        service_url: ``pulsar://127.0.0.1:<port>``, the same after a restart.
+        web_service_url: ``http://127.0.0.1:<port>``.
+    """
+
+    __test__ = False  # its name is no test's
+
+    def __init__(self, service_url: str, web_service_url: str) -> None:
+        self.service_url = service_url
+        self.web_service_url = web_service_url
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return True
+
+    def start(self) -> None:
+        """Start it with the data and ports that it had, if it does not run; returns when it is ready."""
+        raise RuntimeError(f"the tests use a broker that is not theirs (${SERVICE_URL}): take the fixture own_broker")
+
+    def stop(self) -> None:
+        """Stop it in order, if it runs."""
+        self.start()
+
+    def kill(self) -> None:
+        """End its process with SIGKILL, if it runs."""
+        self.start()
+
+    def restart(self) -> None:
+        """Stop it in order and start it again."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze its process (SIGSTOP): connections stay open and nothing answers."""
+        self.start()
+
+    def resume(self) -> None:
+        """Let a frozen process go on."""
+        self.start()
+
+    def log(self, lines: int = 200) -> str:
+        """The end of its log."""
+        return ""
+
+
+class LaunchedBroker(TestBroker):
+    """A broker in a folder of its own, on free ports, started by `start`."""
+
+    def __init__(self, folder: Path, memory: str, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("", "")
+        self._folder = folder
+        self._memory = memory
+        self._settings = dict(settings or {})
+        self._status: launcher.BrokerStatus | None = None
+        self._paused = False
+
+    @property
+    def running(self) -> bool:
+        return launcher.status(directory=self._folder) is not None
+
+    def start(self) -> None:
+        if self._paused:
+            self.resume()
+        if self.running:
+            return
+        last = self._status
+        for attempt in range(3):
+            options = launcher.StartOptions(
+                broker_port=last.broker_port if last is not None else 0,
+                web_port=last.web_port if last is not None else 0,
+                state_directory=self._folder,
+                memory=self._memory,
+                settings=self._settings,
+                timeout=90,
+            )
+            try:
+                self._status = launcher.start(options)
+                break
+            except launcher.PortTakenError:
+                # Somebody took the free port before the broker did; it can choose again until it has clients.
+                if last is not None or attempt == 2:
+                    raise
+        assert self._status is not None
+        _watch(self._status.pid)
+        self.service_url, self.web_service_url = self._status.service_url, self._status.web_service_url
+
+    def stop(self) -> None:
+        if self._paused:
+            self.resume()
+        self._end(30)
+
+    def kill(self) -> None:
+        self._paused = False
+        self._end(0)
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+        self._paused = False
+
+    def log(self, lines: int = 200) -> str:
+        return launcher.logs(lines, directory=self._folder)
+
+    def _end(self, timeout: float) -> None:
+        if launcher.stop(timeout, directory=self._folder) and self._status is not None:
+            _watch(self._status.pid)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._status is not None, "the broker was never started"
+        os.killpg(self._status.pid, number)
+
+
+def external_broker() -> TestBroker | None:
+    """The running broker that the environment names, or None."""
+    service_url, web_url = os.environ.get(SERVICE_URL), os.environ.get(WEB_URL)
+    if (service_url is None) != (web_url is None):
+        raise RuntimeError(f"set both ${SERVICE_URL} and ${WEB_URL}, or none")
+    return TestBroker(service_url, web_url) if service_url is not None and web_url is not None else None
+
+
+_watcher: subprocess.Popen[str] | None = None
+
+
+def _watch(group: int) -> None:
+    """Make sure that a process group ends with this process at the latest; a second call takes that back."""
+    global _watcher
+    if _watcher is None:
+        _watcher = subprocess.Popen(
+            [sys.executable, "-c", _WATCHER], stdin=subprocess.PIPE, text=True, start_new_session=True
+        )
+        atexit.register(_release)
+    assert _watcher.stdin is not None
+    _watcher.stdin.write(f"{group}\n")
+    _watcher.stdin.flush()
+
+
+def _release() -> None:
+    """Close the pipe and wait for the watcher to do its work."""
+    if _watcher is not None and _watcher.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):  # the watcher itself was killed: nothing more to tell it
+            _watcher.stdin.close()
+        _watcher.wait(timeout=30)
