@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from jmsaio.config.configuration import CLIENT_OPTIONS, CONNECTION_OPTIONS, Configuration
 from jmsaio.config.mapping import flatten, take_group
-from jmsaio.config.options import Directory
+from jmsaio.config.options import Directory, nearest
 from jmsaio.config.sources import Broker, as_map, check_web_url, is_url, parse_broker, read_file, split_url
 from jmsaio.config.streams import ConsumerConfig, ProducerConfig
 from jmsaio.config.table_streams import CONSUMER, DEAD_LETTER, NACK_BACKOFF, PRODUCER
@@ -24,6 +24,7 @@ _ALL = Directory(
     (*CONNECTION_OPTIONS.options, *CLIENT_OPTIONS.options),
     others=(option.name for option in (*PRODUCER, *CONSUMER, *DEAD_LETTER, *NACK_BACKOFF)),
 )
+_FIELDS = {option.field: option for option in _ALL.options if option.field}
 _GROUPS = {"producerConfig": "producer", "consumerConfig": "consumer"}
 _WEB = frozenset({"webServiceUrl", "web_service_url"})
 
@@ -83,7 +84,8 @@ def _read(config: object) -> tuple[dict[str, object], Broker | None]:
             return options, broker
         return read_file(pathlib.Path(config)), None
     if isinstance(config, Mapping):
-        return as_map(config, "config"), None
+        flatten(config)  # refuses names that are not text, also the nested ones
+        return dict(config), None
     if isinstance(config, os.PathLike):
         return read_file(pathlib.Path(config)), None
     raise ConfigurationError(f"config must be a URL, a map or a path, not {type(config).__name__}", key="config")
@@ -121,10 +123,15 @@ def _overlay(values: dict[str, object], client: dict[str, object], options: Mapp
         if name == "client":
             client.update(as_map(value, "option client"))
             continue
-        option, own = _ALL.find(name)
-        if not own:
-            raise ConfigurationError(f"unknown option {name!r}; did you mean {option.field!r}?", key=name)
+        option = _FIELDS.get(name) or _unknown(name)
         (client if option in CLIENT_OPTIONS.options else values)[option.field] = given(option, value)
+
+
+def _unknown(name: str) -> NoReturn:
+    """Refuse the keyword ``name``, with the field that is meant."""
+    written_names = {option.name: option.field for option in _ALL.options}
+    hint = f"; did you mean {written_names[name]!r}?" if written_names.get(name) else nearest(name, _FIELDS)
+    raise ConfigurationError(f"unknown option {name!r}{hint}", key=name)
 
 
 def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> None:

@@ -37,7 +37,7 @@ def take_group(source: dict[str, object], key: str) -> Mapping[str, object] | No
     if nested is not None and not isinstance(nested, Mapping):
         raise ConfigurationError(f"option {key} is a group of options, not the value {nested!r}", key=key)
     dotted = [name for name in source if name.startswith(f"{key}.")]
-    group = flatten(nested) if nested is not None else {}
+    group = dict(nested) if nested is not None else {}
     for name in dotted:
         group[name[len(key) + 1 :]] = source.pop(name)
     return group if nested is not None or dotted else None
@@ -63,7 +63,7 @@ def read_section(
         group = take_group(rest, key)
         if group is not None:
             option = by_key[key]
-            value = written(option, {**(properties or {}), **group} if option.field else group)
+            value = written(option, {**(properties or {}), **flatten(group)} if option.field else group)
             if option.field:
                 result[option.field] = value
     for name, value in flatten(rest).items():

@@ -40,7 +40,7 @@ def is_url(text: str) -> bool:
 def split_url(text: str) -> tuple[Broker, dict[str, object]]:
     """Broker and options of ``text``, such as ``pulsar://host:6650,other:6650?jms.clientId=billing``.
 
-    Names and values of the query are URL-decoded ("+" is a blank); of a name given twice the last counts, as in Starlight.
+    Names and values are URL-decoded ("+" is a blank); of a name given twice the last counts, as in Starlight.
 
     Raises:
         ConfigurationError: not a broker URL. The text shows neither the query nor credentials.
@@ -133,7 +133,8 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         hint = "" if "." in path.name and ":" not in path.name else "; is it meant as a URL, such as pulsar://host:6650?"
-        raise ConfigurationError(f"can't read configuration file {str(path)!r}: {_reason(error)}{hint}") from error
+        name = str(path).partition("?")[0]  # what stands behind may be a secret, in a URL without its scheme
+        raise ConfigurationError(f"can't read configuration file {name!r}: {_reason(error)}{hint}") from None
     try:
         data = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except ValueError as error:  # of both languages; the text shows a position, not the content
@@ -149,4 +150,4 @@ def as_map(data: object, what: str) -> dict[str, object]:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+    return getattr(error, "strerror", None) or type(error).__name__

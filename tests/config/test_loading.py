@@ -1,0 +1,177 @@
+"""``load``: one configuration from a URL, a map, a file, the environment and keyword options."""
+
+import json
+import pathlib
+import traceback
+from datetime import timedelta
+
+import pytest
+
+from jmsaio.config import Backoff, Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig, load
+from jmsaio.errors import ConfigurationError
+
+
+def test_nothing_given_is_the_embedded_broker_as_a_fallback() -> None:
+    config = load()
+    assert (config.scheme, config.broker_name, config.service_url, config.fallback) == ("memory", "", "memory:", True)
+    assert config.web_service_url == ""
+    assert config == Configuration(fallback=True)
+
+
+def test_environment_names_the_broker_when_nothing_else_does() -> None:
+    environ = {"JMSAIO_URL": "pulsar://broker?jms.clientId=from-environ&jms.queueSubscriptionName=q"}
+    config = load(environ=environ)
+    assert (config.service_url, config.client_id, config.fallback) == ("pulsar://broker:6650", "from-environ", False)
+    assert load({"jms.clientId": "from-map"}, environ=environ).client_id == "from-map"
+    assert load({"jms.clientId": "from-map"}, environ=environ).queue_subscription_name == "q"
+    assert load("memory:", environ=environ).scheme == "memory"
+    assert load(environ={"JMSAIO_URL": ""}).fallback is True
+
+
+@pytest.mark.parametrize(("text", "limit"), [("12", 12), ("-1", -1), ("many", 0), ("", 0), ("1.5", 0)])
+def test_browser_limit_comes_from_the_environment(text: str, limit: int) -> None:
+    environ = {"JMSAIO_QUEUE_BROWSER_READ_MAX": text}
+    assert load("memory:", environ=environ).queue_browser_read_max == limit
+    assert load("memory:", environ=environ, queue_browser_read_max=3).queue_browser_read_max == 3
+    assert load("memory:?queue_browser_read_max=4", environ=environ).queue_browser_read_max == 4
+
+
+def test_url_with_options_of_every_kind() -> None:
+    config = load(
+        "pulsar+ssl://one,two:7000?jms.clientId=bill%20ing+x&jms.usePulsarAdmin=FALSE&close_timeout=2.5"
+        "&operationTimeoutMs=1500&producerConfig.batchingMaxPublishDelayMicros=250&consumerConfig.receiverQueueSize=7"
+        "&consumerConfig.deadLetterPolicy.maxRedeliverCount=3&numIoThreads=2&producerConfig.properties.team.name=a"
+    )
+    assert config.service_url == "pulsar+ssl://one:6651,two:7000"
+    assert config.web_service_url == "https://one:8080"
+    assert (config.scheme, config.client_id, config.use_pulsar_admin) == ("pulsar+ssl", "bill ing x", False)
+    assert (config.close_timeout, config.operation_timeout) == (2.5, 1.5)
+    assert config.producer.batching_max_publish_delay == 0.00025
+    assert config.producer.properties == {"team.name": "a"}
+    assert config.consumer.receiver_queue_size == 7
+    assert config.consumer.dead_letter == DeadLetterPolicy(max_redeliver_count=3)
+    assert config.client == {"io_threads": 2}
+
+
+def test_a_starlight_map_nested_or_dotted() -> None:
+    flat = load({"brokerServiceUrl": "pulsar://b:1", "webServiceUrl": "http://w:2/", "jms.clientId": "x",
+                 "consumerConfig": {"ackTimeoutMillis": 12000}, "producerConfig.producerName": "p"})  # fmt: skip
+    deep = load({"brokerServiceUrl": "pulsar://b:1", "webServiceUrl": "http://w:2", "jms": {"clientId": "x"},
+                 "consumerConfig.ackTimeoutMillis": "12000", "producerConfig": {"producerName": "p"}})  # fmt: skip
+    assert flat == deep
+    assert (flat.consumer.ack_timeout, flat.producer.producer_name, flat.web_service_url) == (12.0, "p", "http://w:2")
+
+
+def test_web_service_url_alone_looks_the_broker_up_over_http() -> None:
+    config = load({"webServiceUrl": "http://w:8080"}, environ={"JMSAIO_URL": "memory:"})
+    assert (config.scheme, config.service_url, config.web_service_url) == ("pulsar", "http://w:8080", "http://w:8080")
+
+
+def test_files(tmp_path: pathlib.Path) -> None:
+    as_json = tmp_path / "starlight.json"
+    as_json.write_text(json.dumps({"brokerServiceUrl": "memory://a", "jms.clientId": "x", "authParams": None}))
+    as_toml = tmp_path / "starlight.toml"
+    as_toml.write_text('brokerServiceUrl = "memory://a"\n[jms]\nclientId = "x"\n')
+    assert load(as_json) == load(str(as_json)) == load(as_toml) == load("memory://a", client_id="x")
+
+
+def test_keywords_win_and_take_seconds_or_timedelta() -> None:
+    config = load("memory:?jms.clientId=a&close_timeout=1", client_id="b", close_timeout=timedelta(milliseconds=250))
+    assert (config.client_id, config.close_timeout) == ("b", 0.25)
+    assert load(service_url="memory://x?jms.clientId=c").client_id == "c"
+    both = load("memory:?producerConfig.sendTimeoutMs=5", producer={"batching_enabled": False})
+    assert both.producer == ProducerConfig(send_timeout=0.005, batching_enabled=False)
+    assert load(consumer=ConsumerConfig(receiver_queue_size=3)).consumer.receiver_queue_size == 3
+    assert load(client={"numIoThreads": 3}).client == load(io_threads=3).client == {"io_threads": 3}
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "words"),
+    [
+        ("pulsar://h?jms.clientID=x", "jms.clientID", "did you mean 'jms.clientId'?"),
+        ("pulsar://h?jms.queueSubscriptonName=x", "jms.queueSubscriptonName", "'jms.queueSubscriptionName'"),
+        ("pulsar://h?sendTimeoutMs=1", "sendTimeoutMs", "'producerConfig.sendTimeoutMs'"),
+        ({"consumerConfig": {"recieverQueueSize": 1}}, "consumerConfig.recieverQueueSize", "receiverQueueSize"),
+        ({"consumerConfig": {"deadLetterPolicy": {"maxRedeliver": 1}}},
+         "consumerConfig.deadLetterPolicy.maxRedeliver", "maxRedeliverCount"),
+        ("pulsar://h?jms.useServerSideFiltering=true", "jms.useServerSideFiltering", "known but not built yet"),
+        ({"enableTransaction": True}, "enableTransaction", "known but not built yet"),
+        ({"jms.sessionListenersThreads": 4}, "jms.sessionListenersThreads", "no meaning"),
+        ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
+        ({"consumerConfig.subscriptionName": "s"}, "consumerConfig.subscriptionName", "no meaning"),
+        ({"jms.clientId": "a", "client_id": "b"}, "jms.clientId", "given twice"),
+        ({"producerConfig": {}, "producer": {"batching_enabled": False}}, "producerConfig", "given twice"),
+        ({"consumerConfig": 5}, "consumerConfig", "group of options"),
+        ({"operationTimeoutMs": "soon"}, "operationTimeoutMs", "'soon'"),
+        ({"operationTimeoutMs": -1}, "operationTimeoutMs", "negative"),
+        ({"operationTimeoutMs": True}, "operationTimeoutMs", "number"),
+        ({"close_timeout": 10**9}, "close_timeout", "seconds, not milliseconds"),
+        ({"jms.maxNumOfProducers": 0}, "jms.maxNumOfProducers", "at least 1"),
+        ({"jms.maxNumOfProducers": "1.5"}, "jms.maxNumOfProducers", "integer"),
+        ({"jms.topicSharedSubscriptionType": "Exclusive"}, "jms.topicSharedSubscriptionType", "Key_Shared"),
+        ({"jms.systemNamespace": "public"}, "jms.systemNamespace", "tenant/namespace"),
+        ({"jms.clientId": ["a"]}, "jms.clientId", "list"),
+        ({"producerConfig": {"chunkingEnabled": True}}, "producerConfig.chunkingEnabled", "batchingEnabled"),
+        ({"producerConfig": {"hashingScheme": "Murmur3_32Hash"}}, "producerConfig.hashingScheme", "JavaStringHash"),
+        ({"consumerConfig": {"deadLetterPolicy": {}}}, "consumerConfig.deadLetterPolicy.maxRedeliverCount", "be given"),
+        ({"jms.useCredentialsFromCreateConnection": True}, "jms.useCredentialsFromCreateConnection", "authPlugin"),
+        ({"webServiceUrl": "localhost:8080"}, "webServiceUrl", "http://"),
+        ({1: 2}, None, "option names are text"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_option_and_helps(config: object, key: str | None, words: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(config)  # type: ignore[arg-type]  # wrong input on purpose
+    assert caught.value.key == key
+    assert words in str(caught.value)
+
+
+def test_keyword_names_are_the_fields_names() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean 'client_id'"):
+        load("memory:", clientId="x")
+    with pytest.raises(ConfigurationError, match="unknown option 'broker_name'"):
+        load(broker_name="x")
+    with pytest.raises(ConfigurationError, match=r"unknown option 'jms\.clientId'; did you mean 'client_id'"):
+        load("memory:", **{"jms.clientId": "x"})
+    with pytest.raises(ConfigurationError, match="given twice"):
+        load("memory:", service_url="memory:")
+    with pytest.raises(ConfigurationError, match="not int"):
+        load(5)  # type: ignore[arg-type]  # wrong input on purpose
+
+
+def test_an_option_that_is_not_built_is_accepted_with_the_value_that_holds_anyway() -> None:
+    config = {"enableTransaction": "false", "jms.enableJMSPriority": False, "jms.priorityMapping": "linear"}
+    assert load(config) == load()
+
+
+SECRETS = {
+    "authPlugin": "token", "authParams": "s3cret", "jms.tckUsername": "u", "jms.tckPassword": "s3cret",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", [{}, {"jms.clientID": "x"}, {"tck_password": "other s3cret"}, {"authPlugin": None},
+                                   {"tlsTrustStorePassword": "s3cret"}, {"socks5ProxyPassword": "s3cret"},
+                                   {"authParams": ["s3cret"]}])  # fmt: skip
+def test_secrets_are_never_shown(wrong: dict[str, object]) -> None:
+    try:
+        config = load(SECRETS | wrong)
+        shown = f"{config!r} {config}"
+        assert "***" in shown
+    except ConfigurationError as error:
+        shown = f"{error!r} {error.reason} {error.__cause__!r} {error.__context__!r}"
+    assert "s3cret" not in shown
+
+
+def test_a_broken_url_or_file_shows_no_secret(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"authParams": "s3cret"')
+    for broken in ("pulsar://user:s3cret@host", "nosuch://h?authParams=s3cret", path, "x?authParams=s3cret"):
+        with pytest.raises(ConfigurationError) as caught:
+            load(broken)
+        assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_the_value_of_one_configuration_can_build_another() -> None:
+    config = load("memory:", consumer={"negative_ack_backoff": Backoff(min_delay=1, max_delay=2)})
+    assert config.consumer.negative_ack_backoff == Backoff(min_delay=1, max_delay=2)
+    assert hash(config.service_url) == hash("memory:")

@@ -1,0 +1,31 @@
+"""Nested and dotted maps of options."""
+
+import pytest
+
+from jmsaio.config.mapping import flatten, read_section, take_group
+from jmsaio.config.options import Directory
+from jmsaio.config.table_streams import CONSUMER
+from jmsaio.errors import ConfigurationError
+
+
+def test_flatten() -> None:
+    assert flatten({"a": {"b": {"c": 1}, "d": None}, "e.f": 2}) == {"a.b.c": 1, "e.f": 2}
+
+
+def test_take_group_takes_both_forms() -> None:
+    source: dict[str, object] = {"a": {"b": 1}, "a.c": 2, "ab": 3}
+    assert take_group(source, "a") == {"b": 1, "c": 2}
+    assert source == {"ab": 3}
+    assert take_group(source, "a") is None
+    with pytest.raises(ConfigurationError, match="group of options"):
+        take_group({"a": 1}, "a")
+
+
+def test_read_section() -> None:
+    directory = Directory(CONSUMER)
+    assert read_section(directory, {"ackTimeoutMillis": 5, "consumer_name": "n"}, "consumerConfig.") == {
+        "ack_timeout": 0.005,
+        "consumer_name": "n",
+    }
+    with pytest.raises(ConfigurationError, match=r"'consumerConfig\.ackTimeoutMilis'; did you mean 'consumerConfig\.ack"):
+        read_section(directory, {"ackTimeoutMilis": 5}, "consumerConfig.")

@@ -1,0 +1,84 @@
+"""ProducerConfig and ConsumerConfig: checks, and merging of overrides."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy, ProducerConfig
+from jmsaio.errors import ConfigurationError
+
+
+def test_overrides_of_a_destination_are_nested_text() -> None:
+    base = ConsumerConfig(receiver_queue_size=5, properties={"a": "1", "b": "2"})
+    merged = base.merge(
+        {"ackTimeoutMillis": "15000", "deadLetterPolicy": {"maxRedeliverCount": "3"}, "properties": {"b": "3"}}
+    )
+    assert merged.receiver_queue_size == 5
+    assert merged.ack_timeout == 15.0
+    assert merged.dead_letter == DeadLetterPolicy(max_redeliver_count=3)
+    assert merged.properties == {"a": "1", "b": "3"}
+    assert base == ConsumerConfig(receiver_queue_size=5, properties={"a": "1", "b": "2"})
+
+
+def test_special_maps_are_replaced_whole() -> None:
+    base = ConsumerConfig(
+        dead_letter=DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic="d"),
+        negative_ack_backoff=Backoff(min_delay=1, max_delay=2),
+    )
+    merged = base.merge(
+        {"deadLetterPolicy.maxRedeliverCount": 2, "negativeAckRedeliveryBackoff": {"minDelayMs": 20000}}
+    )
+    assert merged.dead_letter == DeadLetterPolicy(max_redeliver_count=2)
+    assert merged.negative_ack_backoff == Backoff(min_delay=20.0)
+    assert base.merge({"ackTimeoutRedeliveryBackoff.multiplier": 3}).ack_timeout_backoff == Backoff(multiplier=3)
+    assert base.merge({"dead_letter": DeadLetterPolicy(max_redeliver_count=9)}).dead_letter.max_redeliver_count == 9
+
+
+def test_fields_own_names_take_seconds() -> None:
+    assert ConsumerConfig().merge({"ack_timeout": 12}).ack_timeout == 12.0
+    assert ConsumerConfig(ack_timeout=timedelta(seconds=12)).ack_timeout == 12.0
+    assert ProducerConfig().merge({"send_timeout": 1, "compressionType": "zstd"}) == ProducerConfig(
+        send_timeout=1, compression_type="ZSTD"
+    )
+    assert ConsumerConfig().merge({"ackTimeoutMillis": 0}).ack_timeout is None
+    assert ConsumerConfig(dead_letter={"maxRedeliverCount": 2}).dead_letter == DeadLetterPolicy(max_redeliver_count=2)
+
+
+@pytest.mark.parametrize("value", [True, "5", "TRUE", "true", False, "yes", 1, "", "false"])
+def test_flags_are_read_as_starlight_does(value: object) -> None:
+    expected = str(value).lower() == "true"
+    assert ConsumerConfig().merge({"readCompacted": value}).read_compacted is expected
+    assert ConsumerConfig(read_compacted=value).read_compacted is expected  # type: ignore[arg-type]  # text is taken
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [{"receiverQueueSize": -1}, {"receiverQueueSize": "x"}, {"nosuch": 1}, {"deadLetterPolicy": 5},
+     {"deadLetterPolicy": {"maxRedeliverCount": 0}}, {"deadLetterPolicy": {"retryLetterTopic": "x"}},
+     {"negativeAckRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}}, {"useSchema": True},
+     {"ack_timeout": 1, "ackTimeoutMillis": 1}, {"properties": 5}, {"properties": {"a": [1]}},
+     {"receiver_queue_size": None}, {"consumerConfig": {}, "x": 1}, {"negativeAckRedeliveryDelayMicros": "nan"},
+     {"dead_letter": 5}, {"cryptoFailureAction": "SEND"}],
+)  # fmt: skip
+def test_what_can_not_be_used_is_refused(overrides: dict[str, object]) -> None:
+    if overrides == {"receiver_queue_size": None}:
+        assert ConsumerConfig().merge(overrides) == ConsumerConfig()  # None in a map is "not given"
+        with pytest.raises(ConfigurationError, match="must not be None"):
+            ConsumerConfig(receiver_queue_size=None)  # type: ignore[arg-type]  # wrong input on purpose
+        return
+    with pytest.raises(ConfigurationError):
+        ConsumerConfig().merge(overrides)
+
+
+def test_backoff_grows_as_pulsars() -> None:
+    assert [Backoff().delay(n) for n in (-1, 0, 1, 2, 6, 7, 10**9)] == [10, 10, 20, 40, 600, 600, 600]
+    assert Backoff(min_delay=0, max_delay=5).delay(10**9) == 0.0
+
+
+@given(st.floats(0, 100), st.floats(0, 1000), st.floats(1, 10), st.integers(-5, 5000))
+def test_backoff_stays_within_its_bounds(low: float, more: float, multiplier: float, count: int) -> None:
+    backoff = Backoff(min_delay=low, max_delay=low + more, multiplier=multiplier)
+    assert low <= backoff.delay(count) <= low + more
+    assert backoff.delay(count) <= backoff.delay(count + 1)

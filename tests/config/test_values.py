@@ -1,0 +1,52 @@
+"""Reading single values in the option's unit or in seconds."""
+
+from datetime import timedelta
+
+import pytest
+
+from jmsaio.config.options import Kind, Option, Section
+from jmsaio.config.values import default, given, refuse, written
+from jmsaio.errors import ConfigurationError
+
+MICROS = Option("x.micros", Section.CONNECTION, Kind.DURATION, 1000, "micros", unit="us")
+OFF = Option("x.off", Section.CONNECTION, Kind.DURATION, 0, "off", unit="ms", off=0)
+COUNT = Option("x.count", Section.CONNECTION, Kind.INTEGER, 1, "count", low=1)
+RATIO = Option("x.ratio", Section.CONNECTION, Kind.NUMBER, 2.0, "ratio", low=1)
+NAME = Option("x.name", Section.CONNECTION, Kind.TEXT, None, "name")
+EXACT = Option("x.exact", Section.CONNECTION, Kind.CHOICE, "a", "exact", choices=("a", "B"), exact=True)
+PASSWORD = Option("x.password", Section.CONNECTION, Kind.SECRET, None, "password", low=1)
+
+
+def test_durations() -> None:
+    assert written(MICROS, "250") == 0.00025
+    assert given(MICROS, 0.5) == 0.5
+    assert given(MICROS, timedelta(microseconds=7)) == 0.000007
+    assert default(MICROS) == 0.001
+    assert written(OFF, "0") is None and given(OFF, None) is None and written(OFF, 5) == 0.005
+
+
+@pytest.mark.parametrize("value", ["", "five", "inf", "nan", "-1", True, [1], None])
+def test_what_is_no_duration(value: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"x\.micros"):
+        given(MICROS, value)
+
+
+def test_numbers_and_choices() -> None:
+    assert written(COUNT, "5") == written(COUNT, 5) == written(COUNT, 5.0) == 5
+    assert written(RATIO, "1.5") == 1.5
+    assert written(EXACT, "B") == "B"
+    for option, value in ((COUNT, "0"), (COUNT, 1.5), (COUNT, False), (RATIO, 0), (EXACT, "b"), (COUNT, "")):
+        with pytest.raises(ConfigurationError, match="option x"):
+            written(option, value)
+
+
+def test_text() -> None:
+    assert written(NAME, "") is None  # empty is Starlight's "not set"
+    assert written(NAME, 5) == "5"
+    assert written(NAME, True) == "true"
+    with pytest.raises(ConfigurationError, match="not bytes"):
+        written(NAME, b"x")
+
+
+def test_a_secrets_value_is_never_in_a_refusal() -> None:
+    assert "hidden" not in str(refuse(PASSWORD, "hidden", "no"))
