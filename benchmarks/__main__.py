@@ -1,0 +1,110 @@
+"""``python -m benchmarks [URL]``: the table, the JSON file and the picture of jmsaio beside its peers."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import attrs
+
+from benchmarks.broker import java_jars, started_broker
+from benchmarks.catalog import all_scenarios
+from benchmarks.java_peer import JavaError, compile_program
+from jmsaio.bench import Progress, render_table, run_scenarios
+from jmsaio.bench.scenario import Scenario
+from jmsaio.launcher import LauncherError
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line. Ends the process for a wrong one, as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measures jmsaio beside raw pulsar-client, pulsar.asyncio and the Java peer. Without URL and "
+        "--broker only what needs no broker: the embedded broker, selectors, idle consumers.",
+    )
+    parser.add_argument("url", nargs="?", help="broker to measure, for example pulsar://127.0.0.1:6650")
+    parser.add_argument("--web-url", help="its web address (default: port 8080 of the same host)")
+    parser.add_argument("--broker", action="store_true", help="start a broker for the run (needs a JDK and Maven)")
+    parser.add_argument("--java-jars", type=Path, metavar="DIR", help="folder with the Java client's jars")
+    parser.add_argument("--no-java", action="store_true", help="leave the Java peer out")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 5, with --smoke 1)")
+    parser.add_argument("--smoke", action="store_true", help="tiny amounts: shows that every row runs")
+    parser.add_argument("--only", metavar="REGEX", help="only rows whose name matches")
+    parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio", help="loop of the asyncio rows")
+    parser.add_argument("--json", metavar="FILE", help="write all samples and the summary")
+    parser.add_argument("--plot", metavar="FILE", help="draw the result (png, svg or pdf)")
+    parser.add_argument("--check", action="store_true", help="exit status 1 when a goal is missed")
+    return parser.parse_args(arguments)
+
+
+@contextlib.contextmanager
+def class_path(jars: Sequence[Path]) -> Iterator[str | None]:
+    """The class path of the compiled Java program while the context lasts, or None without jars."""
+    if not jars:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="jmsaio-java-") as folder:
+        yield compile_program(jars, Path(folder))
+
+
+def web_url_of(url: str) -> str:
+    """The web address that a broker has by default: port 8080 of the first host."""
+    return f"http://{urlsplit(url.partition(',')[0]).hostname}:8080"
+
+
+def tell(progress: Progress) -> None:
+    """One line on standard error before each measurement."""
+    if progress.scenario is not None:
+        place = f"{progress.done + 1}/{progress.total}"
+        print(f"[{place}] round {progress.round + 1}: {progress.scenario.name}", file=sys.stderr, flush=True)
+
+
+def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
+    report = run_scenarios(
+        scenarios,
+        rounds=options.rounds,
+        smoke=options.smoke,
+        only=options.only,
+        loop=options.loop,
+        json_file=options.json,
+        plot_file=options.plot,
+        progress=tell,
+        directory=_ROOT,
+    )
+    columns = shutil.get_terminal_size((120, 24)).columns
+    print(render_table(report, width=max(100, columns), color=sys.stdout.isatty()))
+    missed = report.missed()
+    for goal in missed if options.check else ():
+        print(f"missed: {attrs.asdict(goal)}", file=sys.stderr)
+    return 1 if report.failures() or (options.check and missed) else 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark. Exit status: 0, 1 when a measurement failed (or, with --check, a goal), 2 for wrong use."""
+    options = parse(arguments)
+    try:
+        with contextlib.ExitStack() as stack:
+            url, web_url = options.url, options.web_url
+            if options.broker:
+                broker = stack.enter_context(started_broker())
+                url, web_url = broker.service_url, broker.web_service_url
+            wants_java = url is not None and not options.no_java
+            java = stack.enter_context(class_path(java_jars(options.java_jars) if wants_java else []))
+            if url is not None and web_url is None:
+                web_url = web_url_of(url)
+            return _measure(options, all_scenarios(url, web_url or "", java))
+    except (ValueError, JavaError, LauncherError, OSError) as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

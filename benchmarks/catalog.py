@@ -1,0 +1,43 @@
+"""The peers' rows, and all rows of one run in table order."""
+
+from __future__ import annotations
+
+from benchmarks.java_peer import CLASS_PATH, WEB_URL
+from jmsaio.bench.catalog import broker_scenarios, embedded_scenarios
+from jmsaio.bench.scenario import Group, Scenario
+
+
+def pulsar_scenarios(url: str) -> list[Scenario]:
+    """Raw pulsar-client and pulsar.asyncio on the broker at ``url``."""
+    return [
+        Scenario("send.raw", "raw send_async, Python callback", Group.SEND, "benchmarks.raw:send", url),
+        Scenario("send.pulsar-asyncio", "pulsar.asyncio, workers await send", Group.SEND,
+                 "benchmarks.pulsar_asyncio:send", url),
+        Scenario("receive.raw", "raw message_listener + acknowledge", Group.RECEIVE, "benchmarks.raw:receive", url,
+                 prepare="benchmarks.raw:fill"),
+        Scenario("receive.pulsar-asyncio", "pulsar.asyncio receive + acknowledge", Group.RECEIVE,
+                 "benchmarks.pulsar_asyncio:receive", url, prepare="benchmarks.raw:fill"),
+        Scenario("latency.raw", "raw send_async, message_listener", Group.LATENCY, "benchmarks.raw:latency", url),
+        Scenario("latency.pulsar-asyncio", "pulsar.asyncio", Group.LATENCY, "benchmarks.pulsar_asyncio:latency", url),
+    ]  # fmt: skip
+
+
+def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
+    """The Java peer on the broker at ``url``."""
+    extra = {CLASS_PATH: class_path, WEB_URL: web_url}
+    return [
+        Scenario("send.java", "Starlight, CompletionListener", Group.SEND, "benchmarks.java_peer:send", url,
+                 extra=extra),
+        Scenario("receive.java", "Starlight, AUTO_ACKNOWLEDGE", Group.RECEIVE, "benchmarks.java_peer:receive", url,
+                 extra=extra),
+        Scenario("latency.java", "Starlight, MessageListener", Group.LATENCY, "benchmarks.java_peer:latency", url,
+                 extra=extra),
+    ]  # fmt: skip
+
+
+def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list[Scenario]:
+    """Every row that can be measured: without ``url`` the embedded ones, without ``class_path`` no Java peer."""
+    if url is None:
+        return embedded_scenarios()
+    java = java_scenarios(url, web_url, class_path) if class_path is not None else []
+    return [*pulsar_scenarios(url), *java, *broker_scenarios(url), *embedded_scenarios()]

@@ -1,0 +1,25 @@
+"""Measuring code: throughput, latency, CPU time and memory of jmsaio, in child processes and interleaved rounds.
+
+``run`` measures what needs nothing but an installed jmsaio; ``python -m benchmarks`` in a checkout adds the peers.
+Neither rich nor matplotlib is imported before a table or a picture is asked for.
+"""
+
+from __future__ import annotations
+
+from jmsaio.bench.plot import write_plot
+from jmsaio.bench.report import Report, read_json, write_json
+from jmsaio.bench.runner import Progress, run, run_scenarios
+from jmsaio.bench.table import render_table
+from jmsaio.bench.workload import Workload
+
+__all__ = [
+    "Progress",
+    "Report",
+    "Workload",
+    "read_json",
+    "render_table",
+    "run",
+    "run_scenarios",
+    "write_json",
+    "write_plot",
+]

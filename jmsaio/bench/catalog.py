@@ -1,0 +1,67 @@
+"""The rows that need nothing but an installed jmsaio, and what is expected of all rows."""
+
+from __future__ import annotations
+
+from jmsaio.bench.scenario import Goal, Group, Scenario
+
+#: URL of the embedded broker.
+EMBEDDED = "memory:"
+
+_HERE = "jmsaio.bench.scenarios"
+
+#: Reference rows by group: the rows of a group are shown as ratios to these, where they were measured in the same run.
+REFERENCES = {
+    Group.SEND: ("send.raw", "send.pulsar-asyncio", "send.java"),
+    Group.RECEIVE: ("receive.raw", "receive.pulsar-asyncio", "receive.java"),
+    Group.LATENCY: ("latency.raw", "latency.pulsar-asyncio", "latency.java"),
+    Group.EMBEDDED: ("embedded.bare",),
+    Group.SELECTOR: (),
+    Group.IDLE: (),
+}
+
+GOALS = (
+    Goal("send.jmsaio", 2.0, "send.raw"),
+    Goal("send.jmsaio", 4.0, "send.pulsar-asyncio"),
+    Goal("send.jmsaio-workers", 2.0, "send.raw"),
+    Goal("send.jmsaio-workers", 4.0, "send.pulsar-asyncio"),
+    Goal("receive.jmsaio", 1.0, "receive.raw"),
+    Goal("receive.jmsaio", 2.0, "receive.pulsar-asyncio"),
+    Goal("embedded.through", 0.27, "embedded.bare"),
+    Goal("selector.three-terms", 1_000_000),
+    Goal("idle.consumers", 20.0, at_most=True),
+)
+
+
+def embedded_scenarios() -> list[Scenario]:
+    """The rows on the embedded broker, the selector and the idle consumers: they need no broker."""
+    return [
+        Scenario("embedded.bare", "bare loop: build, encode, decode, read", Group.EMBEDDED,
+                 f"{_HERE}.bare:bare_loop", EMBEDDED),
+        Scenario("embedded.through", "send to acknowledge", Group.EMBEDDED, f"{_HERE}.through:through", EMBEDDED),
+        Scenario("embedded.send", "send_async only", Group.EMBEDDED, f"{_HERE}.sending:futures", EMBEDDED),
+        Scenario("embedded.receive", "receive and acknowledge only", Group.EMBEDDED,
+                 f"{_HERE}.receiving:fill_and_receive", EMBEDDED),
+        Scenario("latency.embedded", "jmsaio, embedded broker", Group.LATENCY, f"{_HERE}.latency:latency", EMBEDDED),
+        Scenario("selector.three-terms", "three terms, properties not decoded", Group.SELECTOR,
+                 f"{_HERE}.selecting:three_terms", EMBEDDED),
+        Scenario("idle.consumers", "idle consumers, each on its own queue", Group.IDLE,
+                 f"{_HERE}.idle:idle_consumers", EMBEDDED),
+    ]  # fmt: skip
+
+
+def broker_scenarios(url: str) -> list[Scenario]:
+    """The rows of jmsaio on the broker at ``url``."""
+    return [
+        Scenario("send.jmsaio", "jmsaio send_async", Group.SEND, f"{_HERE}.sending:futures", url),
+        Scenario("send.jmsaio-workers", "jmsaio, workers await send", Group.SEND, f"{_HERE}.sending:workers", url),
+        Scenario("receive.jmsaio", "jmsaio receive, AUTO", Group.RECEIVE, f"{_HERE}.receiving:receive", url,
+                 prepare=f"{_HERE}.receiving:fill"),
+        Scenario("latency.jmsaio", "jmsaio", Group.LATENCY, f"{_HERE}.latency:latency", url),
+    ]  # fmt: skip
+
+
+def own_scenarios(url: str | None) -> list[Scenario]:
+    """All rows of jmsaio itself; those on a broker only when ``url`` names one (and not the embedded one)."""
+    if url is None or url.startswith("memory:"):
+        return embedded_scenarios()
+    return [*broker_scenarios(url), *embedded_scenarios()]

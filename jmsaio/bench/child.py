@@ -1,0 +1,55 @@
+"""One measurement in its own process: ``python -m jmsaio.bench.child RESULT_FILE``, the task on standard input.
+
+A process of its own, because a measurement leaves things behind that the next one would feel: native threads, a grown
+heap, a warm allocator. The result goes to a file, since native libraries write to standard output as they like.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from jmsaio.bench.meter import Metrics
+from jmsaio.bench.workload import Task
+
+
+def find_target(target: str) -> Callable[[Task], Any]:
+    """The function that ``module:function`` names. Raises ValueError, ImportError or AttributeError without one."""
+    module, separator, function = target.partition(":")
+    if not separator:
+        raise ValueError(f"{target!r} is not of the form module:function")
+    found: Callable[[Task], Any] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def run_task(task: Task) -> Metrics:
+    """Carry out ``task`` in this process, a coroutine function on the loop that the task names."""
+    function = find_target(task.target)
+    if not inspect.iscoroutinefunction(function):
+        return dict(function(task))
+    return dict(_run_on_loop(function(task), task.loop))
+
+
+def _run_on_loop(work: Coroutine[Any, Any, Metrics], loop: str) -> Metrics:
+    if loop == "uvloop":
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(work)
+    return asyncio.run(work)
+
+
+def main(arguments: list[str], task_text: str) -> None:
+    """Read the task, carry it out, write its metrics as JSON to the file that is named first."""
+    metrics = run_task(Task.from_json(json.loads(task_text)))
+    Path(arguments[0]).write_text(json.dumps(metrics), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], sys.stdin.read())

@@ -1,0 +1,44 @@
+"""Versions and machine of a run, so that figures can be read later."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from jmsaio._version import __version__
+
+#: Packages whose version matters for the figures.
+_PACKAGES = ("pulsar-client", "anyio", "attrs", "uvloop")
+
+
+def environment() -> dict[str, str]:
+    """What the figures depend on: versions of jmsaio, Python, packages, kernel; processor and number of cores."""
+    facts = {
+        "jmsaio": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": str(os.cpu_count() or 0),
+    }
+    for package in _PACKAGES:
+        try:
+            facts[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            facts[package] = "not installed"
+    return facts
+
+
+def load_average() -> float:
+    """Load average of the last minute."""
+    return os.getloadavg()[0]
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,180 @@
+"""What a run gave: samples with their surroundings, the summary of each row, and the JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from jmsaio.bench.catalog import GOALS, REFERENCES
+from jmsaio.bench.scenario import METRICS, Goal, Group, Scenario
+from jmsaio.bench.statistics import Spread, paired_ratios, spread
+from jmsaio.bench.workload import Workload
+
+#: Version of the JSON file's layout.
+FORMAT = 1
+
+
+@attrs.frozen
+class Sample:
+    """One measurement.
+
+    Attributes:
+        round: number of the round, from 0.
+        scenario: name of the row.
+        load: the machine's load average (1 minute) just before.
+        metrics: figures by name with unit; empty when it failed.
+        failure: why it failed, or None.
+    """
+
+    round: int
+    scenario: str
+    load: float
+    metrics: dict[str, float] = attrs.field(factory=dict)
+    failure: str | None = None
+
+
+@attrs.frozen
+class Ratio:
+    """Paired ratios of a row to a reference row, with the goal if there is one."""
+
+    reference: str
+    values: Spread
+    goal: Goal | None
+
+
+@attrs.frozen
+class Row:
+    """Summary of one row.
+
+    Attributes:
+        scenario: the row.
+        value: its main figure.
+        cpu_us: CPU microseconds a message, or None.
+        ratios: paired ratios to each reference measured in the same run.
+        goal: the goal for the main figure itself, or None.
+        details: medians of all metrics.
+    """
+
+    scenario: Scenario
+    value: Spread
+    cpu_us: Spread | None
+    ratios: tuple[Ratio, ...]
+    goal: Goal | None
+    details: dict[str, float]
+
+
+@attrs.frozen
+class Report:
+    """A whole run.
+
+    Attributes:
+        environment: versions and machine.
+        workload: the amounts.
+        loop: event loop of the asyncio rows.
+        scenarios: the rows, in table order.
+        samples: all measurements, failed ones too.
+    """
+
+    environment: dict[str, str]
+    workload: Workload
+    loop: str
+    scenarios: tuple[Scenario, ...]
+    samples: tuple[Sample, ...]
+
+    def rows(self) -> list[Row]:
+        """One summary for each row that has at least one measurement."""
+        rows = [self._row(scenario) for scenario in self.scenarios]
+        return [row for row in rows if row is not None]
+
+    def failures(self) -> list[Sample]:
+        """The measurements that failed."""
+        return [sample for sample in self.samples if sample.failure is not None]
+
+    def missed(self) -> list[Goal]:
+        """The goals of measured rows that were not reached."""
+        missed = []
+        for row in self.rows():
+            if row.goal is not None and not row.goal.is_met(row.value.median):
+                missed.append(row.goal)
+            missed += [r.goal for r in row.ratios if r.goal is not None and not r.goal.is_met(r.values.median)]
+        return missed
+
+    def load(self) -> Spread | None:
+        """Load average before the measurements."""
+        return spread(sample.load for sample in self.samples)
+
+    def _by_round(self, name: str, key: str) -> dict[int, float]:
+        return {s.round: s.metrics[key] for s in self.samples if s.scenario == name and key in s.metrics}
+
+    def _row(self, scenario: Scenario) -> Row | None:
+        key = METRICS[scenario.group].key
+        values = self._by_round(scenario.name, key)
+        value = spread(values.values())
+        if value is None:
+            return None
+        names = {name for s in self.samples if s.scenario == scenario.name for name in s.metrics}
+        details = {name: spread(self._by_round(scenario.name, name).values()) for name in sorted(names)}
+        return Row(
+            scenario,
+            value,
+            details.get("cpu_us"),
+            tuple(self._ratios(scenario, values, key)),
+            find_goal(scenario.name, None),
+            {name: found.median for name, found in details.items() if found is not None},
+        )
+
+    def _ratios(self, scenario: Scenario, values: dict[int, float], key: str) -> list[Ratio]:
+        ratios = []
+        for reference in REFERENCES[scenario.group]:
+            found = spread(paired_ratios(values, self._by_round(reference, key)))
+            if reference != scenario.name and found is not None:
+                ratios.append(Ratio(reference, found, find_goal(scenario.name, reference)))
+        return ratios
+
+
+def find_goal(scenario: str, reference: str | None) -> Goal | None:
+    """The goal of a row (against a reference row, or for its figure itself), or None."""
+    return next((goal for goal in GOALS if (goal.scenario, goal.reference) == (scenario, reference)), None)
+
+
+def write_json(report: Report, file: str | os.PathLike[str]) -> None:
+    """Write ``report`` with all samples and the summary to ``file``. Raises OSError."""
+    data = {
+        "format": FORMAT,
+        "environment": report.environment,
+        "workload": attrs.asdict(report.workload),
+        "loop": report.loop,
+        "scenarios": [{**attrs.asdict(scenario), "group": scenario.group.name} for scenario in report.scenarios],
+        "samples": [attrs.asdict(sample) for sample in report.samples],
+        "summary": [_summary(row) for row in report.rows()],
+    }
+    Path(file).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def read_json(file: str | os.PathLike[str]) -> Report:
+    """Read what ``write_json`` wrote. Raises OSError, and ValueError for another layout."""
+    data: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+    if data.get("format") != FORMAT:
+        raise ValueError(f"{os.fspath(file)} is not a benchmark report of format {FORMAT}")
+    return Report(
+        data["environment"],
+        Workload(**data["workload"]),
+        data["loop"],
+        tuple(Scenario(**{**item, "group": Group[item["group"]]}) for item in data["scenarios"]),
+        tuple(Sample(**item) for item in data["samples"]),
+    )
+
+
+def _summary(row: Row) -> dict[str, Any]:
+    metric = METRICS[row.scenario.group]
+    return {
+        "scenario": row.scenario.name,
+        "metric": metric.key,
+        **attrs.asdict(row.value),
+        "details": row.details,
+        "ratios": {ratio.reference: attrs.asdict(ratio.values) for ratio in row.ratios},
+    }

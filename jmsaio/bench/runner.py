@@ -1,0 +1,198 @@
+"""Runs rows in interleaved rounds, each measurement in a child process, and collects the samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+from jmsaio.bench.catalog import own_scenarios
+from jmsaio.bench.environment import environment, load_average
+from jmsaio.bench.meter import Metrics
+from jmsaio.bench.plot import write_plot
+from jmsaio.bench.report import Report, Sample, write_json
+from jmsaio.bench.scenario import Scenario
+from jmsaio.bench.workload import Task, Workload
+
+#: Characters of a failed child's error output that are kept.
+_KEPT_OUTPUT = 2_000
+
+
+@attrs.frozen
+class Progress:
+    """Where a run stands, told before each measurement.
+
+    Attributes:
+        done: measurements finished.
+        total: measurements in all.
+        round: number of the round, from 0.
+        scenario: the row that comes now, or None at the end.
+    """
+
+    done: int
+    total: int
+    round: int
+    scenario: Scenario | None
+
+
+#: Is told where a run stands.
+Listener = Callable[[Progress], None]
+
+
+class MeasurementError(Exception):
+    """A child process failed, gave no result, or took too long."""
+
+
+def run(
+    url: str | None = None,
+    *,
+    rounds: int | None = None,
+    smoke: bool = False,
+    only: str | None = None,
+    loop: str = "asyncio",
+    workload: Workload | None = None,
+    json_file: str | os.PathLike[str] | None = None,
+    plot_file: str | os.PathLike[str] | None = None,
+    progress: Listener | None = None,
+) -> Report:
+    """Measure what needs no checkout: jmsaio's own rows, on the embedded broker and on the broker at ``url``.
+
+    Blocks until the run is over, a few minutes with the default amounts; call it from a thread in an asyncio program.
+
+    Args:
+        url: broker to measure beside the embedded one, as ``jmsaio.connect`` takes it; None for the embedded one only.
+        rounds: how often each row is measured, interleaved; default 5, with ``smoke`` 1.
+        smoke: amounts so small that the figures mean nothing; shows that every row runs.
+        only: regular expression; rows whose name it does not match anywhere are left out.
+        loop: event loop, ``asyncio`` or ``uvloop``.
+        workload: amounts; default is the documented workload.
+        json_file: write the report there.
+        plot_file: write a picture there (needs matplotlib: ``pip install 'jmsaio[bench]'``).
+        progress: is told before each measurement.
+
+    Raises:
+        ValueError: ``only`` matches no row or is not a regular expression, or ``rounds`` is below 1.
+        OSError: a file can't be written.
+    """
+    return run_scenarios(
+        own_scenarios(url),
+        rounds=rounds,
+        smoke=smoke,
+        only=only,
+        loop=loop,
+        workload=workload,
+        json_file=json_file,
+        plot_file=plot_file,
+        progress=progress,
+    )
+
+
+def run_scenarios(
+    scenarios: Sequence[Scenario],
+    *,
+    rounds: int | None = None,
+    smoke: bool = False,
+    only: str | None = None,
+    loop: str = "asyncio",
+    workload: Workload | None = None,
+    json_file: str | os.PathLike[str] | None = None,
+    plot_file: str | os.PathLike[str] | None = None,
+    progress: Listener | None = None,
+    directory: str | os.PathLike[str] | None = None,
+) -> Report:
+    """Measure the given rows as ``run`` does; child processes start in ``directory`` (default: the current one)."""
+    chosen = select(scenarios, only)
+    count = (1 if smoke else 5) if rounds is None else rounds
+    if count < 1:
+        raise ValueError(f"rounds must be at least 1, not {count}")
+    amounts = workload if workload is not None else Workload.smoke() if smoke else Workload()
+    samples: list[Sample] = []
+    for number, order in enumerate(interleaved(chosen, count)):
+        for scenario in order:
+            if progress is not None:
+                progress(Progress(len(samples), count * len(chosen), number, scenario))
+            samples.append(_sample(scenario, number, amounts, loop, directory))
+    if progress is not None:
+        progress(Progress(len(samples), count * len(chosen), count - 1, None))
+    report = Report(environment(), amounts, loop, tuple(chosen), tuple(samples))
+    if json_file is not None:
+        write_json(report, json_file)
+    if plot_file is not None:
+        write_plot(report, plot_file)
+    return report
+
+
+def select(scenarios: Sequence[Scenario], only: str | None) -> list[Scenario]:
+    """The rows whose name matches ``only`` anywhere. Raises ValueError when none does, or for a broken expression."""
+    if only is None:
+        return list(scenarios)
+    try:
+        pattern = re.compile(only)
+    except re.error as error:
+        raise ValueError(f"{only!r} is not a regular expression: {error}") from error
+    chosen = [scenario for scenario in scenarios if pattern.search(scenario.name)]
+    if not chosen:
+        names = ", ".join(scenario.name for scenario in scenarios)
+        raise ValueError(f"no row matches {only!r}; there are: {names}")
+    return chosen
+
+
+def interleaved(scenarios: Sequence[Scenario], rounds: int) -> list[list[Scenario]]:
+    """The rows of each round, every round in another order that is the same in every run.
+
+    A fixed order would give each row always the same neighbour, whose after-effects (a broker that is still writing)
+    it would always feel.
+    """
+    orders = []
+    for number in range(rounds):
+        order = list(scenarios)
+        random.Random(number).shuffle(order)
+        orders.append(order)
+    return orders
+
+
+def _sample(
+    scenario: Scenario, number: int, workload: Workload, loop: str, directory: str | os.PathLike[str] | None
+) -> Sample:
+    load = load_average()
+    topic = f"bench-{scenario.name.replace('.', '-')}-{time.time_ns()}"
+    task = Task(scenario.target, scenario.url, topic, loop, workload, scenario.extra)
+    try:
+        if scenario.prepare is not None:
+            measure(attrs.evolve(task, target=scenario.prepare), scenario.timeout, directory)
+        return Sample(number, scenario.name, load, measure(task, scenario.timeout, directory))
+    except MeasurementError as error:
+        return Sample(number, scenario.name, load, failure=str(error))
+
+
+def measure(task: Task, timeout: float, directory: str | os.PathLike[str] | None = None) -> Metrics:
+    """Carry out ``task`` in a child process, within ``timeout`` seconds. Raises MeasurementError."""
+    with tempfile.TemporaryDirectory(prefix="jmsaio-bench-") as folder:
+        result = Path(folder, "result.json")
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "jmsaio.bench.child", str(result)],
+                input=json.dumps(task.to_json()),
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                cwd=directory,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise MeasurementError(f"{task.target}: no result within {timeout:g} s") from error
+        if done.returncode != 0 or not result.exists():
+            raise MeasurementError(
+                f"{task.target}: exit status {done.returncode}\n{done.stderr.strip()[-_KEPT_OUTPUT:]}"
+            )
+        metrics: Metrics = json.loads(result.read_text(encoding="utf-8"))
+        return metrics

@@ -1,0 +1,106 @@
+"""The bare loop: the objects and the codec work of one message from send to acknowledge, and nothing else.
+
+What the embedded broker and the client add (windows, subscriptions, permits, acknowledgement, tasks) is the distance
+between this row and ``embedded.through``.
+"""
+
+from __future__ import annotations
+
+import time
+
+import jmsaio
+from jmsaio.bench.meter import Meter, Metrics
+from jmsaio.bench.scenarios.setting import typed_properties
+from jmsaio.bench.workload import AMOUNT, Task
+from jmsaio.codec import Stamp, decode, encode, stamp_sent
+from jmsaio.model.destinations import Queue
+from jmsaio.model.wire import OutgoingRecord, WireId
+
+
+class BareRecord:
+    """A received record around an outgoing one."""
+
+    __slots__ = ("_entry", "_sent")
+
+    #: Constants of every record here; the codec asks for them only when a header is read.
+    publish_time = 0
+    redelivery_count = 0
+    sequence_id: int | None = None
+    topic = "persistent://public/default/bare"
+
+    def __init__(self, sent: OutgoingRecord, entry: int) -> None:
+        self._sent = sent
+        self._entry = entry
+
+    @property
+    def payload(self) -> bytes | None:
+        """Body bytes."""
+        return self._sent.payload
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """String properties."""
+        return self._sent.properties
+
+    @property
+    def key(self) -> str | None:
+        """Partition key."""
+        return self._sent.key
+
+    @property
+    def event_time(self) -> int:
+        """Send time in milliseconds."""
+        return self._sent.event_time
+
+    @property
+    def message_id(self) -> WireId:
+        """A place that counts up."""
+        return WireId(0, self._entry)
+
+    @property
+    def size(self) -> int:
+        """Bytes it occupies."""
+        return self._sent.size()
+
+
+def stamped(number: int, now: int) -> Stamp:
+    """What a producer would stamp on message ``number`` at ``now`` (ms)."""
+    return Stamp(
+        message_id=f"ID:00000000-0000-0000-0000-000000000000:1:{number}",
+        connection_id="00000000-0000-0000-0000-000000000000",
+        timestamp=now,
+        event_time=now,
+        delivery_time=now,
+        deliver_at=None,
+        expiration=0,
+        priority=4,
+        delivery_mode=2,
+        sticky_key=None,
+        system_namespace="public/default",
+    )
+
+
+def received(number: int, text: str, queue: Queue, now: int) -> BareRecord:
+    """Message ``number``, built, stamped and encoded, as a receiver would get it."""
+    message = jmsaio.TextMessage(text)
+    for name, value in typed_properties(number).items():
+        message.set_object_property(name, value)
+    stamp = stamped(number, now)
+    record = encode(message, stamp)
+    stamp_sent(message, stamp, queue)
+    return BareRecord(record, number)
+
+
+def bare_loop(task: Task) -> Metrics:
+    """Build, stamp, encode, decode and read each message. Raises RuntimeError when a sum is wrong."""
+    work = task.workload
+    text, queue = work.text, Queue(task.topic)
+    total = characters = 0
+    with Meter() as meter:
+        for number in range(work.messages):
+            message = decode(received(number, text, queue, time.time_ns() // 1_000_000), queue, "public/default")
+            characters += len(message.text or "") if isinstance(message, jmsaio.TextMessage) else 0
+            total += message.get_int_property(AMOUNT)
+    if total != work.check_sum() or characters != work.messages * work.characters:
+        raise RuntimeError(f"sum {total} instead of {work.check_sum()}, {characters} characters")
+    return meter.metrics(work.messages)

@@ -1,0 +1,34 @@
+"""The selector row: a compiled selector on received messages whose properties nobody has decoded."""
+
+from __future__ import annotations
+
+from itertools import cycle, islice
+
+from jmsaio.bench.meter import Meter, Metrics
+from jmsaio.bench.scenarios.bare import received
+from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task
+from jmsaio.codec.view import header
+from jmsaio.model.destinations import Queue
+from jmsaio.selector import Selector
+
+#: Records among which the evaluations go round; more than a processor's small caches would hold.
+_RECORDS = 1_000
+#: Three terms, of which the middle one compares a number that stands as text in the record.
+SELECTOR = f"{REGION} = '{REGION_VALUE}' AND {AMOUNT} > 499 AND {KIND} = '{KIND_VALUE}'"
+
+
+def three_terms(task: Task) -> Metrics:
+    """Evaluate on received records; half of them match. Raises RuntimeError when another number matched."""
+    count = task.workload.evaluations
+    queue = Queue(task.topic)
+    records = [received(number, task.workload.text, queue, 0) for number in range(_RECORDS)]
+    selector = Selector(SELECTOR)
+    matches, found = selector.matches_record, 0
+    with Meter() as meter:
+        for record in islice(cycle(records), count):
+            if matches(record, header) is True:
+                found += 1
+    expected = sum(number % _RECORDS > 499 for number in range(count))
+    if found != expected:
+        raise RuntimeError(f"{found} of {count} matched, not {expected}")
+    return meter.metrics(count)

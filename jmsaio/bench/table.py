@@ -1,0 +1,114 @@
+"""The table of a report, for people."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from jmsaio.bench.report import Ratio, Report, Row
+from jmsaio.bench.scenario import METRICS, Goal, Group, Metric
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Said below every table: what the figures mean.
+FOOT = (
+    "Median of all rounds; spread: smallest to largest. A ratio is taken inside each round and shown as median "
+    "[smallest..largest]. CPU: all threads of the client's process. jmsaio rows carry the whole JMS layer: eight "
+    "properties on the wire for three of the message, typed, with message ids. Rows of raw pulsar-client and "
+    "pulsar.asyncio carry the same text and three string properties, as their documentation shows it; the Java peer "
+    "(Starlight for JMS) carries its own JMS layer and its warm round counts. Receive rows run from the first message "
+    "to the last of a full backlog, latency from the call of send to the text in the receiver's hands."
+)
+
+
+def render_table(report: Report, width: int | None = None, color: bool = False) -> str:
+    """The report as a text table.
+
+    Args:
+        report: what was measured.
+        width: columns; default 120, or fewer where a terminal is narrower is the caller's choice.
+        color: with ANSI colours.
+    """
+    from rich.console import Console
+
+    text = io.StringIO()
+    console = Console(
+        file=text, width=width or 120, force_terminal=color, no_color=not color, highlight=False, emoji=False
+    )
+    rows = report.rows()
+    for group in Group:
+        block = [row for row in rows if row.scenario.group is group]
+        if block:
+            console.print(_table(group, block))
+    for sample in report.failures():
+        console.print(f"FAILED {sample.scenario}, round {sample.round}: {sample.failure}", style="red", markup=False)
+    for line in _foot(report):
+        console.print(line, markup=False)
+    return text.getvalue()
+
+
+def _table(group: Group, rows: list[Row]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    metric = METRICS[group]
+    table = Table(title=group.value, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("row")
+    table.add_column(f"median {metric.unit}", justify="right")
+    table.add_column("spread", justify="right")
+    if group is Group.LATENCY:
+        table.add_column("p99 ms", justify="right")
+    table.add_column("CPU us", justify="right")
+    table.add_column("paired ratios")
+    for row in rows:
+        cells = [row.scenario.title, _number(row.value.median, metric), _extremes(row, metric)]
+        if group is Group.LATENCY:
+            cells.append(f"{row.details['p99_ms']:.2f}")
+        cells.append("" if row.cpu_us is None else f"{row.cpu_us.median:.1f}")
+        table.add_row(*cells, "\n".join(_remarks(row, metric)))
+    return table
+
+
+def _number(value: float, metric: Metric) -> str:
+    return f"{value:,.{metric.digits}f}"
+
+
+def _extremes(row: Row, metric: Metric) -> str:
+    return f"{_number(row.value.low, metric)}..{_number(row.value.high, metric)}"
+
+
+def _remarks(row: Row, metric: Metric) -> list[str]:
+    remarks = [_ratio(ratio) for ratio in row.ratios]
+    if row.goal is not None:
+        remarks.append(_verdict(row.goal, row.value.median, _number(row.goal.bound, metric)))
+    return remarks
+
+
+def _ratio(ratio: Ratio) -> str:
+    values = ratio.values
+    text = f"{values.median:.2f} ({values.low:.2f}..{values.high:.2f}) x {ratio.reference}"
+    if ratio.goal is not None:
+        text += " " + _verdict(ratio.goal, values.median, f"{ratio.goal.bound:g}")
+    return text
+
+
+def _verdict(goal: Goal, value: float, bound: str) -> str:
+    sign = "<=" if goal.at_most else ">="
+    return f"goal {sign} {bound}: {'met' if goal.is_met(value) else 'MISSED'}"
+
+
+def _foot(report: Report) -> list[str]:
+    work, load = report.workload, report.load()
+    lines = [
+        FOOT,
+        f"Workload: {work.messages:,} messages, text of {work.characters} characters, 3 typed properties, window and "
+        f"prefetch {work.window:,}, batch {work.batch_messages:,} / {work.batch_delay * 1e3:g} ms, "
+        f"{work.workers:,} workers; latency {work.rate:,} messages a second for {work.seconds:g} s; "
+        f"loop {report.loop}.",
+        "Environment: " + ", ".join(f"{name} {value}" for name, value in report.environment.items()) + ".",
+    ]
+    if load is not None:
+        warning = " Above 1: the figures are those of a busy machine." if load.median > 1 else ""
+        lines.append(f"Load before a measurement: {load.median:.2f} ({load.low:.2f}..{load.high:.2f}).{warning}")
+    return lines

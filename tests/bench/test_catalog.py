@@ -1,0 +1,36 @@
+from jmsaio.bench.catalog import GOALS, REFERENCES, embedded_scenarios, own_scenarios
+from jmsaio.bench.child import find_target
+from jmsaio.bench.scenario import Group
+
+URL = "pulsar://broker:6650"
+
+
+def test_names_are_unique() -> None:
+    names = [scenario.name for scenario in own_scenarios(URL)]
+    assert len(names) == len(set(names))
+
+
+def test_every_target_exists() -> None:
+    for scenario in own_scenarios(URL):
+        assert callable(find_target(scenario.target))
+        if scenario.prepare is not None:
+            assert callable(find_target(scenario.prepare))
+
+
+def test_without_a_broker_only_embedded_rows() -> None:
+    assert own_scenarios(None) == own_scenarios("memory:") == embedded_scenarios()
+    assert {scenario.url for scenario in own_scenarios(None)} == {"memory:"}
+
+
+def test_with_a_broker_its_rows_come_first() -> None:
+    assert own_scenarios(URL)[0].url == URL
+
+
+def test_every_group_has_references() -> None:
+    assert set(REFERENCES) == set(Group)
+
+
+def test_goals_speak_of_rows_and_references_that_exist() -> None:
+    by_name = {scenario.name: scenario for scenario in own_scenarios(URL)}
+    for goal in GOALS:
+        assert goal.reference is None or goal.reference in REFERENCES[by_name[goal.scenario].group]

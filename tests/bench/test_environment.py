@@ -1,0 +1,14 @@
+import platform
+
+from jmsaio.bench.environment import environment, load_average
+
+
+def test_environment_names_versions_and_machine() -> None:
+    facts = environment()
+    assert platform.python_version() in facts["python"]
+    assert {"jmsaio", "pulsar-client", "uvloop", "system", "processor", "cores"} <= facts.keys()
+    assert facts["pulsar-client"] != "not installed"
+
+
+def test_load_average_is_a_number() -> None:
+    assert load_average() >= 0.0

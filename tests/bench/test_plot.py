@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jmsaio.bench.plot import is_ours, panels_of, write_plot
+from jmsaio.bench.report import Report
+from jmsaio.bench.scenario import Group
+
+
+def test_a_panel_for_each_group_that_was_measured(report: Report) -> None:
+    assert [(group, len(rows)) for group, rows in panels_of(report)] == [
+        (Group.SEND, 2),
+        (Group.LATENCY, 1),
+        (Group.IDLE, 1),
+    ]
+
+
+def test_our_rows_are_told_from_the_peers(report: Report) -> None:
+    assert [is_ours(row) for row in report.rows()] == [False, True, False, True]
+
+
+def test_a_picture_is_written(report: Report, tmp_path: Path) -> None:
+    write_plot(report, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_to_draw_is_refused(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no measurement"):
+        write_plot(attrs.evolve(report, samples=()), tmp_path / "plot.png")
