@@ -27,5 +27,5 @@ def test_read_section() -> None:
         "ack_timeout": 0.005,
         "consumer_name": "n",
     }
-    with pytest.raises(ConfigurationError, match=r"'consumerConfig\.ackTimeoutMilis'; did you mean 'consumerConfig\.ack"):
+    with pytest.raises(ConfigurationError, match=r"ackTimeoutMilis'; did you mean 'consumerConfig\.ackTimeoutMillis"):
         read_section(directory, {"ackTimeoutMilis": 5}, "consumerConfig.")
