@@ -1,0 +1,216 @@
+"""QueueBrowser: looks at a queue without taking anything (jms-spec 11, seed 004).
+
+On every engine: a reader from the subscription's mark-delete position, minus what is acknowledged behind it. It leaves
+no subscription and no redelivery count behind. Messages of a partly acknowledged batch may show.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jmsaio.client.channel import Filter
+from jmsaio.client.consuming import parse_selector
+from jmsaio.codec import decode
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, MalformedMessageError, NotFoundError, ObjectClosedError
+from jmsaio.model import wire
+from jmsaio.model.destinations import Destination, Queue, resolve
+from jmsaio.model.message import Message
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.selector import Selector
+from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
+
+if TYPE_CHECKING:
+    from jmsaio.client.runtime import SessionRuntime
+
+#: Records read at once.
+_BATCH = 256
+#: A browse ends at records published this much after it began (ms), so that a busy producer can't keep it going.
+_CLOCK_SKEW = 5_000
+
+
+@attrs.define(eq=False)
+class Enumeration:
+    """The messages of one snapshot, in order. It outlives session and connection; what was read is let go.
+
+    ``for message in enumeration`` or ``async for``; ``has_more_elements`` and ``next_element`` as in Java.
+    """
+
+    _messages: deque[Message]
+
+    def has_more_elements(self) -> bool:
+        """True while there are messages left."""
+        return bool(self._messages)
+
+    def next_element(self) -> Message:
+        """The next message. Raises StopIteration's cousin IndexError at the end (NoSuchElementException)."""
+        if not self._messages:
+            raise IndexError("the enumeration has no more messages")
+        return self._messages.popleft()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Enumeration:
+        return self
+
+    def __next__(self) -> Message:
+        if not self._messages:
+            raise StopIteration
+        return self._messages.popleft()
+
+    def __aiter__(self) -> Enumeration:
+        return self
+
+    async def __anext__(self) -> Message:
+        if not self._messages:
+            raise StopAsyncIteration
+        return self._messages.popleft()
+
+
+@attrs.define(eq=False)
+class QueueBrowser:
+    """Looks at the messages of a queue; made by ``session.create_browser``.
+
+    ``async for message in browser`` walks over a fresh snapshot each time; ``stream()`` reads lazily, for queues
+    larger than memory.
+    """
+
+    _runtime: SessionRuntime
+    _queue: Queue
+    _selector_text: str | None
+    _selector: Selector | None
+
+    @property
+    def queue(self) -> Queue:
+        """The queue. Raises ObjectClosedError when the session is closed, as everything here does."""
+        self._check_open()
+        return self._queue
+
+    @property
+    def message_selector(self) -> str | None:
+        """The selector's text, None when there is none."""
+        self._check_open()
+        return self._selector_text
+
+    def get_message_selector(self) -> str | None:
+        """The same as ``message_selector``."""
+        return self.message_selector
+
+    async def get_enumeration(self) -> Enumeration:
+        """A fresh snapshot of the queue, in the order in which its messages would be received.
+
+        At most ``queue_browser_read_max`` messages are examined (0: no limit). Messages that are expired, not yet
+        due, or not selected are left out; one that can't be read is left out with a report.
+
+        Raises:
+            IllegalStateError: the admin interface is switched off; browsing needs it.
+            TransportError: the broker does not answer.
+
+        Cancelling leaves nothing behind.
+        """
+        return Enumeration(deque([message async for message in self.stream()]))
+
+    async def stream(self) -> AsyncIterator[Message]:
+        """The same messages one by one, read as they are asked for."""
+        self._check_open()
+        limit = self._runtime.connection.configuration.queue_browser_read_max
+        examined = 0
+        started = time.time_ns() // 1_000_000
+        async for record in self._records(started):
+            if 0 < limit <= examined:
+                return
+            examined += 1
+            message = self._open(record, started)
+            if message is not None:
+                yield message
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        for message in await self.get_enumeration():
+            yield message
+
+    def _open(self, record: ReceivedRecord, now: int) -> Message | None:
+        if Filter(selector=self._selector, shared=False).rejects(record, now) is not None:
+            return None
+        due = record.properties.get(wire.DELIVERY_TIME, "")
+        if due.isascii() and due.isdecimal() and int(due) > now:
+            return None
+        try:
+            return decode(record, self._queue, self._runtime.connection.configuration.system_namespace)
+        except MalformedMessageError as error:
+            self._runtime.connection.report(error)
+            return None
+
+    async def _records(self, started: int) -> AsyncIterator[ReceivedRecord]:
+        connection = self._runtime.connection
+        admin = connection.transport.admin
+        if admin is None:
+            raise IllegalStateError("browsing needs the admin interface; set jms.usePulsarAdmin=true and webServiceUrl")
+        config = connection.configuration
+        resolved = resolve(self._queue, config.system_namespace)
+        name = resolved.subscription or config.queue_subscription_name
+        for topic in resolved.topics:
+            for part in await _partitions(admin, topic):
+                cursor = await _cursor(admin, part, name)
+                async for record in self._read(part, cursor, started):
+                    yield record
+
+    async def _read(self, topic: str, cursor: Cursor | None, started: int) -> AsyncIterator[ReceivedRecord]:
+        connection = self._runtime.connection
+        start: Position | WireId = Position.EARLIEST
+        if cursor is not None and cursor.mark_delete is not None:
+            start = cursor.mark_delete
+        options = ReaderOptions(topic=topic, config=connection.configuration.consumer, start=start, inclusive=False)
+        reader = await connection.transport.open_reader(options)
+        try:
+            while not await reader.at_end():
+                for record in await reader.read(_BATCH, connection.configuration.operation_timeout):
+                    if record.publish_time > started + _CLOCK_SKEW:
+                        return
+                    if cursor is None or not cursor.is_acknowledged(record.message_id):
+                        yield record
+        finally:
+            await reader.aclose(connection.configuration.close_timeout)
+
+    def _check_open(self) -> None:
+        if self._runtime.closing:
+            raise ObjectClosedError("the session of the browser is closed; create a new one")
+
+    async def close(self) -> None:
+        """No effect (seed 004); enumerations stay readable."""
+
+    async def __aenter__(self) -> QueueBrowser:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def open_browser(runtime: SessionRuntime, destination: Destination, selector: str | None) -> QueueBrowser:
+    """Make a browser; see ``Session.create_browser``."""
+    runtime.check_open()
+    if not isinstance(destination, Queue):
+        raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
+    return QueueBrowser(runtime, destination, selector, parse_selector(selector))
+
+
+async def _partitions(admin: Admin, topic: str) -> list[str]:
+    try:
+        count = await admin.partitions(topic)
+    except NotFoundError:
+        return []
+    return [f"{topic}-partition-{index}" for index in range(count)] if count else [topic]
+
+
+async def _cursor(admin: Admin, topic: str, name: str) -> Cursor | None:
+    try:
+        return await admin.cursor(topic, name)
+    except NotFoundError:
+        return None

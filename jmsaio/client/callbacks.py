@@ -1,0 +1,115 @@
+"""Runs an application's callbacks: message listeners and completion listeners of one session, in order.
+
+One worker runs them one at a time (jms-spec 7 and 10.6); ``listener_concurrency`` gives a session more workers for
+those who ask for it, which gives up the order. The workers are tasks of their own beside the dispatch coroutine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import attrs
+
+from jmsaio.client.inside import Callback, inside, leave
+
+_log = logging.getLogger("jmsaio")
+
+#: A piece of work: what to run. It reports its own failures.
+Job = Callable[[], Awaitable[None]]
+
+
+async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = False) -> None:
+    """Call a plain or coroutine function of the application and wait for it.
+
+    Args:
+        function: what to call.
+        arguments: its arguments.
+        in_thread: run a plain function in a worker thread, so that it may block.
+    """
+    if in_thread and not inspect.iscoroutinefunction(function):
+        result = await anyio.to_thread.run_sync(function, *arguments)
+    else:
+        result = function(*arguments)
+    if inspect.isawaitable(result):
+        await result
+
+
+@attrs.define(eq=False)
+class Callbacks:
+    """The callback workers of one session.
+
+    Attributes:
+        next_job: gives the next message job, or None; asked after every job and every ``wake``.
+    """
+
+    next_job: Callable[[], Job | None]
+    _first: deque[Job] = attrs.field(factory=deque, init=False)
+    _waiting: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _idle: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _running: int = attrs.field(default=0, init=False)
+
+    def add(self, job: Job) -> None:
+        """Run ``job`` before the next message job."""
+        self._first.append(job)
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be a message job."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    @property
+    def busy(self) -> bool:
+        """True while a callback runs or a completion waits to be told."""
+        return bool(self._running or self._first)
+
+    async def idle(self) -> None:
+        """Wait until no callback runs and none waits to be told. Cancelling changes nothing."""
+        while self.busy:
+            future = asyncio.get_running_loop().create_future()
+            self._idle.append(future)
+            await future
+
+    async def run(self) -> None:
+        """Run jobs until cancelled."""
+        leave()
+        while True:
+            job = self._first.popleft() if self._first else self.next_job()
+            if job is None:
+                future = asyncio.get_running_loop().create_future()
+                self._waiting.append(future)
+                await future
+                continue
+            self._running += 1
+            try:
+                await job()
+            finally:
+                self._running -= 1
+                if not self.busy:
+                    idle, self._idle = self._idle, []
+                    for waiter in idle:
+                        if not waiter.done():
+                            waiter.set_result(None)
+            await asyncio.sleep(0)
+
+
+async def run_inside(
+    callback: Callback, function: Callable[..., Any], *arguments: Any, in_thread: bool
+) -> Exception | None:
+    """Call an application's callback with its mark on; returns what it raised (logged), or None."""
+    with inside(callback):
+        try:
+            await call(function, *arguments, in_thread=in_thread)
+        except Exception as error:
+            _log.exception("a %s raised", callback.kind.value)
+            return error
+    return None

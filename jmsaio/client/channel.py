@@ -1,0 +1,308 @@
+"""A channel: one subscription as one consumer uses it, with the only Python-side buffer of its received records.
+
+Synchronous but for its close. The session's dispatch coroutine fills the inbox; consumers and the listener worker take from
+it; what the application gave back stands at its front again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from jmsaio.codec.view import expiration, header
+from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
+from jmsaio.engine.priority import PriorityInbox
+from jmsaio.engine.redelivery import Again, DeliveryCounts, again
+from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError
+from jmsaio.model import wire
+from jmsaio.model.destinations import Destination
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.selector import Selector
+from jmsaio.transport.base import Receiver, Subscription, Transaction
+
+_log = logging.getLogger("jmsaio")
+
+#: Records taken from the transport at once; the transport's own prefetch stands behind it.
+BATCH = 256
+#: Bounds of the records held back until their delivery time, where the broker does not do it.
+HELD_RECORDS = 10_000
+HELD_BYTES = 64 * 1024 * 1024
+
+
+@attrs.frozen
+class Filter:
+    """What a consumer wants of its subscription.
+
+    Attributes:
+        selector: the message selector, or None.
+        is_local: tells for a record whether noLocal excludes it; None without noLocal.
+        shared: other consumers may want what this one rejects.
+        acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
+        hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
+    """
+
+    selector: Selector | None = None
+    is_local: Callable[[ReceivedRecord], bool] | None = None
+    shared: bool = True
+    acknowledge_rejected: bool = False
+    hold_delayed: bool = False
+
+    def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
+        """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected."""
+        expires = expiration(record)
+        if expires and expires <= now:
+            return Rejection.EXPIRED
+        if self.is_local is not None and self.is_local(record):
+            return Rejection.NO_LOCAL
+        if self.selector is not None:
+            try:
+                if self.selector.matches_record(record, header) is not True:
+                    return Rejection.SELECTOR
+            except JMSError:  # the Java plugin rejects a message on which its selector fails
+                return Rejection.SELECTOR
+        return None
+
+
+@attrs.define(eq=False)
+class Channel:
+    """One subscription as one consumer uses it.
+
+    Attributes:
+        destination: what received messages show as JMSDestination.
+        subscription: what is subscribed to.
+        max_local: redeliveries at once before a message is given back to the broker.
+        broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
+        by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
+        changed: called when records arrived or the channel failed.
+        drop_at_close: the subscription is deleted with its last consumer.
+        batch: records in the inbox at most.
+        receiver: the transport's receiver.
+        filter: what the consumer wants.
+        released: called once at close, frees the subscription's name.
+    """
+
+    destination: Destination
+    subscription: Subscription
+    max_local: int
+    broker_dead_letters: bool
+    by_priority: bool
+    changed: Callable[[Channel], None]
+    drop_at_close: bool = False
+    batch: int = BATCH
+    receiver: Receiver = attrs.field(init=False)
+    filter: Filter = attrs.field(factory=Filter)
+    released: Callable[[], None] | None = None
+    inbox: deque[ReceivedRecord] | PriorityInbox = attrs.field(init=False)
+    wanted: bool = False
+    failure: JMSError | None = None
+    waiter: asyncio.Future[None] | None = None
+    closed: bool = False
+    _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
+    _delays: GiveBackDelays = attrs.field(factory=GiveBackDelays, init=False)
+    _held: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)
+    _held_bytes: int = attrs.field(default=0, init=False)
+    _held_number: int = attrs.field(default=0, init=False)
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.inbox = PriorityInbox() if self.by_priority else deque()
+
+    # ---------------------------------------------------------------- from the transport
+
+    def wake(self) -> None:
+        """The receiver may have records (called by the transport on the loop's thread)."""
+        self.changed(self)
+
+    def fill(self) -> bool:
+        """Take records from the receiver, filter them, and put what is wanted into the inbox.
+
+        Returns:
+            True when there may be more to take at once.
+        """
+        self._take_due()
+        if not self.wanted or self._held_full():
+            return False
+        room = self.batch - len(self.inbox)
+        if room <= 0:
+            return False
+        try:
+            records = self.receiver.receive(room)
+        except JMSError as error:
+            self.fail(error)
+            return False
+        if records:
+            self.inbox.extend(self._wanted(records))
+            if self.inbox:
+                self.notify()
+        return len(records) == room
+
+    def _wanted(self, records: list[ReceivedRecord]) -> Iterable[ReceivedRecord]:
+        now = time.time_ns() // 1_000_000
+        wanted = []
+        for record in records:
+            rejection = self.filter.rejects(record, now)
+            if rejection is not None:
+                self._reject(record, rejection)
+            elif not (self.filter.hold_delayed and self._hold_if_early(record, now)):
+                wanted.append(record)
+        return wanted
+
+    def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
+        if fate(rejection, self.filter.shared, self.filter.acknowledge_rejected) is Fate.ACKNOWLEDGE:
+            self.receiver.acknowledge((record,))
+            self.settled(record)
+        else:
+            delay = self._delays.next(record.message_id)
+            self.receiver.negative_acknowledge((record,), delay, counted=False)
+
+    def fail(self, error: JMSError) -> None:
+        """The receiver ended with ``error``: the next receive raises it once the inbox is empty."""
+        self.failure = error
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake the receive that waits."""
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # ---------------------------------------------------------------- to the application
+
+    def take(self) -> ReceivedRecord | None:
+        """The next record for the application, or None. Records that expired meanwhile are removed."""
+        inbox = self.inbox
+        while inbox:
+            record = inbox.popleft()
+            if wire.EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
+                self._reject(record, Rejection.EXPIRED)
+                continue
+            return record
+        return None
+
+    def delivery_count(self, record: ReceivedRecord) -> int:
+        """JMSXDeliveryCount of this delivery: 1 for the first."""
+        if self._counts:
+            return self._counts.delivery_count(record.message_id, record.redelivery_count)
+        return record.redelivery_count + 1
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """The application is done with records."""
+        self.receiver.acknowledge(records, transaction)
+        if self._counts:
+            for record in records:
+                self.settled(record)
+
+    def settled(self, record: ReceivedRecord) -> None:
+        """Forget what was remembered of a record that will not come again."""
+        self._counts.forget(record.message_id)
+        self._delays.forget(record.message_id)
+
+    def put_back(self, record: ReceivedRecord) -> None:
+        """The record was not delivered after all; it stands first again, uncounted."""
+        self.inbox.appendleft(record)
+        self.notify()
+
+    def redeliver(self, records: Sequence[ReceivedRecord]) -> None:
+        """The application gave delivered records back: they come again, counted, in their order, before later ones."""
+        first: list[ReceivedRecord] = []
+        for record in records:
+            times = self._counts.returned(record.message_id, record.redelivery_count)
+            if again(times, self.max_local, self.broker_dead_letters) is Again.AT_ONCE:
+                first.append(record)
+            else:
+                self.give_back(record)
+        if first:
+            self.receiver.count_delivery(first)
+            self.inbox.extendleft(reversed(first))
+            self.notify()
+            self.changed(self)
+
+    def give_back(self, record: ReceivedRecord) -> None:
+        """Give a record back with a growing delay: to the broker, or to ourselves where nobody else can get it.
+
+        An exclusive subscription has no one else, and Pulsar would answer a negative acknowledgement there by sending
+        everything again; so the record is held here, unacknowledged.
+        """
+        delay = self._delays.next(record.message_id)
+        if self.filter.shared:
+            self.receiver.negative_acknowledge((record,), delay)
+        else:
+            self._hold(record, time.time() + delay)
+
+    def release(self, records: Sequence[ReceivedRecord] = ()) -> None:
+        """Give back what the application never got: the inbox, what is held, and ``records``."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        rest = [*records, *self.inbox, *(record for _, _, record in self._held)]
+        self.inbox.clear()
+        self._held.clear()
+        self._held_bytes = 0
+        if rest:
+            self.receiver.negative_acknowledge(rest, 0.0, counted=False)
+
+    async def aclose(self, timeout: float) -> None:
+        """Give back the rest and close the receiver; delete the subscription where it must not stay. Idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        self.wanted = False
+        self.notify()
+        try:
+            self.release()
+            if self.drop_at_close:
+                await self._drop(timeout)
+        finally:
+            if self.released is not None:
+                self.released()
+            await self.receiver.aclose(timeout)
+
+    async def _drop(self, timeout: float) -> None:
+        try:
+            await self.receiver.unsubscribe(timeout)
+        except (ConsumerBusyError, NotFoundError):
+            _log.debug("the subscription of %r has other consumers, or is gone: it is left alone", self.destination)
+
+    # ---------------------------------------------------------------- held until their time
+
+    def _hold_if_early(self, record: ReceivedRecord, now: int) -> bool:
+        text = record.properties.get(wire.DELIVERY_TIME, "")
+        due = int(text) if text.isascii() and text.isdecimal() else 0
+        if due <= now:
+            return False
+        self._hold(record, due / 1000)
+        return True
+
+    def _hold(self, record: ReceivedRecord, due: float) -> None:
+        self._held_number += 1
+        self._held_bytes += record.size
+        heapq.heappush(self._held, (due, self._held_number, record))
+        self._arm()
+
+    def _held_full(self) -> bool:
+        return len(self._held) >= HELD_RECORDS or self._held_bytes >= HELD_BYTES
+
+    def _take_due(self) -> None:
+        now, due = time.time(), []
+        while self._held and self._held[0][0] <= now:
+            record = heapq.heappop(self._held)[2]
+            self._held_bytes -= record.size
+            due.append(record)
+        if due:
+            self.inbox.extend(due)
+            self.notify()
+            self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._held:
+            delay = max(0.0, self._held[0][0] - time.time())
+            self._timer = asyncio.get_running_loop().call_later(delay, self.wake)

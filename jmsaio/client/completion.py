@@ -1,0 +1,76 @@
+"""CompletionListener: told in the order of the sends, never inside ``send`` (jms-spec 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+from typing import Protocol
+
+import attrs
+
+from jmsaio.client.callbacks import Callbacks, run_inside
+from jmsaio.client.inside import Callback, Kind
+from jmsaio.client.receipt import Receipt
+from jmsaio.errors import JMSError
+from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.message import Message
+from jmsaio.model.stream_message import StreamMessage
+
+
+class CompletionListener(Protocol):
+    """Told about the outcome of an asynchronous send; plain functions or coroutine functions."""
+
+    def on_completion(self, message: Message) -> Awaitable[None] | None:
+        """The broker has confirmed ``message``, the object that was sent."""
+
+    def on_exception(self, message: Message, error: Exception) -> Awaitable[None] | None:
+        """``message`` was not sent, or its fate is unknown (SendInDoubtError)."""
+
+
+@attrs.define(eq=False)
+class _Expected:
+    message: Message
+    listener: CompletionListener
+    producer: object
+    future: asyncio.Future[Receipt]
+
+
+@attrs.define(eq=False)
+class Completions:
+    """The completion listeners of one session that are still to be told, in the order of the sends."""
+
+    session: object
+    connection: object
+    callbacks: Callbacks
+    _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
+
+    def __len__(self) -> int:
+        return len(self._expected)
+
+    def expect(
+        self, message: Message, listener: CompletionListener, producer: object, future: asyncio.Future[Receipt]
+    ) -> None:
+        """Tell ``listener`` once ``future`` and all before it are done."""
+        self._expected.append(_Expected(message, listener, producer, future))
+        future.add_done_callback(self._advance)
+
+    def _advance(self, _: asyncio.Future[Receipt]) -> None:
+        while self._expected and self._expected[0].future.done():
+            expected = self._expected.popleft()
+            self.callbacks.add(lambda expected=expected: self._tell(expected))
+
+    async def _tell(self, expected: _Expected) -> None:
+        message, future = expected.message, expected.future
+        error: BaseException | None
+        if future.cancelled():
+            error = JMSError("the send was cancelled; the message may or may not have been stored")
+        else:
+            error = future.exception()
+        callback = Callback(Kind.COMPLETION, self.connection, self.session, expected.producer)
+        if error is not None:
+            await run_inside(callback, expected.listener.on_exception, message, error, in_thread=False)
+            return
+        if isinstance(message, BytesMessage | StreamMessage):
+            message.reset()
+        await run_inside(callback, expected.listener.on_completion, message, in_thread=False)

@@ -1,0 +1,396 @@
+"""Connection: client id, start and stop, the exception listener, and the owner of every session's task (jms-spec 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import attrs
+
+from jmsaio._version import __version__
+from jmsaio.client import inside, registry
+from jmsaio.client.callbacks import call
+from jmsaio.client.inside import Kind
+from jmsaio.client.opening import Opening
+from jmsaio.client.runtime import SessionRuntime
+from jmsaio.client.sending import Senders
+from jmsaio.client.session import Session
+from jmsaio.client.temporary import Temporaries
+from jmsaio.client.transacting import Transacting
+from jmsaio.config import Configuration
+from jmsaio.engine.ledger import Ledger, Scope
+from jmsaio.engine.lifecycle import Event, State, advance
+from jmsaio.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    ObjectClosedError,
+    OperationTimeoutError,
+)
+from jmsaio.model.destinations import Destination
+from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.transport.base import Transport
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from jmsaio.client.factory import ConnectionFactory
+
+_log = logging.getLogger("jmsaio")
+
+#: Told about problems that no caller can be told; a plain or coroutine function of the error.
+ExceptionListener = Callable[[JMSError], Any]
+
+
+@attrs.frozen
+class ConnectionMetaData:
+    """What ``connection.metadata`` tells (jms-spec 5.6)."""
+
+    jms_version: str = "3.1"
+    jms_major_version: int = 3
+    jms_minor_version: int = 1
+    jms_provider_name: str = "jmsaio"
+    provider_version: str = __version__
+    provider_major_version: int = int(__version__.split(".")[0])
+    provider_minor_version: int = int(__version__.split(".")[1])
+    jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")
+
+    def get_jmsx_property_names(self) -> Iterator[str]:
+        """The JMSX properties that are supported."""
+        return iter(self.jmsx_property_names)
+
+
+@attrs.define(eq=False)
+class Connection:
+    """A connection; made by ``jmsaio.connect`` or a factory; ``async with`` closes it. For use by many tasks."""
+
+    configuration: Configuration
+    transport: Transport
+    senders: Senders
+    broker: str
+    _factory: ConnectionFactory
+    _owns_factory: bool = False
+    uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
+    connection_id: str = attrs.field(init=False)
+    client_id_value: str | None = attrs.field(default=None, init=False)
+    temporaries: Temporaries = attrs.field(init=False)
+    deleted_topics: set[str] = attrs.field(factory=set, init=False)
+    _state: State = attrs.field(default=State.STOPPED, init=False)
+    started: bool = attrs.field(default=False, init=False)
+    _used: bool = attrs.field(default=False, init=False)
+    _administered: bool = attrs.field(default=False, init=False)
+    _producers: int = attrs.field(default=0, init=False)
+    _runtimes: dict[SessionRuntime, None] = attrs.field(factory=dict, init=False)
+    _listener: ExceptionListener | None = attrs.field(default=None, init=False)
+    _warned: set[str] = attrs.field(factory=set, init=False)
+    _group: TaskGroup = attrs.field(init=False)
+    _owner: asyncio.Task[None] = attrs.field(init=False)
+    _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _requested: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _reports: asyncio.Queue[JMSError] = attrs.field(factory=lambda: asyncio.Queue(1000), init=False)
+    _close_error: BaseException | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.connection_id = self.uuid
+        self.temporaries = Temporaries(self)
+
+    async def open(self, client_id: str | None) -> Connection:
+        """Start the owner task; called once by the factory."""
+        if client_id is not None:
+            self._take_client_id(client_id)
+            self._administered = True
+        self._owner = asyncio.get_running_loop().create_task(self._run(), name=f"jmsaio connection {self.uuid}")
+        await self._running.wait()
+        return self
+
+    # ---------------------------------------------------------------- identity
+
+    @property
+    def client_id(self) -> str | None:
+        """The client identifier, or None. Raises ObjectClosedError."""
+        self._check_open()
+        return self.client_id_value
+
+    def get_client_id(self) -> str | None:
+        """The same as ``client_id``."""
+        return self.client_id
+
+    def set_client_id(self, client_id: str) -> None:
+        """Set the client identifier: once, and before anything else is done with the connection.
+
+        Raises:
+            IllegalStateError: it is set already, or the connection was used.
+            InvalidClientIDError: it is empty, or an open connection of this process has it.
+        """
+        self._check_open()
+        if self.client_id_value is not None:
+            how = "by configuration" if self._administered else "already"
+            raise IllegalStateError(f"the client id is set {how}: {self.client_id_value!r}")
+        if self._used:
+            raise IllegalStateError("set the client id before anything else is done with the connection")
+        self._take_client_id(client_id)
+
+    def _take_client_id(self, client_id: str) -> None:
+        registry.claim_client_id(self.broker, client_id)
+        self.client_id_value = client_id
+        self.connection_id = f"{client_id}_{self.uuid}"
+
+    @property
+    def metadata(self) -> ConnectionMetaData:
+        """Versions and names. Raises ObjectClosedError."""
+        self._check_open()
+        return ConnectionMetaData()
+
+    def next_message_prefix(self) -> str:
+        """The front of the JMSMessageIDs of a new producer: ``ID:<connection uuid>:<producer number>:``."""
+        self._producers += 1
+        return f"ID:{self.uuid}:{self._producers}:"
+
+    # ---------------------------------------------------------------- start and stop
+
+    async def start(self) -> None:
+        """Start, or restart, delivery. Raises ObjectClosedError. No effect on a started connection."""
+        inside.refuse("start of a connection", self, (Kind.LISTENER,))
+        self._state = advance(self._state, Event.START, "connection")
+        self._used = True
+        self.started = True
+        for runtime in self._runtimes:
+            runtime.wake()
+
+    async def stop(self) -> None:
+        """Pause delivery; returns when every running listener has returned. Sending goes on.
+
+        Waiting receives stay where they are, and their time runs.
+
+        Raises:
+            IllegalStateError: called from a message listener of this connection.
+            OperationTimeoutError: a listener did not return within ``close_timeout`` seconds.
+            ObjectClosedError: the connection is closed.
+
+        Cancelling: the connection is stopped, a listener may still run.
+        """
+        inside.refuse("stop of a connection", self, (Kind.LISTENER,))
+        self._state = advance(self._state, Event.STOP, "connection")
+        self._used = True
+        self.started = False
+        callback = inside.current()
+        for runtime in list(self._runtimes):
+            if callback is None or callback.session is not runtime:
+                await runtime.wait_idle(self.configuration.close_timeout)
+
+    # ---------------------------------------------------------------- sessions
+
+    def create_session(
+        self, mode: AcknowledgeMode | int = AcknowledgeMode.AUTO, *, acknowledge_scope: str | None = None
+    ) -> Opening[Session]:
+        """Make a session; ``await`` it or use ``async with``.
+
+        Args:
+            mode: AcknowledgeMode, or its number.
+            acknowledge_scope: ``"session"`` (``acknowledge`` settles all that the session delivered) or ``"group"``
+                (this message and all delivered before it); default: the option of the connection, ``"session"``.
+
+        Raises:
+            JMSError: a mode that does not exist.
+            IllegalStateError: TRANSACTED where the engine has no transactions and ``jms.emulateTransactions`` is off.
+            ObjectClosedError: the connection is closed.
+        """
+        return Opening(self._create_session(mode, acknowledge_scope))
+
+    async def _create_session(self, mode: AcknowledgeMode | int, scope: str | None) -> Session:
+        self._check_open()
+        checked = AcknowledgeMode.of(mode)
+        config = self.configuration
+        real = self.transport.capabilities.transactions and not config.emulate_transactions
+        if checked is AcknowledgeMode.TRANSACTED and not real and not config.emulate_transactions:
+            raise IllegalStateError(
+                "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
+                "(messages go out at once, acknowledgements at commit)"
+            )
+        runtime = SessionRuntime(
+            connection=self,
+            mode=checked,
+            ledger=Ledger(_scope(checked, scope or config.acknowledge_scope)),
+            concurrency=config.listener_concurrency,
+        )
+        transacting = None
+        if checked is AcknowledgeMode.TRANSACTED:
+            transacting = runtime.transaction = Transacting(runtime, real)
+        self._used = True
+        self._runtimes[runtime] = None
+        self._group.start_soon(runtime.run)
+        await runtime.wait_running()
+        return Session(runtime, transacting)
+
+    def forget(self, runtime: SessionRuntime) -> None:
+        """A session has ended."""
+        self._runtimes.pop(runtime, None)
+
+    def consumed_topics(self) -> Iterator[tuple[str, ...]]:
+        """The topics that consumers of this connection are subscribed to."""
+        for runtime in self._runtimes:
+            for consumer in runtime.consumers:
+                yield consumer._channel.subscription.topics
+
+    def check_may_consume(self, destination: Destination) -> None:
+        """Raise InvalidDestinationError for temporary destinations that are deleted or another connection's."""
+        self.temporaries.check_may_consume(destination)
+
+    def check_not_deleted(self, topic: str, destination: Destination) -> None:
+        """Raise InvalidDestinationError for a temporary destination that was deleted."""
+        if topic in self.deleted_topics:
+            raise InvalidDestinationError(f"{destination!r} was deleted")
+
+    # ---------------------------------------------------------------- problems without a caller
+
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """The listener, or None. Raises ObjectClosedError."""
+        self._check_open()
+        return self._listener
+
+    def get_exception_listener(self) -> ExceptionListener | None:
+        """The same as ``exception_listener``."""
+        return self.exception_listener
+
+    def set_exception_listener(self, listener: ExceptionListener | None) -> None:
+        """Have a plain or coroutine function told about problems that no caller can be told; None unsets it.
+
+        Calls come one at a time, from a task of the connection.
+        """
+        self._check_open()
+        self._listener = listener
+
+    def report(self, error: Exception) -> None:
+        """Log a problem that has no caller, and tell the exception listener later."""
+        _log.error("%s", error, exc_info=error)
+        if not isinstance(error, JMSError):
+            wrapped = JMSError(f"{type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            error = wrapped
+        if self._listener is not None:
+            try:
+                self._reports.put_nowait(error)
+            except asyncio.QueueFull:
+                _log.warning("the exception listener is too slow; a report was dropped after it was logged")
+
+    async def _tell(self) -> None:
+        while True:
+            error = await self._reports.get()
+            listener = self._listener
+            if listener is None:
+                continue
+            try:
+                await call(listener, error)
+            except Exception:
+                _log.exception("the exception listener raised")
+
+    def warn_once(self, text: str) -> None:
+        """Log a warning the first time."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
+
+    # ---------------------------------------------------------------- end
+
+    @property
+    def closed(self) -> bool:
+        """True once ``close`` was called."""
+        return self._state in (State.CLOSING, State.CLOSED)
+
+    async def close(self) -> None:
+        """Close the connection and everything made from it. Idempotent; may be called from any task.
+
+        Sessions close as ``Session.close`` says, then temporary destinations are deleted and the client id is free.
+
+        Raises:
+            IllegalStateError: called from a listener or completion listener of this connection.
+            JMSError: something did not end as it should; the connection is closed nevertheless.
+
+        Cancelling: the connection goes on closing.
+        """
+        if self._state is State.CLOSED:
+            return
+        inside.refuse("close of a connection", self)
+        self._state = advance(self._state, Event.CLOSE, "connection")
+        self.started = False
+        self._requested.set()
+        bound = 8 * self.configuration.close_timeout + 10
+        with anyio.move_on_after(bound):
+            await self._ended.wait()
+        if not self._ended.is_set():
+            raise OperationTimeoutError(f"the connection did not close within {bound:.0f} s")
+        error, self._close_error = self._close_error, None
+        if isinstance(error, JMSError):
+            raise error
+
+    async def _run(self) -> None:
+        inside.leave()
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                group.start_soon(self._tell)
+                self._running.set()
+                try:
+                    await self._requested.wait()
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._shut_down()
+                group.cancel_scope.cancel()
+        finally:
+            self._state = advance(advance(self._state, Event.CLOSE, "connection"), Event.CLOSE_DONE, "connection")
+            self._ended.set()
+
+    async def _shut_down(self) -> None:
+        self.started = False
+        for runtime in list(self._runtimes):
+            try:
+                await runtime.close()
+            except JMSError as error:
+                self._close_error = self._close_error or error
+        await self.temporaries.close()
+        if self.client_id_value is not None:
+            registry.release_client_id(self.broker, self.client_id_value)
+        self._factory.forget(self)
+        if self._owns_factory:
+            try:
+                await self._factory.close()
+            except JMSError as error:
+                self._close_error = self._close_error or error
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ObjectClosedError("the connection is closed; make a new one")
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.connection_id} to {self.broker} {self._state.value}, {len(self._runtimes)} sessions>"
+
+
+def _scope(mode: AcknowledgeMode, scope: str) -> Scope:
+    if mode is AcknowledgeMode.INDIVIDUAL:
+        return Scope.INDIVIDUAL
+    try:
+        found = Scope(scope)
+    except ValueError:
+        found = Scope.INDIVIDUAL
+    if found is Scope.INDIVIDUAL:
+        raise ConfigurationError(
+            f"acknowledge_scope is 'session' or 'group', not {scope!r}; for single messages use AcknowledgeMode.INDIVIDUAL",
+            "acknowledge_scope",
+        )
+    return found

@@ -1,0 +1,305 @@
+"""MessageConsumer: receive, iterate, listen (jms-spec 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from jmsaio.client.channel import Channel
+from jmsaio.codec import decode
+from jmsaio.errors import IllegalStateError, MalformedMessageError, MessageFormatError, ObjectClosedError
+from jmsaio.model.durations import Duration, seconds
+from jmsaio.model.message import Message
+from jmsaio.model.wire import ReceivedRecord
+
+if TYPE_CHECKING:
+    from jmsaio.client.runtime import SessionRuntime
+
+T = TypeVar("T")
+
+#: A message listener: a plain or coroutine function of one message.
+MessageListener = Callable[[Message], Any]
+
+
+@attrs.define(eq=False)
+class MessageConsumer:
+    """Takes messages of one destination. Made by a session; ``async with`` closes it; iterating ends when it closes."""
+
+    _runtime: SessionRuntime
+    _channel: Channel
+    _selector: str | None
+    _no_local: bool
+    _namespace: str
+    _listener: MessageListener | None = None
+    _in_thread: bool = False
+    _closed: bool = False
+    _receiving: bool = False
+    _held: int = 0
+
+    # ---------------------------------------------------------------- receiving
+
+    async def receive(self, timeout: Duration | None = None) -> Message | None:
+        """The next message.
+
+        Args:
+            timeout: seconds to wait; None and 0 wait without end (jms-spec 7).
+
+        Returns:
+            The message, or None when ``timeout`` passed or the consumer was closed meanwhile.
+
+        Raises:
+            ObjectClosedError: the consumer is closed already.
+            IllegalStateError: a listener is set, or another receive of this consumer is waiting.
+            MalformedMessageError: the next message's body can't be read; it was not acknowledged.
+            TransportError: the subscription was lost for good.
+            ValueError: a negative timeout.
+
+        Cancelling loses no message: one that was not returned stays first in line.
+        """
+        limit = None if timeout is None else seconds(timeout, "timeout") or None
+        self._check_receive()
+        message = self._take(False)
+        return message if message is not None else await self._wait(limit, False)
+
+    async def receive_no_wait(self) -> Message | None:
+        """The next message if one is here, else None at once; also None while the connection is stopped.
+
+        Raises as ``receive``. Cancelling loses no message.
+        """
+        return await self._receive_no_wait(False)
+
+    async def receive_body(self, body_type: type[T], timeout: Duration | None = None) -> T | None:
+        """The next message's body as ``body_type`` (jms-spec 12.4): str, bytes, dict, list, bool or object.
+
+        Raises:
+            MessageFormatError: the message has no body, or none of this type. In AUTO and DUPS_OK mode it is then as
+                if the call had not happened; in the other modes the message counts as delivered.
+
+        Otherwise raises, waits and may be cancelled as ``receive``.
+        """
+        return self._body(await self._receive_held(timeout), body_type)
+
+    async def receive_body_no_wait(self, body_type: type[T]) -> T | None:
+        """``receive_body`` that does not wait."""
+        return self._body(await self._receive_no_wait(True), body_type)
+
+    @asynccontextmanager
+    async def process(self, timeout: Duration | None = None) -> AsyncIterator[Message]:
+        """Receive a message, and acknowledge it when the block ends well; when it raises, the message comes again.
+
+        It concerns this message alone, whatever the session's mode; in a transacted session commit decides.
+
+        Raises:
+            TimeoutError: no message came in ``timeout`` seconds, or the consumer was closed.
+        """
+        message = await self._receive_held(timeout)
+        if message is None:
+            raise TimeoutError("no message to process: the time-out passed, or the consumer was closed")
+        number = self._held
+        try:
+            yield message
+        except BaseException:
+            self._runtime.redeliver_one(number)
+            raise
+        await self._runtime.acknowledge_one(number)
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        self._check_receive()
+        message = self._take(False)
+        if message is None:
+            message = await self._wait(None, False)
+            if message is None:
+                raise StopAsyncIteration
+        return message
+
+    def _check_receive(self) -> None:
+        if self._closed or self._runtime.closed:
+            raise ObjectClosedError("the consumer is closed; create a new one")
+        if self._listener is not None:
+            raise IllegalStateError("the consumer has a message listener; unset it before you receive")
+        if self._receiving:
+            raise IllegalStateError("another receive of this consumer is waiting; use one consumer for each task")
+
+    def _take(self, hold: bool) -> Message | None:
+        """The next message, delivered; with ``hold`` it is left to the caller to settle ``self._held``."""
+        if not self._runtime.started:
+            return None
+        record = self._channel.take()
+        if record is None:
+            return None
+        message = self._open(record)
+        self._held = self._runtime.delivered(self._channel, record, message, hold)
+        return message
+
+    def _open(self, record: ReceivedRecord) -> Message:
+        """Decode a record; one that can't be read goes back with a growing delay."""
+        channel = self._channel
+        try:
+            message = decode(record, channel.destination, self._namespace)
+        except MalformedMessageError:
+            channel.give_back(record)
+            raise
+        count = channel.delivery_count(record)
+        if count > 1:
+            message._redelivery(count)
+        return message
+
+    async def _wait(self, limit: float | None, hold: bool) -> Message | None:
+        loop = asyncio.get_running_loop()
+        channel = self._channel
+        deadline = None if limit is None else loop.time() + limit
+        self._receiving = channel.wanted = True
+        timer: asyncio.TimerHandle | None = None
+        try:
+            while True:
+                waiter = channel.waiter = loop.create_future()
+                if deadline is not None:
+                    timer = loop.call_at(deadline, channel.notify)
+                self._runtime.dispatch.mark(channel)
+                await waiter
+                if timer is not None:
+                    timer.cancel()
+                if self._closed or self._runtime.closing:
+                    return self._ended()
+                message = self._take(hold)
+                if message is not None:
+                    return message
+                if channel.failure is not None:
+                    raise channel.failure
+                if deadline is not None and loop.time() >= deadline:
+                    return None
+        finally:
+            if timer is not None:
+                timer.cancel()
+            channel.waiter = None
+            self._receiving = False
+            channel.wanted = self._listener is not None
+
+    def _ended(self) -> None:
+        if self._runtime.failure is not None:
+            raise self._runtime.failure
+
+    async def _receive_held(self, timeout: Duration | None) -> Message | None:
+        limit = None if timeout is None else seconds(timeout, "timeout") or None
+        self._check_receive()
+        message = self._take(True)
+        return message if message is not None else await self._wait(limit, True)
+
+    async def _receive_no_wait(self, hold: bool) -> Message | None:
+        self._check_receive()
+        message = self._take(hold)
+        if message is None and self._runtime.started:
+            self._receiving = self._channel.wanted = True
+            try:
+                await self._runtime.dispatch.turn(self._channel)
+            finally:
+                self._receiving = False
+                self._channel.wanted = self._listener is not None
+            message = None if self._closed else self._take(hold)
+        return message
+
+    def _body(self, message: Message | None, body_type: type[T]) -> T | None:
+        if message is None:
+            return None
+        number = self._held
+        try:
+            body = message.get_body(body_type)
+            if body is None or message.KIND in ("stream", "header"):
+                raise MessageFormatError(f"a {type(message).__name__} without a body of type {body_type.__name__}")
+        except MessageFormatError:
+            if self._runtime.self_acknowledging:
+                self._runtime.undo_held(number)
+            raise
+        if self._runtime.self_acknowledging:
+            self._runtime.settle_held(number)
+        return body
+
+    # ---------------------------------------------------------------- listening
+
+    def set_message_listener(self, listener: MessageListener | None, *, in_thread: bool = False) -> None:
+        """Give messages to ``listener``, one at a time in the whole session; None stops that.
+
+        Args:
+            listener: plain or coroutine function of one message. When it raises: AUTO and DUPS_OK redeliver the
+                message before later ones, at most ``max_local_redeliveries`` times at once and then with a growing
+                delay; the other modes leave it unacknowledged. The error goes to the connection's ExceptionListener.
+            in_thread: run a plain function in a worker thread, so that it may block.
+
+        Raises:
+            ObjectClosedError: the consumer is closed.
+            IllegalStateError: a receive is waiting.
+        """
+        self._check_open()
+        if self._receiving:
+            raise IllegalStateError("a receive is waiting on this consumer; set the listener before or after it")
+        self._listener, self._in_thread = listener, in_thread
+        self._channel.wanted = listener is not None
+        self._runtime.listening(self)
+
+    def get_message_listener(self) -> MessageListener | None:
+        """The listener, or None. Raises ObjectClosedError."""
+        self._check_open()
+        return self._listener
+
+    message_listener = property(get_message_listener, doc="The listener, or None.")
+
+    # ---------------------------------------------------------------- about it, and its end
+
+    def get_message_selector(self) -> str | None:
+        """The selector's text, None when there is none. Raises ObjectClosedError."""
+        self._check_open()
+        return self._selector
+
+    message_selector = property(get_message_selector, doc="The selector's text, None when there is none.")
+
+    @property
+    def no_local(self) -> bool:
+        """The noLocal argument. Raises ObjectClosedError."""
+        self._check_open()
+        return self._no_local
+
+    @property
+    def closed(self) -> bool:
+        """True after ``close``."""
+        return self._closed
+
+    async def close(self) -> None:
+        """Stop delivery and give back what was not delivered; a waiting receive returns None. Idempotent.
+
+        Messages that were delivered can still be acknowledged, recovered, committed or rolled back. Allowed in the
+        consumer's own listener; otherwise it waits for a running listener, for ``close_timeout`` seconds at most.
+
+        Cancelling: the consumer is closed, its subscription is let go by the session's close at the latest.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._listener = None
+        self._channel.wanted = False
+        self._channel.notify()
+        await self._runtime.close_consumer(self)
+
+    def _check_open(self) -> None:
+        if self._closed or self._runtime.closed:
+            raise ObjectClosedError("the consumer is closed; create a new one")
+
+    async def __aenter__(self) -> MessageConsumer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<MessageConsumer {self._channel.destination!r} selector={self._selector!r} {state}>"
+

@@ -1,0 +1,123 @@
+"""Opens consumers for a session: checks, plans, subscribes, and takes over what a closed consumer left unsettled."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from jmsaio.client import registry
+from jmsaio.client.channel import BATCH, Channel, Filter
+from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.runtime import SessionRuntime
+from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
+from jmsaio.codec.view import connection_id, sender_client_id
+from jmsaio.errors import InvalidSelectorError
+from jmsaio.model.destinations import Destination
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.selector import Selector
+from jmsaio.transport.base import SubscriptionType
+
+
+async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageConsumer:
+    """Open a consumer; messages are kept for it from the moment this returns.
+
+    Cancelling leaves no subscription of this process behind.
+    """
+    runtime.check_open()
+    connection = runtime.connection
+    config = connection.configuration
+    check(request, connection.client_id, config.strict_client_id)
+    connection.check_may_consume(request.destination)
+    selector = parse_selector(request.selector)
+    planned = plan(
+        request, connection.client_id, config, runtime.mode, connection.transport.capabilities, str(uuid.uuid4())
+    )
+    _check_emulation(runtime, request, planned)
+    name = planned.subscription.name
+    named = request.kind in (Kind.SHARED, Kind.DURABLE, Kind.SHARED_DURABLE)
+    adopted = runtime.adopt(planned.subscription)
+    if named:
+        use = registry.Use(planned.subscription.topics, request.selector, request.no_local, request.kind is not Kind.DURABLE)
+        registry.claim_subscription(connection.broker, name, request.kind, use)
+    release = (lambda: registry.release_subscription(connection.broker, name)) if named else None
+    try:
+        channel = adopted or _make_channel(runtime, request.destination, planned)
+        channel.filter = _filter(runtime, request, planned, selector)
+        channel.released = release
+        if adopted is None:
+            channel.receiver = await connection.transport.open_receiver(planned.subscription, channel.wake)
+    except BaseException:
+        if release is not None:
+            release()
+        raise
+    consumer = MessageConsumer(
+        runtime=runtime,
+        channel=channel,
+        selector=request.selector,
+        no_local=request.no_local,
+        namespace=config.system_namespace,
+    )
+    runtime.add_consumer(consumer)
+    return consumer
+
+
+def parse_selector(text: str | None) -> Selector | None:
+    """The selector of a text; None and "" are none (jms-spec 3.1). Raises InvalidSelectorError."""
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise InvalidSelectorError(f"a selector is a text, not {type(text).__name__}")
+    return Selector(text)
+
+
+def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -> None:
+    """``jms.enableClientSideEmulation=false``, given explicitly, refuses as Java does (Starlight 5.1)."""
+    if runtime.connection.configuration.enable_client_side_emulation is not False:
+        return
+    exclusive = planned.subscription.type is SubscriptionType.EXCLUSIVE or (
+        request.kind is Kind.QUEUE and runtime.connection.configuration.use_exclusive_subscriptions_for_simple_consumers
+    )
+    if (request.selector or request.no_local) and not exclusive:
+        raise InvalidSelectorError(
+            "jms.enableClientSideEmulation=false refuses selectors and noLocal on a shared subscription; "
+            "remove the option, or the selector",
+            request.selector or "",
+        )
+
+
+def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Channel:
+    config = runtime.connection.configuration
+    return Channel(
+        destination=destination,
+        subscription=planned.subscription,
+        max_local=config.max_local_redeliveries,
+        broker_dead_letters=planned.subscription.config.dead_letter is not None and planned.shared,
+        by_priority=config.enable_jms_priority,
+        changed=runtime.dispatch.mark,
+        drop_at_close=planned.drop_at_close,
+        batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
+    )
+
+
+def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: Selector | None) -> Filter:
+    capabilities = runtime.connection.transport.capabilities
+    return Filter(
+        selector=selector,
+        is_local=_is_local(runtime, request) if request.no_local else None,
+        shared=planned.shared,
+        acknowledge_rejected=runtime.connection.configuration.acknowledge_rejected_messages,
+        hold_delayed=not planned.shared and not capabilities.delayed_exclusive,
+    )
+
+
+def _is_local(runtime: SessionRuntime, request: Request) -> Callable[[ReceivedRecord], bool] | None:
+    """noLocal: own connection; for a durable subscription also any with the same client id (seed 002)."""
+    connection = runtime.connection
+    client_id = connection.client_id
+    if request.kind is not Kind.DURABLE:
+        return lambda record: connection_id(record) == connection.connection_id
+    if client_id is None:
+        connection.warn_once("noLocal has no effect on a durable subscription of a connection without client id")
+        return None
+    return lambda record: sender_client_id(record) == client_id
+

@@ -1,0 +1,68 @@
+"""The dispatch coroutine of a session: moves received records from the transport into the channels' inboxes.
+
+It filters by selector, noLocal and expiry on the way and never runs an application's code, so nothing that an
+application does can hold it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import attrs
+
+from jmsaio.client.channel import Channel
+
+#: Fills before other tasks of the loop get a turn.
+_FILLS_A_TURN = 8
+
+
+@attrs.define(eq=False)
+class Dispatch:
+    """Fills channels that were marked, one after the other.
+
+    Attributes:
+        filled: called after a channel was filled (the listener worker looks for work then).
+    """
+
+    filled: Callable[[], None]
+    _marked: dict[Channel, None] = attrs.field(factory=dict, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+
+    def mark(self, channel: Channel) -> None:
+        """Look after ``channel`` in the next turn."""
+        self._marked[channel] = None
+        self._wake.set()
+
+    def forget(self, channel: Channel) -> None:
+        """The channel is closed."""
+        self._marked.pop(channel, None)
+
+    async def turn(self, channel: Channel) -> None:
+        """Wait until ``channel`` has been looked after once. Cancelling changes nothing."""
+        done = asyncio.get_running_loop().create_future()
+        self._turns.append(done)
+        self.mark(channel)
+        await done
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            turns, self._turns = self._turns, []
+            fills = 0
+            while self._marked:
+                channel = next(iter(self._marked))
+                del self._marked[channel]
+                if channel.fill():
+                    self._marked[channel] = None
+                fills += 1
+                if fills % _FILLS_A_TURN == 0:
+                    self.filled()
+                    await asyncio.sleep(0)
+            self.filled()
+            for done in turns:
+                if not done.done():
+                    done.set_result(None)

@@ -1,0 +1,238 @@
+"""ConnectionFactory and ``connect``: the one place that knows the concrete transports, by URL scheme."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import anyio
+import attrs
+
+from jmsaio.client.connection import Connection
+from jmsaio.client.context import Context
+from jmsaio.client.opening import Opening
+from jmsaio.client.sending import Senders
+from jmsaio.config import Configuration, load
+from jmsaio.engine.routing import make_route
+from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
+from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.transport.base import Transport
+
+_log = logging.getLogger("jmsaio")
+
+#: What a configuration may be given as: a URL, Starlight's mapping, the path of a JSON or TOML file, or nothing.
+Config = str | Mapping[str, Any] | os.PathLike[str] | None
+
+
+@attrs.define(eq=False, init=False)
+class ConnectionFactory:
+    """Holds one broker client, and makes connections and contexts. ``async with`` closes it with all it made.
+
+    Args:
+        config: a URL (``memory:``, ``memory://name``, ``pulsar://host:6650?jms.clientId=billing``,
+            ``pulsar+ssl://...``), a mapping with Starlight's names, a path, or None: ``$JMSAIO_URL``, else the
+            embedded broker.
+        options: options of ``jmsaio.config.Configuration`` by name, which win over ``config``.
+
+    Raises:
+        ConfigurationError: an option that is unknown, not built, or has a wrong value.
+    """
+
+    configuration: Configuration
+    _transport: Transport | None
+    _senders: Senders | None
+    _connections: dict[Connection, None]
+    _credentials: tuple[str | None, str | None] | None
+    _opening: asyncio.Lock
+    _closed: bool
+
+    def __init__(self, config: Config = None, /, **options: Any) -> None:
+        self.configuration = load(config, environ=os.environ, **options)
+        self._transport = None
+        self._senders = None
+        self._connections = {}
+        self._credentials = None
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    async def create_connection(
+        self, user: str | None = None, password: str | None = None, client_id: str | None = None
+    ) -> Connection:
+        """Make a stopped connection.
+
+        Args:
+            user: user name; used with ``jms.useCredentialsFromCreateConnection`` only.
+            password: the token (``token:...``); used likewise, never logged.
+            client_id: client identifier; default: the configuration's.
+
+        Raises:
+            BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
+            JMSSecurityError: it refuses the credentials.
+            InvalidClientIDError: the identifier is used by another open connection of this process.
+            ObjectClosedError: the factory is closed.
+
+        Cancelling leaves nothing open.
+        """
+        return await self._connect(user, password, client_id, owned=False)
+
+    async def create_context(
+        self,
+        mode: AcknowledgeMode | int = AcknowledgeMode.AUTO,
+        user: str | None = None,
+        password: str | None = None,
+        client_id: str | None = None,
+    ) -> Context:
+        """Make a context of the simplified API: a connection and a session. Raises as ``create_connection``.
+
+        A mode that does not exist is a JMSError.
+        """
+        checked = AcknowledgeMode.of(mode)
+        connection = await self.create_connection(user, password, client_id)
+        try:
+            return await Context.open(connection, checked, self.configuration.auto_start)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await connection.close()
+            raise
+
+    async def _connect(self, user: str | None, password: str | None, client_id: str | None, owned: bool) -> Connection:
+        _require_asyncio()
+        if self._closed:
+            raise ObjectClosedError("the connection factory is closed; make a new one")
+        config = self._with_credentials(user, password)
+        async with self._opening:
+            if self._transport is None:
+                self._transport = await open_transport(config)
+                self._senders = Senders(self._transport, config, _route(config))
+        assert self._senders is not None  # made together with the transport
+        connection = Connection(
+            configuration=config,
+            transport=self._transport,
+            senders=self._senders,
+            broker=_broker_name(config),
+            factory=self,
+            owns_factory=owned,
+        )
+        await connection.open(client_id if client_id is not None else config.client_id)
+        self._connections[connection] = None
+        return connection
+
+    def _with_credentials(self, user: str | None, password: str | None) -> Configuration:
+        config = self.configuration
+        if config.tck_username and (user, password) not in ((None, None), (config.tck_username, config.tck_password)):
+            raise JMSSecurityError("user or password refused")
+        if not config.use_credentials_from_create_connection or (user is None and password is None):
+            return config
+        if self._credentials is not None and self._credentials != (user, password):
+            raise IllegalStateError("this factory was used with other credentials; make a factory for each of them")
+        self._credentials = (user, password)
+        return attrs.evolve(config, auth_params=password or "")
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._connections.pop(connection, None)
+
+    async def close(self) -> None:
+        """Close every connection made from it, then its senders and the broker client. Idempotent and bounded.
+
+        Raises:
+            JMSError: the first problem met; everything is closed nevertheless.
+
+        Cancelling: call it again.
+        """
+        self._closed = True
+        first: JMSError | None = None
+        for connection in list(self._connections):
+            try:
+                await connection.close()
+            except JMSError as error:
+                first = first or error
+        timeout = self.configuration.close_timeout
+        for part in (self._senders and self._senders.close, self._transport and self._transport.aclose):
+            if part is not None:
+                try:
+                    await part(timeout)
+                except JMSError as error:
+                    first = first or error
+        self._senders = self._transport = None
+        if first is not None:
+            raise first
+
+    async def __aenter__(self) -> ConnectionFactory:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{len(self._connections)} connections"
+        return f"<ConnectionFactory for {_broker_name(self.configuration)}, {state}>"
+
+
+def connect(
+    config: Config = None,
+    /,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    client_id: str | None = None,
+    **options: Any,
+) -> Opening[Connection]:
+    """Make a connection with a factory of its own: ``async with jmsaio.connect(...) as connection``, or await it.
+
+    The connection is started unless ``auto_start=False``. Arguments and errors as for ``ConnectionFactory`` and
+    ``ConnectionFactory.create_connection``.
+    """
+    return Opening(_open(config, user, password, client_id, options))
+
+
+async def _open(
+    config: Config, user: str | None, password: str | None, client_id: str | None, options: dict[str, Any]
+) -> Connection:
+    _require_asyncio()
+    factory = ConnectionFactory(config, **options)
+    try:
+        connection = await factory._connect(user, password, client_id, owned=True)
+        if factory.configuration.auto_start:
+            await connection.start()
+        return connection
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await factory.close()
+        raise
+
+
+async def open_transport(config: Configuration) -> Transport:
+    """The transport for a configuration's URL scheme."""
+    if config.scheme == "memory":
+        from jmsaio.transport.memory import open_transport as open_memory
+
+        if config.fallback:
+            _log.info("no broker is configured: using the embedded one (set JMSAIO_URL for a real one)")
+        return await open_memory(config)
+    from jmsaio.transport.pulsar import open_transport as open_pulsar
+
+    return await open_pulsar(config)
+
+
+def _route(config: Configuration) -> Any:
+    mapping = config.priority_mapping if config.enable_jms_priority else None
+    return make_route(mapping, config.transactions_sticky_partitions, random.random)
+
+
+def _broker_name(config: Configuration) -> str:
+    return config.service_url if config.scheme != "memory" else f"memory://{config.broker_name}"
+
+
+def _require_asyncio() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise JMSError("jmsaio runs on asyncio (also on uvloop), not under trio or without a loop; use asyncio.run") from None

@@ -1,0 +1,408 @@
+"""MessageProducer: defaults, stamping, the send window, futures and completion listeners (jms-spec 9 and 10)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from jmsaio.client import inside
+from jmsaio.client.completion import CompletionListener
+from jmsaio.client.inside import Kind
+from jmsaio.client.receipt import Receipt
+from jmsaio.client.sending import PendingSend
+from jmsaio.codec import Stamp, encode, stamp_sent
+from jmsaio.errors import (
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+    ObjectClosedError,
+    UnsupportedOperationError,
+)
+from jmsaio.model.body import message_for
+from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
+from jmsaio.model.durations import Duration, milliseconds
+from jmsaio.model.foreign import adopt, is_foreign, write_back
+from jmsaio.model.message import Message
+from jmsaio.model.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from jmsaio.client.runtime import SessionRuntime
+    from jmsaio.client.transacting import Transacting
+    from jmsaio.transport.base import Sender
+
+_UNSET: Any = object()
+
+
+@attrs.frozen
+class Target:
+    """A destination as a sender needs it.
+
+    Attributes:
+        destination: the JMS destination.
+        topic: full Pulsar topic.
+        queue_subscription: subscription created with the first sender to a queue, None for a topic.
+    """
+
+    destination: Destination
+    topic: str
+    queue_subscription: str | None
+
+
+@attrs.define(eq=False)
+class MessageProducer:
+    """Sends messages to one destination, or to any when made without one. May be used by many tasks at once.
+
+    Made by ``session.create_producer``; ``async with`` closes it.
+    """
+
+    _runtime: SessionRuntime
+    _transacting: Transacting | None
+    _target: Target | None
+    _prefix: str
+    _delivery_mode: int = 2
+    _priority: int = 4
+    _time_to_live: int = 0
+    _delivery_delay: int = 0
+    _disable_message_id: bool = False
+    _disable_message_timestamp: bool = False
+    _sequence: int = 0
+    _closed: bool = False
+    _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
+
+    # ---------------------------------------------------------------- sending
+
+    async def send(
+        self,
+        destination_or_message: Any,
+        message: Any = _UNSET,
+        /,
+        *,
+        properties: Mapping[str, Any] | None = None,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: Duration | None = None,
+        delivery_delay: Duration | None = None,
+    ) -> Receipt:
+        """Send a message and wait until the broker has confirmed it.
+
+        ``send(message)`` on a producer with a destination, ``send(destination, message)`` on one without.
+
+        Args:
+            destination_or_message: see above.
+            message: a message of ours, any object with the message interface, or a body: str, bytes, dict, list.
+            properties: set on the message before it is sent.
+            delivery_mode: DeliveryMode; default the producer's.
+            priority: 0 to 9; default the producer's.
+            time_to_live: seconds, 0 for ever; default the producer's.
+            delivery_delay: seconds; default the producer's.
+
+        Returns:
+            The receipt, with the message's ids.
+
+        Raises:
+            UnsupportedOperationError: destination given twice, or not at all.
+            InvalidDestinationError: none, virtual, deleted.
+            MessageFormatError: no message, or a body that has no message type.
+            MessageTooLargeError, SendError, SendInDoubtError, OperationTimeoutError: see ``jmsaio.errors``.
+            JMSError: a delivery mode or priority that does not exist.
+            ObjectClosedError: the producer is closed.
+
+        Cancelling: the outcome is unknown, the message may have been sent; the producer stays usable.
+        """
+        future = await self.send_async(
+            destination_or_message,
+            message,
+            properties=properties,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live=time_to_live,
+            delivery_delay=delivery_delay,
+        )
+        return await future
+
+    async def send_async(
+        self,
+        destination_or_message: Any,
+        message: Any = _UNSET,
+        /,
+        *,
+        properties: Mapping[str, Any] | None = None,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: Duration | None = None,
+        delivery_delay: Duration | None = None,
+        completion_listener: CompletionListener | None = None,
+    ) -> asyncio.Future[Receipt]:
+        """Send a message; returns a future as soon as the message has its place in the send window.
+
+        The message's content is taken at once, so the object may be changed or sent again right away.
+
+        Args:
+            completion_listener: told the outcome, in the order of the sends of this session, by the session's
+                callback worker; plain or coroutine functions ``on_completion(message)`` and
+                ``on_exception(message, error)``.
+
+        Otherwise as ``send``. What is wrong with the call is raised here; what fails later fails the future.
+
+        Cancelling while it waits for room: the message was not sent. Cancelling the future changes nothing but that
+        its outcome is not told.
+        """
+        if self._closed or self._runtime.closing:
+            raise ObjectClosedError("the producer is closed; create a new one")
+        if message is _UNSET:
+            target, given = self._own_target(), destination_or_message
+        else:
+            target, given = self._other_target(destination_or_message), message
+        outgoing = given if isinstance(given, Message) else self._adopt(given)
+        if properties:
+            for name, value in properties.items():
+                outgoing.set_object_property(name, value)
+        stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
+        record = encode(outgoing, stamp)
+        runtime = self._runtime
+        sender = runtime.connection.senders.cached(target.topic)
+        if sender is None or sender.full or self._transacting is not None:
+            sender, transaction = await self._prepare(target)
+        else:
+            transaction = None
+        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        pending = PendingSend(stamp.message_id, target.destination, stamp.timestamp, future, runtime.send_finished)
+        if self._transacting is not None:
+            pending.finished = self._transacting.finished(future, runtime.send_finished)
+        sender.send(record, pending, transaction)
+        runtime.pending_sends += 1
+        stamp_sent(outgoing, stamp, target.destination)
+        if outgoing is not given and is_foreign(given):
+            write_back(given, outgoing._headers())
+        if completion_listener is not None:
+            runtime.completions.expect(outgoing, completion_listener, self, future)
+        return future
+
+    async def _prepare(self, target: Target) -> tuple[Sender, Any]:
+        transaction = None
+        if self._transacting is not None:
+            transaction = await self._transacting.for_send()
+        senders = self._runtime.connection.senders
+        while True:
+            sender = senders.cached(target.topic)
+            if sender is None:
+                sender = await senders.open(target.topic, target.queue_subscription)
+            if not sender.full:
+                return sender, transaction
+            await sender.ready()
+            if self._closed or self._runtime.closing:
+                raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
+
+    def _adopt(self, given: Any) -> Message:
+        if given is None:
+            raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
+        return adopt(given) if is_foreign(given) else message_for(given)
+
+    def _own_target(self) -> Target:
+        if self._target is None:
+            raise UnsupportedOperationError("the producer has no destination; call send(destination, message)")
+        return self._target
+
+    def _other_target(self, destination: Any) -> Target:
+        if self._target is not None:
+            raise UnsupportedOperationError(
+                f"the producer sends to {self._target.destination!r}; create one without destination for others"
+            )
+        found = self._targets.get(destination) if isinstance(destination, Destination) else None
+        if found is None:
+            found = target_for(destination, self._runtime)
+            if len(self._targets) < 1000:
+                self._targets[found.destination] = found
+        self._runtime.connection.check_not_deleted(found.topic, found.destination)
+        return found
+
+    def _stamp(
+        self, delivery_mode: int | None, priority: int | None, time_to_live: Duration | None, delay: Duration | None
+    ) -> Stamp:
+        mode = self._delivery_mode if delivery_mode is None else checked_mode(delivery_mode)
+        level = self._priority if priority is None else checked_priority(priority)
+        lives = self._time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live")
+        delayed = self._delivery_delay if delay is None else milliseconds(delay, "delivery_delay")
+        now = time.time_ns() // 1_000_000
+        message_id = None
+        if not self._disable_message_id:
+            self._sequence = sequence = self._sequence + 1
+            message_id = self._prefix + str(sequence)
+        shown = 0 if self._disable_message_timestamp else now
+        connection = self._runtime.connection
+        return Stamp(
+            message_id=message_id,
+            connection_id=connection.connection_id,
+            timestamp=shown,
+            event_time=shown,
+            delivery_time=now + delayed,
+            deliver_at=now + delayed if delayed else None,
+            expiration=now + lives if lives else 0,
+            priority=level,
+            delivery_mode=mode,
+            sticky_key=None if self._transacting is None else self._transacting.work.sticky_key,
+            system_namespace=connection.configuration.system_namespace,
+        )
+
+    def next_message_id(self) -> str:
+        """An id of this producer that no message has; for correlation ids."""
+        self._sequence += 1
+        return self._prefix + str(self._sequence)
+
+    # ---------------------------------------------------------------- settings
+
+    @property
+    def destination(self) -> Destination | None:
+        """The destination, None for a producer without. Raises ObjectClosedError, as all settings do."""
+        self._check_open()
+        return None if self._target is None else self._target.destination
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """Default delivery mode: PERSISTENT. Setting another value than 1 or 2 raises JMSError."""
+        self._check_open()
+        return DeliveryMode(self._delivery_mode)
+
+    @delivery_mode.setter
+    def delivery_mode(self, mode: int) -> None:
+        self._check_open()
+        self._delivery_mode = checked_mode(mode)
+
+    @property
+    def priority(self) -> int:
+        """Default priority: 4. Setting another value than 0 to 9 raises JMSError."""
+        self._check_open()
+        return self._priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self._check_open()
+        self._priority = checked_priority(priority)
+
+    @property
+    def time_to_live(self) -> float:
+        """Default time to live in seconds; 0, the default, is for ever."""
+        self._check_open()
+        return self._time_to_live / 1000
+
+    def set_time_to_live(self, value: Duration) -> None:
+        """Set the default time to live, in seconds. Raises ValueError for negative ones and above 10 years."""
+        self._check_open()
+        self._time_to_live = milliseconds(value, "time_to_live")
+
+    @property
+    def delivery_delay(self) -> float:
+        """Default delivery delay in seconds; default 0."""
+        self._check_open()
+        return self._delivery_delay / 1000
+
+    def set_delivery_delay(self, value: Duration) -> None:
+        """Set the default delivery delay, in seconds. Raises ValueError for negative ones and above 10 years."""
+        self._check_open()
+        self._delivery_delay = milliseconds(value, "delivery_delay")
+
+    def set_delivery_mode(self, mode: int) -> None:
+        """The same as setting ``delivery_mode``."""
+        self.delivery_mode = mode  # type: ignore[assignment]  # the setter takes any int
+
+    def set_priority(self, priority: int) -> None:
+        """The same as setting ``priority``."""
+        self.priority = priority
+
+    @property
+    def disable_message_id(self) -> bool:
+        """Send without a JMSMessageID of our own; default False."""
+        self._check_open()
+        return self._disable_message_id
+
+    @disable_message_id.setter
+    def disable_message_id(self, value: bool) -> None:
+        self._check_open()
+        self._disable_message_id = bool(value)
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """Send without JMSTimestamp; default False."""
+        self._check_open()
+        return self._disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, value: bool) -> None:
+        self._check_open()
+        self._disable_message_timestamp = bool(value)
+
+    # ---------------------------------------------------------------- end
+
+    @property
+    def closed(self) -> bool:
+        """True after ``close``."""
+        return self._closed
+
+    async def close(self) -> None:
+        """Wait for sends on their way and their completion listeners, ``close_timeout`` seconds at most. Idempotent.
+
+        Raises:
+            IllegalStateError: called from a completion listener of this producer.
+            OperationTimeoutError: a send had no outcome in time; the producer is closed nevertheless.
+
+        Cancelling: the producer is closed, the sends go on.
+        """
+        if self._closed:
+            return
+        inside.refuse("close of a producer", self, (Kind.COMPLETION,))
+        self._closed = True
+        self._runtime.children.pop(self, None)
+        if self._runtime.pending_sends or len(self._runtime.completions):
+            await self._runtime.settle_sends(self._runtime.close_timeout)
+
+    def _check_open(self) -> None:
+        if self._closed or self._runtime.closing:
+            raise ObjectClosedError("the producer is closed; create a new one")
+
+    async def __aenter__(self) -> MessageProducer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        where = "any destination" if self._target is None else repr(self._target.destination)
+        return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
+
+
+def target_for(destination: Any, runtime: SessionRuntime) -> Target:
+    """What a sender needs of a destination.
+
+    Raises:
+        InvalidDestinationError: no destination, or a virtual one, which can only be consumed.
+    """
+    known = as_destination(destination)
+    config = runtime.connection.configuration
+    resolved = resolve(known, config.system_namespace)
+    if resolved.virtual:
+        raise InvalidDestinationError(f"{known!r} stands for several topics; send to one of them instead")
+    subscription = None
+    if isinstance(known, Queue):
+        subscription = resolved.subscription or config.queue_subscription_name
+    return Target(known, resolved.topics[0], subscription)
+
+
+def checked_mode(mode: int) -> int:
+    """``mode`` if it is a delivery mode. Raises JMSError."""
+    if mode not in (1, 2) or isinstance(mode, bool):
+        raise JMSError(f"delivery_mode must be DeliveryMode.PERSISTENT or NON_PERSISTENT, not {mode!r}")
+    return int(mode)
+
+
+def checked_priority(priority: int) -> int:
+    """``priority`` if it is 0 to 9. Raises JMSError."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 9:
+        raise JMSError(f"priority must be 0 to 9, not {priority!r}")
+    return priority

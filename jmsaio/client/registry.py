@@ -1,0 +1,87 @@
+"""What one process knows of its own connections to a broker: client identifiers and active subscriptions in use.
+
+Pulsar has neither client ids nor names of subscriptions that hold for more than one topic, so, as in Starlight, these
+rules are kept within one process (jms-spec 5.4 and 8.3).
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from jmsaio.client.subscribing import Kind
+from jmsaio.errors import InvalidClientIDError, JMSError
+
+_client_ids: set[tuple[str, str]] = set()
+_subscriptions: dict[tuple[str, str], Use] = {}
+
+
+@attrs.define
+class Use:
+    """An active subscription: what it was opened with, and how many consumers it has."""
+
+    topics: tuple[str, ...]
+    selector: str | None
+    no_local: bool
+    shared: bool
+    consumers: int = 0
+
+
+def claim_client_id(broker: str, client_id: str) -> None:
+    """Take a client identifier on a broker.
+
+    Raises:
+        InvalidClientIDError: it is empty, or an open connection of this process uses it.
+    """
+    if not isinstance(client_id, str) or not client_id:
+        raise InvalidClientIDError(f"a client id must be a text that is not empty, not {client_id!r}")
+    if (broker, client_id) in _client_ids:
+        raise InvalidClientIDError(
+            f"client id {client_id!r} is used by another open connection of this process; close it, or take another id"
+        )
+    _client_ids.add((broker, client_id))
+
+
+def release_client_id(broker: str, client_id: str) -> None:
+    """Give a client identifier back."""
+    _client_ids.discard((broker, client_id))
+
+
+def claim_subscription(broker: str, name: str, kind: Kind, use: Use) -> None:
+    """Open one consumer on a named subscription.
+
+    Args:
+        broker: the broker.
+        name: Pulsar's name of the subscription.
+        kind: the way to consume.
+        use: what it is opened with.
+
+    Raises:
+        JMSError: it is active with another topic, selector or kind, or it is unshared and has its consumer.
+    """
+    active = _subscriptions.get((broker, name))
+    if active is None:
+        active = _subscriptions[broker, name] = use
+    elif not (use.shared and active.shared):
+        raise JMSError(
+            f"the {kind.value} subscription {name!r} is in use by another consumer; close it first, or use another name"
+        )
+    elif (active.topics, active.selector) != (use.topics, use.selector):
+        raise JMSError(
+            f"the {kind.value} subscription {name!r} is active with topic {active.topics} and selector "
+            f"{active.selector!r}, not {use.topics} and {use.selector!r}; close its consumers first"
+        )
+    active.consumers += 1
+
+
+def release_subscription(broker: str, name: str) -> None:
+    """Close one consumer of a named subscription."""
+    active = _subscriptions.get((broker, name))
+    if active is not None:
+        active.consumers -= 1
+        if active.consumers <= 0:
+            del _subscriptions[broker, name]
+
+
+def is_active(broker: str, name: str) -> bool:
+    """True while a consumer of this process uses the subscription."""
+    return (broker, name) in _subscriptions

@@ -1,0 +1,394 @@
+"""What lives behind a Session: its tasks, its deliveries, and its orderly end.
+
+A session's task group lives in a task of its own that the connection's owner task started; the dispatch coroutine and
+the callback workers are its children. ``close`` sends that task a request, so it may come from any task in any order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+import attrs
+
+from jmsaio.client import inside
+from jmsaio.client.callbacks import Callbacks, Job, run_inside
+from jmsaio.client.channel import Channel
+from jmsaio.client.completion import Completions
+from jmsaio.client.dispatch import Dispatch
+from jmsaio.client.inside import Callback, Kind
+from jmsaio.client.opening import Closable
+from jmsaio.engine.ledger import Ledger
+from jmsaio.errors import JMSError, MalformedMessageError, ObjectClosedError, OperationTimeoutError
+from jmsaio.model.message import Message
+from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.transport.base import Subscription, Transaction
+
+if TYPE_CHECKING:
+    from jmsaio.client.connection import Connection
+    from jmsaio.client.consumer import MessageConsumer
+
+_log = logging.getLogger("jmsaio")
+
+
+class Rollback(Protocol):
+    """The part of a transacted session that its close needs."""
+
+    async def rollback(self) -> None:
+        """Undo the work in progress."""
+
+
+@attrs.define(eq=False)
+class SessionRuntime:
+    """The running part of one session.
+
+    Attributes:
+        connection: the connection it belongs to.
+        mode: acknowledge mode.
+        ledger: deliveries that are not settled.
+        concurrency: callback workers.
+        failure: why the session ended by itself, or None.
+        transaction: ends the work of a transacted session at close.
+    """
+
+    connection: Connection
+    mode: AcknowledgeMode
+    ledger: Ledger[Channel, ReceivedRecord]
+    concurrency: int = 1
+    failure: JMSError | None = None
+    transaction: Rollback | None = None
+    self_acknowledging: bool = attrs.field(init=False)
+    dispatch: Dispatch = attrs.field(init=False)
+    callbacks: Callbacks = attrs.field(init=False)
+    completions: Completions = attrs.field(init=False)
+    consumers: dict[MessageConsumer, None] = attrs.field(factory=dict, init=False)
+    children: dict[Closable, None] = attrs.field(factory=dict, init=False)
+    pending_sends: int = attrs.field(default=0, init=False)
+    closing: bool = attrs.field(default=False, init=False)
+    closed: bool = attrs.field(default=False, init=False)
+    _lingering: dict[Channel, None] = attrs.field(factory=dict, init=False)
+    _listening: deque[MessageConsumer] = attrs.field(factory=deque, init=False)
+    _no_pending: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _requested: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _close_error: JMSError | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
+        self.callbacks = Callbacks(self._next_job)
+        self.dispatch = Dispatch(self.callbacks.wake)
+        self.completions = Completions(self, self.connection, self.callbacks)
+
+    # ---------------------------------------------------------------- life
+
+    @property
+    def started(self) -> bool:
+        """True while messages may be delivered."""
+        return self.connection.started and not self.closing
+
+    @property
+    def close_timeout(self) -> float:
+        """Bound of each step of closing, in seconds."""
+        return self.connection.configuration.close_timeout
+
+    async def run(self) -> None:
+        """The session's own task; ends after ``close`` or when a child failed, which it reports."""
+        inside.leave()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.dispatch.run)
+                for _ in range(self.concurrency):
+                    group.start_soon(self.callbacks.run)
+                self._running.set()
+                await self._requested.wait()
+                await self._shut_down()
+                group.cancel_scope.cancel()
+        except* Exception as errors:
+            cause = errors.exceptions[0]
+            self.failure = JMSError(f"the session ended by itself, its messages come again: {cause}")
+            self.failure.__cause__ = cause
+            self.connection.report(self.failure)
+        finally:
+            self.closing = True
+            with anyio.CancelScope(shield=True):
+                await self._let_go()
+            self.closed = True
+            self.connection.forget(self)
+            self._ended.set()
+
+    async def wait_running(self) -> None:
+        """Wait until the tasks run."""
+        await self._running.wait()
+
+    async def close(self) -> None:
+        """Ask the session to end, and wait; see ``Session.close``."""
+        self.closing = True
+        for consumer in self.consumers:
+            consumer._channel.notify()
+        self._requested.set()
+        with anyio.move_on_after(4 * self.close_timeout + 5):
+            await self._ended.wait()
+        if not self._ended.is_set():
+            raise OperationTimeoutError(f"the session did not close within {4 * self.close_timeout + 5:.0f} s")
+        if self._close_error is not None:
+            error, self._close_error = self._close_error, None
+            raise error
+
+    async def _shut_down(self) -> None:
+        """Let what runs end, each step bounded; then undo an open transaction."""
+        try:
+            await self.settle_sends(self.close_timeout)
+            await self.wait_idle(self.close_timeout)
+            if self.transaction is not None:
+                with anyio.fail_after(self.close_timeout):
+                    await self.transaction.rollback()
+        except JMSError as error:
+            self._close_error = error
+        except TimeoutError as error:
+            self._close_error = OperationTimeoutError("the rollback of a closing session did not end in time")
+            self._close_error.__cause__ = error
+
+    async def _let_go(self) -> None:
+        """Close every consumer and producer; nothing is acknowledged here."""
+        for child in list(self.children):
+            await self._quietly(child.close())
+        channels = [consumer._channel for consumer in self.consumers]
+        for consumer in self.consumers:
+            consumer._closed = True
+        for channel in [*channels, *self._lingering]:
+            await self._quietly(channel.aclose(self.close_timeout))
+        self.consumers.clear()
+        self._lingering.clear()
+        self.ledger.take_all()
+
+    async def _quietly(self, closing: object) -> None:
+        try:
+            await closing  # type: ignore[misc]  # any of our close coroutines
+        except JMSError as error:
+            self._close_error = self._close_error or error
+
+    async def wait_idle(self, timeout: float) -> None:
+        """Wait until no callback runs. Raises OperationTimeoutError when one does not return in time."""
+        with anyio.move_on_after(timeout) as scope:
+            await self.callbacks.idle()
+        if scope.cancelled_caught:
+            raise OperationTimeoutError(
+                f"a listener or completion callback did not return within {timeout} s; "
+                "make it return, or raise close_timeout"
+            )
+
+    # ---------------------------------------------------------------- sends
+
+    def send_started(self) -> None:
+        """A message was handed to the transport."""
+        self.pending_sends += 1
+
+    def send_finished(self) -> None:
+        """The outcome of a message is known."""
+        self.pending_sends -= 1
+        if self.pending_sends == 0 and self._no_pending:
+            waiters, self._no_pending = self._no_pending, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def settle_sends(self, timeout: float) -> None:
+        """Wait until every send has its outcome and every completion listener was told.
+
+        Raises OperationTimeoutError; cancelling changes nothing.
+        """
+        with anyio.move_on_after(timeout) as scope:
+            while self.pending_sends:
+                waiter = asyncio.get_running_loop().create_future()
+                self._no_pending.append(waiter)
+                await waiter
+            while len(self.completions) and not scope.cancel_called:
+                await asyncio.sleep(0)
+            callback = inside.current()
+            if callback is None or callback.session is not self:
+                await self.callbacks.idle()
+        if scope.cancelled_caught:
+            raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout} s")
+
+    # ---------------------------------------------------------------- deliveries
+
+    def delivered(self, channel: Channel, record: ReceivedRecord, message: Message, hold: bool) -> int:
+        """Note that the application gets ``message``; AUTO and DUPS_OK acknowledge at once unless ``hold``.
+
+        Returns:
+            The delivery's number in the ledger, 0 when it is settled already.
+        """
+        if self.self_acknowledging:
+            message._acknowledge = self.acknowledge_nothing
+            if not hold:
+                channel.acknowledge((record,))
+                return 0
+            return self.ledger.delivered(channel, record)
+        number = self.ledger.delivered(channel, record)
+        if self.mode is AcknowledgeMode.TRANSACTED:
+            message._acknowledge = self.acknowledge_nothing
+        else:
+            message._acknowledge = partial(self.acknowledge, number)
+        return number
+
+    async def acknowledge_nothing(self) -> None:
+        """``acknowledge`` in AUTO, DUPS_OK and transacted sessions: ignored while the session is open."""
+        self.check_open()
+
+    async def acknowledge(self, number: int) -> None:
+        """``acknowledge`` of delivery ``number``: as far as the ledger's scope says."""
+        self.check_open()
+        await self.carry_out(self.ledger.acknowledge(number))
+
+    async def acknowledge_all(self) -> None:
+        """Acknowledge every delivery of the session."""
+        self.check_open()
+        await self.carry_out(self.ledger.take_all())
+
+    async def acknowledge_one(self, number: int) -> None:
+        """Acknowledge one delivery, whatever the scope; left to commit in a transacted session."""
+        if self.mode is AcknowledgeMode.TRANSACTED:
+            return
+        entry = self.ledger.take(number)
+        if entry is not None:
+            await self.carry_out([(entry[0], [entry[1]])])
+
+    async def carry_out(
+        self, commands: list[tuple[Channel, list[ReceivedRecord]]], transaction: Transaction | None = None
+    ) -> None:
+        """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it."""
+        for channel, records in commands:
+            channel.acknowledge(records, transaction)
+        if self.connection.configuration.consumer.ack_receipt_enabled:
+            for channel, _ in commands:
+                await channel.receiver.settle(self.connection.configuration.operation_timeout)
+        if self._lingering:
+            await self._close_lingering()
+
+    def settle_held(self, number: int) -> None:
+        """AUTO: the held delivery is acknowledged."""
+        entry = self.ledger.take(number)
+        if entry is not None:
+            entry[0].acknowledge((entry[1],))
+
+    def undo_held(self, number: int) -> None:
+        """AUTO: the held delivery did not happen; its message is first in line again, uncounted."""
+        entry = self.ledger.take(number)
+        if entry is not None:
+            entry[0].put_back(entry[1])
+
+    def redeliver_one(self, number: int) -> None:
+        """One delivery failed: its message comes again, counted."""
+        entry = self.ledger.take(number)
+        if entry is not None:
+            entry[0].redeliver((entry[1],))
+
+    async def redeliver_all(self) -> None:
+        """Every unsettled delivery comes again, counted, in its order, before later messages."""
+        for channel, records in self.ledger.take_all():
+            if channel in self._lingering:
+                channel.receiver.negative_acknowledge(records, 0.0)
+            else:
+                channel.redeliver(records)
+        await self._close_lingering()
+
+    def check_open(self) -> None:
+        """Raise ObjectClosedError when the session is closed."""
+        if self.closing:
+            raise ObjectClosedError("the session is closed; create a new one")
+
+    # ---------------------------------------------------------------- consumers
+
+    def add_consumer(self, consumer: MessageConsumer) -> None:
+        """A consumer was opened."""
+        self.consumers[consumer] = None
+
+    def adopt(self, subscription: Subscription) -> Channel | None:
+        """The channel that a closed consumer of the same subscription left with unsettled deliveries, or None."""
+        for channel in self._lingering:
+            if (channel.subscription.name, channel.subscription.topics) == (subscription.name, subscription.topics):
+                del self._lingering[channel]
+                if channel.released is not None:
+                    channel.released()
+                return channel
+        return None
+
+    async def close_consumer(self, consumer: MessageConsumer) -> None:
+        """Let a closed consumer's channel go, or keep it until its deliveries are settled."""
+        self.consumers.pop(consumer, None)
+        if consumer in self._listening:
+            self._listening.remove(consumer)
+        callback = inside.current()
+        if callback is None or callback.owner is not consumer:
+            await self.wait_idle(self.close_timeout)
+        channel = consumer._channel
+        self.dispatch.forget(channel)
+        if self.ledger.outstanding(channel):
+            channel.release()
+            self._lingering[channel] = None
+        else:
+            await channel.aclose(self.close_timeout)
+
+    async def _close_lingering(self) -> None:
+        for channel in [channel for channel in self._lingering if not self.ledger.outstanding(channel)]:
+            del self._lingering[channel]
+            await channel.aclose(self.close_timeout)
+
+    def wake(self) -> None:
+        """The connection was started: look for messages and for listeners' work."""
+        for consumer in self.consumers:
+            consumer._channel.notify()
+            self.dispatch.mark(consumer._channel)
+        self.callbacks.wake()
+
+    # ---------------------------------------------------------------- listeners
+
+    def listening(self, consumer: MessageConsumer) -> None:
+        """A consumer's listener was set or unset."""
+        if consumer in self._listening:
+            self._listening.remove(consumer)
+        if consumer._listener is not None:
+            self._listening.append(consumer)
+            self.dispatch.mark(consumer._channel)
+            self.callbacks.wake()
+
+    def _next_job(self) -> Job | None:
+        if not self.started:
+            return None
+        for _ in range(len(self._listening)):
+            consumer = self._listening[0]
+            self._listening.rotate(-1)
+            record = consumer._channel.take()
+            if record is not None:
+                return partial(self._listen, consumer, record)
+            self.dispatch.mark(consumer._channel)
+        return None
+
+    async def _listen(self, consumer: MessageConsumer, record: ReceivedRecord) -> None:
+        channel, listener = consumer._channel, consumer._listener
+        if listener is None:
+            channel.put_back(record)
+            return
+        try:
+            message = consumer._open(record)
+        except MalformedMessageError as error:
+            self.connection.report(error)
+            return
+        number = self.delivered(channel, record, message, hold=True)
+        callback = Callback(Kind.LISTENER, self.connection, self, consumer)
+        error = await run_inside(callback, listener, message, in_thread=consumer._in_thread)
+        if error is not None:
+            self.connection.report(error)
+        if self.self_acknowledging:
+            if error is None:
+                self.settle_held(number)
+            else:
+                self.redeliver_one(number)
+        if self._lingering:
+            await self._close_lingering()

@@ -1,0 +1,170 @@
+"""Senders to topics, shared by all connections of a factory, and the outcome of each message on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from jmsaio.client.receipt import Receipt
+from jmsaio.config import Configuration
+from jmsaio.errors import JMSError, ObjectClosedError
+from jmsaio.model.destinations import Destination
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, Route, Sender, SenderOptions, Subscription, SubscriptionType, Transport
+
+
+class PendingSend:
+    """One message on its way. Called by the transport with the outcome; a plain slots class, one for each message."""
+
+    __slots__ = ("destination", "finished", "future", "message_id", "timestamp")
+
+    def __init__(
+        self,
+        message_id: str | None,
+        destination: Destination,
+        timestamp: int,
+        future: asyncio.Future[Receipt],
+        finished: Callable[[], None],
+    ) -> None:
+        self.message_id = message_id
+        self.destination = destination
+        self.timestamp = timestamp
+        self.future = future
+        self.finished = finished
+
+    def __call__(self, place: WireId | None, error: JMSError | None) -> None:
+        future = self.future
+        if not future.done():  # done only when the application cancelled it
+            if error is None:
+                message_id = self.message_id
+                if message_id is None and place is not None:
+                    message_id = str(place)
+                future.set_result(Receipt(message_id, place, self.destination, self.timestamp))
+            else:
+                future.set_exception(error)
+        self.finished()
+
+
+@attrs.define(eq=False)
+class _Entry:
+    sender: Sender
+    used: float
+
+
+@attrs.define(eq=False)
+class Senders:
+    """A bounded cache of senders, one for each topic; the one unused for longest is closed for a new one.
+
+    Attributes:
+        transport: makes the senders.
+        config: options.
+        route: choice of partitions.
+    """
+
+    transport: Transport
+    config: Configuration
+    route: Route | None
+    _entries: OrderedDict[str, _Entry] = attrs.field(factory=OrderedDict, init=False)
+    _opening: dict[str, asyncio.Lock] = attrs.field(factory=dict, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    def cached(self, topic: str) -> Sender | None:
+        """The open sender to a topic, or None: ``open`` makes it."""
+        entry = self._entries.get(topic)
+        if entry is None:
+            return None
+        self._entries.move_to_end(topic)
+        entry.used = time.monotonic()
+        return entry.sender
+
+    async def open(self, topic: str, queue_subscription: str | None) -> Sender:
+        """The sender to a topic, made if need be.
+
+        Args:
+            topic: full topic name.
+            queue_subscription: for a queue, the subscription that is created with the first sender
+                (``jms.precreateQueueSubscription``), so that the queue keeps what is sent to it.
+
+        Cancelling leaves no half-made sender behind.
+        """
+        async with self._opening.setdefault(topic, asyncio.Lock()):
+            sender = self.cached(topic)
+            if sender is not None:
+                return sender
+            if self._closed:
+                raise ObjectClosedError("the connection factory is closed; make a new one")
+            await self._make_room()
+            if queue_subscription is not None and self.config.precreate_queue_subscription:
+                await self._precreate(topic, queue_subscription)
+            options = SenderOptions(
+                config=self.config.producer,
+                metadata=self._metadata(),
+                route=self.route,
+                window_records=self.config.send_window_messages,
+                window_bytes=self.config.send_window_bytes,
+            )
+            sender = await self.transport.open_sender(topic, options)
+            self._entries[topic] = _Entry(sender, time.monotonic())
+            return sender
+
+    async def close_topic(self, topic: str, timeout: float) -> None:
+        """Close the sender to a topic, so that the topic can be deleted."""
+        entry = self._entries.pop(topic, None)
+        if entry is not None:
+            await entry.sender.aclose(timeout)
+
+    async def close_idle(self) -> None:
+        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``."""
+        limit = self.config.producer_auto_close
+        if limit is None:
+            return
+        horizon = time.monotonic() - limit
+        for topic in [topic for topic, entry in self._entries.items() if entry.used < horizon]:
+            await self.close_topic(topic, self.config.close_timeout)
+
+    async def close(self, timeout: float) -> None:
+        """Close every sender; what is on its way may end within ``timeout`` seconds for each."""
+        self._closed = True
+        while self._entries:
+            _, entry = self._entries.popitem()
+            await entry.sender.aclose(timeout)
+
+    async def _make_room(self) -> None:
+        await self.close_idle()
+        while len(self._entries) >= max(1, self.config.max_num_of_producers):
+            _, entry = self._entries.popitem(last=False)
+            await entry.sender.aclose(self.config.close_timeout)
+        if len(self._opening) > 2 * len(self._entries) + 64:
+            self._opening = {topic: lock for topic, lock in self._opening.items() if lock.locked()}
+
+    async def _precreate(self, topic: str, subscription: str) -> None:
+        admin = self.transport.admin
+        if admin is not None:
+            await admin.create_subscription(topic, subscription, Position.EARLIEST)
+            return
+        receiver = await self.transport.open_receiver(
+            Subscription(
+                topics=(topic,),
+                name=subscription,
+                type=SubscriptionType.SHARED,
+                config=attrs.evolve(self.config.consumer, receiver_queue_size=1),
+                position=Position.EARLIEST,
+            ),
+            _nothing,
+        )
+        await receiver.aclose(self.config.close_timeout)
+
+    def _metadata(self) -> dict[str, str]:
+        metadata: dict[str, str] = {"jms.transactions": "enabled" if self.config.emulate_transactions else "disabled"}
+        if self.config.enable_jms_priority:
+            metadata |= {"jms.priority": "enabled", "jms.priorityMapping": self.config.priority_mapping}
+        return metadata
+
+
+def _nothing(*_: Any) -> None:
+    """A wake-up that nobody waits for."""

@@ -1,0 +1,336 @@
+"""Session: makes messages, producers, consumers and browsers; acknowledges, recovers, commits (jms-spec 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+import attrs
+
+from jmsaio.client import inside
+from jmsaio.client.browser import QueueBrowser, open_browser
+from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.consuming import open_consumer
+from jmsaio.client.opening import Opening
+from jmsaio.client.producer import MessageProducer, target_for
+from jmsaio.client.request import Requests
+from jmsaio.client.runtime import SessionRuntime
+from jmsaio.client.subscribing import Kind, Request
+from jmsaio.client.transacting import Transacting
+from jmsaio.client.unsubscribing import unsubscribe
+from jmsaio.errors import IllegalStateError
+from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
+from jmsaio.model.durations import Duration
+from jmsaio.model.map_message import MapMessage
+from jmsaio.model.message import Message
+from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.object_message import ObjectMessage
+from jmsaio.model.stream_message import StreamMessage
+from jmsaio.model.text_message import TextMessage
+
+
+@attrs.define(eq=False)
+class Session:
+    """A session of a connection; made by ``connection.create_session``; ``async with`` closes it.
+
+    Producers may be used by many tasks at once, each consumer by one task at a time.
+    """
+
+    _runtime: SessionRuntime
+    _transacting: Transacting | None
+    _requests: Requests | None = None
+
+    # ---------------------------------------------------------------- about it
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """The acknowledge mode; an INDIVIDUAL session reports CLIENT (seed 004). Raises ObjectClosedError."""
+        self._runtime.check_open()
+        mode = self._runtime.mode
+        return AcknowledgeMode.CLIENT if mode is AcknowledgeMode.INDIVIDUAL else mode
+
+    def get_acknowledge_mode(self) -> AcknowledgeMode:
+        """The same as ``acknowledge_mode``."""
+        return self.acknowledge_mode
+
+    @property
+    def transacted(self) -> bool:
+        """True for a transacted session. Raises ObjectClosedError."""
+        self._runtime.check_open()
+        return self._transacting is not None
+
+    @property
+    def closed(self) -> bool:
+        """True once ``close`` was called."""
+        return self._runtime.closing
+
+    # ---------------------------------------------------------------- destinations and messages
+
+    def create_queue(self, name: str) -> Queue:
+        """The queue of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
+        self._runtime.check_open()
+        return Queue(name)
+
+    def create_topic(self, name: str) -> Topic:
+        """The topic of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
+        self._runtime.check_open()
+        return Topic(name)
+
+    async def create_temporary_queue(self) -> TemporaryQueue:
+        """A new queue that lives as long as the connection; only it may consume from it (jms-spec 13)."""
+        self._runtime.check_open()
+        return await self._runtime.connection.temporaries.create_queue()
+
+    async def create_temporary_topic(self) -> TemporaryTopic:
+        """A new topic that lives as long as the connection; only it may consume from it (jms-spec 13)."""
+        self._runtime.check_open()
+        return await self._runtime.connection.temporaries.create_topic()
+
+    def create_message(self) -> Message:
+        """A message without a body."""
+        self._runtime.check_open()
+        return Message()
+
+    def create_text_message(self, text: str | None = None) -> TextMessage:
+        """A message with a text, or None."""
+        self._runtime.check_open()
+        return TextMessage(text)
+
+    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        """A message with bytes."""
+        self._runtime.check_open()
+        return BytesMessage(data)
+
+    def create_map_message(self, mapping: Mapping[str, Any] | None = None) -> MapMessage:
+        """A message with named values."""
+        self._runtime.check_open()
+        return MapMessage(mapping)
+
+    def create_stream_message(self, values: Iterable[Any] = ()) -> StreamMessage:
+        """A message with a sequence of values."""
+        self._runtime.check_open()
+        return StreamMessage(values)
+
+    def create_object_message(self, value: Any = None) -> ObjectMessage:
+        """A message with an object: bytes or JSON-able."""
+        self._runtime.check_open()
+        return ObjectMessage(value)
+
+    # ---------------------------------------------------------------- producers and consumers
+
+    def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
+        """Make a producer for a destination, or one that is told the destination with each send (None).
+
+        ``await`` it or use ``async with``. The topic, and a queue's subscription, are created now.
+
+        Raises:
+            InvalidDestinationError: a virtual, deleted or foreign destination.
+            TransportError: the broker refuses or can't be reached.
+        """
+        return Opening(self._create_producer(destination))
+
+    async def _create_producer(self, destination: Destination | None) -> MessageProducer:
+        runtime = self._runtime
+        runtime.check_open()
+        connection = runtime.connection
+        target = None
+        if destination is not None:
+            target = target_for(destination, runtime)
+            connection.check_not_deleted(target.topic, target.destination)
+            await connection.senders.open(target.topic, target.queue_subscription)
+        producer = MessageProducer(
+            runtime=runtime, transacting=self._transacting, target=target, prefix=connection.next_message_prefix()
+        )
+        runtime.children[producer] = None
+        return producer
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, no_local: bool = False
+    ) -> Opening[MessageConsumer]:
+        """Make a consumer on a queue, or on a topic with a subscription that lives as long as the consumer.
+
+        ``await`` it or use ``async with``. Messages are kept for it from now on.
+
+        Args:
+            destination: queue or topic; ``multi:`` and ``regex:`` names consume from several.
+            selector: message selector, None or "" for none.
+            no_local: leave out what this connection sends.
+
+        Raises:
+            InvalidDestinationError, InvalidSelectorError, ObjectClosedError, ConsumerBusyError, TransportError.
+        """
+        known = as_destination(destination)
+        kind = Kind.QUEUE if isinstance(known, Queue) else Kind.SIMPLE
+        return self._consumer(Request(known, kind, None, selector or None, no_local))
+
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
+    ) -> Opening[MessageConsumer]:
+        """Make the consumer of an unshared durable subscription; created if it is new, resumed if not.
+
+        Args:
+            topic: the topic.
+            name: subscription name; with the client id it is the identity.
+            selector: message selector, None or "" for none.
+            no_local: never add what connections with this client id send (seed 002). Without a client id it has no
+                effect, with one warning.
+
+        Raises:
+            JMSError: the subscription is in use.
+            IllegalStateError: no client id, under ``strict_client_id=True``.
+
+        Otherwise as ``create_consumer``.
+        """
+        return self._consumer(Request(as_destination(topic), Kind.DURABLE, name, selector or None, no_local))
+
+    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
+        """Make a consumer of a shared subscription that lives until its last consumer closes; see create_consumer."""
+        return self._consumer(Request(as_destination(topic), Kind.SHARED, name, selector or None))
+
+    def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None
+    ) -> Opening[MessageConsumer]:
+        """Make a consumer of a shared durable subscription; see create_consumer."""
+        return self._consumer(Request(as_destination(topic), Kind.SHARED_DURABLE, name, selector or None))
+
+    def _consumer(self, request: Request) -> Opening[MessageConsumer]:
+        return Opening(open_consumer(self._runtime, request))
+
+    def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
+        """Make a browser, which looks at a queue without taking anything; see QueueBrowser.
+
+        Raises:
+            InvalidDestinationError: not a queue.
+            InvalidSelectorError, ObjectClosedError.
+        """
+        return Opening(open_browser(self._runtime, as_destination(queue), selector or None))
+
+    async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
+        """Delete a durable subscription of this client id with what it holds (jms-spec 8.4).
+
+        Args:
+            name: subscription name.
+            topic: its topic. Without it, the topics of the namespace are searched through the admin interface for a
+                durable JMS subscription of that name that nobody uses; found on more than one topic it is refused.
+
+        Raises:
+            InvalidDestinationError: there is no such subscription.
+            IllegalStateError: it is in use, or delivered messages of it are unsettled.
+        """
+        await unsubscribe(self._runtime, name, topic)
+
+    async def request(
+        self,
+        destination: Destination,
+        body: Any,
+        *,
+        timeout: Duration,
+        properties: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Message:
+        """Send a request and wait for its reply; hundreds may wait at once over one reply queue.
+
+        Args:
+            destination: where the request goes.
+            body: a message or a body, as for ``producer.send``.
+            timeout: seconds to wait for the reply.
+            properties: set on the request.
+            options: ``priority``, ``time_to_live`` and the like, as for ``producer.send``.
+
+        Returns:
+            The message whose JMSCorrelationID is the request's JMSMessageID, or the request's JMSCorrelationID.
+
+        Raises:
+            TimeoutError: no reply in time.
+
+        Cancelling: a reply that comes later is dropped.
+        """
+        if self._requests is None:
+            self._requests = Requests(self)
+            self._runtime.children[self._requests] = None
+        return await self._requests.request(destination, body, timeout, properties, options)
+
+    # ---------------------------------------------------------------- acknowledgement and transactions
+
+    async def acknowledge(self) -> None:
+        """Acknowledge every message that the session has delivered; no effect unless CLIENT or INDIVIDUAL."""
+        self._runtime.check_open()
+        if self._runtime.mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL):
+            await self._runtime.acknowledge_all()
+
+    async def recover(self) -> None:
+        """Take back every delivered message that is not acknowledged: they come again, oldest first, marked.
+
+        Raises:
+            IllegalStateError: the session is transacted; use ``rollback``.
+            ObjectClosedError: the session is closed.
+        """
+        self._runtime.check_open()
+        if self._transacting is not None:
+            raise IllegalStateError("recover on a transacted session; use rollback")
+        await self._runtime.redeliver_all()
+
+    async def commit(self) -> None:
+        """Make final what the session has sent and received since the last commit or rollback.
+
+        Waits for asynchronous sends and their completion listeners first.
+
+        Raises:
+            TransactionRolledBackError: a send failed or the broker rolled back; everything was undone.
+            IllegalStateError: not transacted, or called from a completion listener of this session.
+            OperationTimeoutError: sends had no outcome in time; nothing was committed.
+
+        Cancelling: the outcome is unknown.
+        """
+        await self._transaction("commit").commit()
+
+    async def rollback(self) -> None:
+        """Undo what the session has sent, and take back what it received: it comes again, marked.
+
+        Raises:
+            IllegalStateError: not transacted, or called from a completion listener of this session.
+
+        Cancelling: repeat it.
+        """
+        await self._transaction("rollback").rollback()
+
+    def _transaction(self, call: str) -> Transacting:
+        self._runtime.check_open()
+        if self._transacting is None:
+            raise IllegalStateError(f"{call} needs a transacted session: create_session(AcknowledgeMode.TRANSACTED)")
+        return self._transacting
+
+    # ---------------------------------------------------------------- end
+
+    async def close(self) -> None:
+        """Close the session and everything made from it. Idempotent; may be called from any task.
+
+        Receives return None; running listeners and sends on their way may end, ``close_timeout`` seconds each; an
+        open transaction is rolled back; what is not acknowledged comes again.
+
+        Raises:
+            IllegalStateError: called from a listener or completion listener of this session.
+            OperationTimeoutError: something did not end in time; the session is closed nevertheless.
+
+        Cancelling: the session goes on closing.
+        """
+        if self._runtime.closed:
+            return
+        inside.refuse("close of a session", self._runtime)
+        await self._runtime.close()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._runtime.closing else "open"
+        return f"<Session {self._runtime.mode.name} {state}, {len(self._runtime.consumers)} consumers>"
+
+

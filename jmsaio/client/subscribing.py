@@ -1,0 +1,168 @@
+"""From a JMS request for a consumer to a Pulsar subscription: names, types, positions (Starlight 3.2, issue of names).
+
+===============  ==========================================  =====================  =========  ============
+consumer         subscription                                type                   starts     outlives it
+===============  ==========================================  =====================  =========  ============
+queue            ``:suffix`` or ``jms.queueSubscriptionName``  Shared                 earliest   yes
+simple topic     ``jmsaio-nd-<uuid>``                        Exclusive, or as set   latest     no
+shared           ``[clientId_]name-nd``                      as set                 latest     no
+durable          ``clientId_name`` (``name`` without id)     Exclusive              latest     yes
+shared durable   ``[clientId_]name``                         as set                 latest     yes
+===============  ==========================================  =====================  =========  ============
+
+*As set* is ``jms.topicSharedSubscriptionType``. Where the engine has no non-durable subscriptions (Pulsar's C++
+client), the two that don't outlive their consumers are durable ones that are deleted at the last close.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
+from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
+from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.transport.base import Capabilities, Position, Subscription, SubscriptionType
+
+
+class Kind(enum.Enum):
+    """The five ways to consume (jms-spec 8.1)."""
+
+    QUEUE = "queue"
+    SIMPLE = "simple topic"
+    SHARED = "shared"
+    DURABLE = "durable"
+    SHARED_DURABLE = "shared durable"
+
+
+@attrs.frozen
+class Request:
+    """What the application asks for.
+
+    Attributes:
+        destination: queue or topic.
+        kind: the way to consume.
+        name: subscription name of the shared and durable kinds.
+        selector: selector text, None for none.
+        no_local: the noLocal argument.
+    """
+
+    destination: Destination
+    kind: Kind
+    name: str | None = None
+    selector: str | None = None
+    no_local: bool = False
+
+
+@attrs.frozen
+class Plan:
+    """What is subscribed to for a request.
+
+    Attributes:
+        subscription: for the transport.
+        shared: other consumers may share it.
+        drop_at_close: delete the subscription with its last consumer.
+    """
+
+    subscription: Subscription
+    shared: bool
+    drop_at_close: bool
+
+
+_MODE_WORDS = {
+    AcknowledgeMode.TRANSACTED: "SESSION_TRANSACTED",
+    AcknowledgeMode.AUTO: "AUTO_ACKNOWLEDGE",
+    AcknowledgeMode.CLIENT: "CLIENT_ACKNOWLEDGE",
+    AcknowledgeMode.DUPS_OK: "DUPS_OK_ACKNOWLEDGE",
+    AcknowledgeMode.INDIVIDUAL: "INDIVIDUAL_ACKNOWLEDGE",
+}
+
+
+def check(request: Request, client_id: str | None, strict_client_id: bool) -> None:
+    """Refuse what JMS refuses before anything is opened.
+
+    Raises:
+        InvalidDestinationError: a topic subscription on a queue, or a durable one on a temporary topic.
+        IllegalArgumentError: a shared or durable subscription without a name.
+        IllegalStateError: an unshared durable one without client id, under ``strict_client_id``.
+    """
+    if request.kind is Kind.QUEUE:
+        return
+    if not isinstance(request.destination, Topic):
+        raise InvalidDestinationError(
+            f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
+        )
+    if request.kind is not Kind.SIMPLE and not request.name:
+        raise IllegalArgumentError(f"a {request.kind.value} subscription needs a name, not {request.name!r}")
+    if request.kind in (Kind.DURABLE, Kind.SHARED_DURABLE) and isinstance(request.destination, TemporaryTopic):
+        raise InvalidDestinationError(f"{request.destination!r} is temporary: a subscription on it can't be durable")
+    if request.kind is Kind.DURABLE and client_id is None and strict_client_id:
+        raise IllegalStateError("an unshared durable subscription needs a client id; set client_id on the connection")
+
+
+def subscription_name(request: Request, client_id: str | None, config: Configuration, unique: str) -> str:
+    """The Pulsar subscription of a request; ``unique`` names an anonymous one."""
+    if request.kind is Kind.QUEUE:
+        return resolve(request.destination, config.system_namespace).subscription or config.queue_subscription_name
+    if request.kind is Kind.SIMPLE:
+        return f"jmsaio-nd-{unique}"
+    name = durable_name(client_id, request.name or "")
+    return f"{name}-nd" if request.kind is Kind.SHARED else name
+
+
+def durable_name(client_id: str | None, name: str) -> str:
+    """The Pulsar subscription of a durable subscription."""
+    return name if client_id is None else f"{client_id}_{name}"
+
+
+def plan(
+    request: Request,
+    client_id: str | None,
+    config: Configuration,
+    mode: AcknowledgeMode,
+    capabilities: Capabilities,
+    unique: str,
+) -> Plan:
+    """Turn a request into what the transport subscribes to."""
+    resolved = resolve(request.destination, config.system_namespace)
+    kind = request.kind
+    outlives = kind in (Kind.QUEUE, Kind.DURABLE, Kind.SHARED_DURABLE)
+    subscription_type = _type(kind, config)
+    consumer = config.consumer.merge(resolved.overrides) if resolved.overrides else config.consumer
+    subscription = Subscription(
+        topics=resolved.topics,
+        pattern=resolved.pattern,
+        name=subscription_name(request, client_id, config, unique),
+        type=subscription_type,
+        config=consumer,
+        position=Position.EARLIEST if kind is Kind.QUEUE else Position.LATEST,
+        durable=outlives or not capabilities.non_durable,
+        metadata=_metadata(request.destination, mode, config),
+    )
+    return Plan(
+        subscription=subscription,
+        shared=subscription_type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED),
+        drop_at_close=not outlives and not capabilities.non_durable,
+    )
+
+
+def _type(kind: Kind, config: Configuration) -> SubscriptionType:
+    if kind is Kind.QUEUE:
+        return SubscriptionType.SHARED
+    if kind is Kind.DURABLE or (kind is Kind.SIMPLE and config.use_exclusive_subscriptions_for_simple_consumers):
+        return SubscriptionType.EXCLUSIVE
+    return SubscriptionType(config.topic_shared_subscription_type)
+
+
+def _metadata(destination: Destination, mode: AcknowledgeMode, config: Configuration) -> dict[str, str]:
+    metadata = {
+        "jms.destination.type": "queue" if isinstance(destination, Queue) else "topic",
+        "jms.acknowledgeMode": _MODE_WORDS[mode],
+    }
+    if config.enable_jms_priority:
+        metadata["jms.priority"] = "enabled"
+    if config.acknowledge_rejected_messages:
+        metadata["jms.force.drop.rejected"] = "true"
+    return metadata

@@ -1,0 +1,102 @@
+"""Temporary destinations: owned by a connection, deleted with it (jms-spec 13, Starlight 3.4)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, NotFoundError
+from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
+from jmsaio.transport.base import Admin
+
+if TYPE_CHECKING:
+    from jmsaio.client.connection import Connection
+
+_log = logging.getLogger("jmsaio")
+
+QUEUE_PREFIX = "jms-temp-queue-"
+TOPIC_PREFIX = "jms-temp-topic-"
+
+
+@attrs.define(eq=False)
+class Temporaries:
+    """The temporary destinations of one connection."""
+
+    connection: Connection
+    _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
+
+    async def create_queue(self) -> TemporaryQueue:
+        """Make a temporary queue. Raises IllegalStateError where they can't be made without admin."""
+        topic = await self._create(QUEUE_PREFIX)
+        queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
+        self._alive[topic] = queue
+        return queue
+
+    async def create_topic(self) -> TemporaryTopic:
+        """Make a temporary topic. Raises IllegalStateError where they can't be made without admin."""
+        topic = await self._create(TOPIC_PREFIX)
+        made = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
+        self._alive[topic] = made
+        return made
+
+    async def _create(self, prefix: str) -> str:
+        config = self.connection.configuration
+        topic = f"persistent://{config.system_namespace}/{prefix}{uuid.uuid4()}"
+        admin = self.connection.transport.admin
+        if admin is not None:
+            await admin.create_topic(topic)
+        elif not config.allow_temporary_topic_without_admin:
+            raise IllegalStateError(
+                "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
+                "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
+            )
+        return topic
+
+    def check_may_consume(self, destination: Destination) -> None:
+        """Refuse consumers on another connection's temporary destination, and on deleted ones.
+
+        Raises:
+            InvalidDestinationError: it belongs to another connection, or is deleted.
+        """
+        for topic in resolve(destination, self.connection.configuration.system_namespace).topics:
+            last = topic.rpartition("/")[2]
+            if last.startswith((QUEUE_PREFIX, TOPIC_PREFIX)) and topic not in self._alive:
+                raise InvalidDestinationError(
+                    f"{destination!r} is temporary and was deleted, or belongs to another connection: "
+                    "only its own connection may consume from it"
+                )
+
+    async def delete(self, topic: str) -> None:
+        """Delete one. Raises JMSError while it has consumers of this connection; idempotent."""
+        if topic not in self._alive:
+            return
+        if any(topic in names for names in self.connection.consumed_topics()):
+            raise JMSError(f"{self._alive[topic]!r} has active consumers; close them before you delete it")
+        del self._alive[topic]
+        self.connection.deleted_topics.add(topic)
+        await self.connection.senders.close_topic(topic, self.connection.configuration.close_timeout)
+        admin = self.connection.transport.admin
+        if admin is None:
+            _log.warning("temporary destination %s is left to the broker, because jms.usePulsarAdmin=false", topic)
+            return
+        await self._delete(admin, topic)
+
+    async def _delete(self, admin: Admin, topic: str) -> None:
+        try:
+            await admin.delete_topic(topic, force=self.connection.configuration.force_delete_temporary_destinations)
+        except NotFoundError:
+            _log.debug("temporary destination %s is gone already", topic)
+
+    async def close(self) -> None:
+        """Delete all that are left. Failures are reported to the ExceptionListener and logged; others go on."""
+        for topic in list(self._alive):
+            try:
+                await self.delete(topic)
+            except JMSError as error:
+                _log.warning("temporary destination %s was not deleted: %s", topic, error)
+                self.connection.report(error)
+        self._alive.clear()

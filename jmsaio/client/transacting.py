@@ -1,0 +1,129 @@
+"""Transacted sessions: real where the engine has transactions, else emulated (jms-spec 6.4, seeds 001 and 003).
+
+Emulated (``jms.emulateTransactions``): messages go out at once, received ones are acknowledged at commit. What was
+sent stays sent, also after a rollback, which is why that warns once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import attrs
+
+from jmsaio.client import inside
+from jmsaio.client.inside import Kind
+from jmsaio.client.receipt import Receipt
+from jmsaio.client.runtime import SessionRuntime
+from jmsaio.engine.unit_of_work import UnitOfWork
+from jmsaio.errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jmsaio.transport.base import Transaction
+
+_log = logging.getLogger("jmsaio")
+
+
+@attrs.define(eq=False)
+class Transacting:
+    """The local transaction of one transacted session.
+
+    Attributes:
+        runtime: the session's running part.
+        real: the engine's transactions are used.
+        work: the transaction in progress.
+    """
+
+    runtime: SessionRuntime
+    real: bool
+    work: UnitOfWork[Transaction] = attrs.field(factory=UnitOfWork)
+    _warned: bool = attrs.field(default=False, init=False)
+    _busy: bool = attrs.field(default=False, init=False)
+
+    async def for_send(self) -> Transaction | None:
+        """The engine's transaction for the next send, begun if need be; None when emulated."""
+        if self.real and self.work.handle is None:
+            work = self.work
+            handle = await self._begin()
+            if work.handle is None and work is self.work:
+                work.handle = handle
+            else:  # another task began one meanwhile
+                await handle.abort()
+        return self.work.handle
+
+    async def commit(self) -> None:
+        """Make the work final and begin the next; see ``Session.commit``."""
+        self._refuse("commit")
+        await self._exclusive(self._commit)
+
+    async def rollback(self) -> None:
+        """Undo the work and begin the next; see ``Session.rollback``."""
+        self._refuse("rollback")
+        await self._exclusive(self._rollback)
+
+    def _refuse(self, call: str) -> None:
+        inside.refuse(call, self.runtime, (Kind.COMPLETION,))
+
+    async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
+        if self._busy:
+            raise IllegalStateError("another commit or rollback of this session is running; await it first")
+        self._busy = True
+        try:
+            await step()
+        finally:
+            self._busy = False
+
+    async def _commit(self) -> None:
+        runtime = self.runtime
+        await runtime.settle_sends(runtime.connection.configuration.operation_timeout)
+        failure = self.work.failed()
+        if failure is not None:
+            await self._rollback()
+            raise TransactionRolledBackError(f"the work was rolled back, because a send in it failed: {failure}") from failure
+        deliveries = runtime.ledger.take_all()
+        handle = self.work.handle
+        if self.real and handle is None and deliveries:
+            handle = await self._begin()
+        self.work = UnitOfWork()
+        await runtime.carry_out(deliveries, handle)
+        if handle is not None:
+            await handle.commit()
+        elif deliveries:
+            for channel, _ in deliveries:
+                if not channel.closed:
+                    await channel.receiver.settle(runtime.connection.configuration.operation_timeout)
+
+    async def _rollback(self) -> None:
+        runtime, work = self.runtime, self.work
+        try:
+            await runtime.settle_sends(runtime.connection.configuration.operation_timeout)
+        finally:
+            self.work = UnitOfWork()
+            try:
+                if work.handle is not None:
+                    await work.handle.abort()
+                elif work.sent and not self.real and not self._warned:
+                    self._warned = True
+                    _log.warning(
+                        "rollback of an emulated transaction: %d messages that it sent stay sent "
+                        "(jms.emulateTransactions sends at once)", work.sent,
+                    )
+            finally:
+                await runtime.redeliver_all()
+
+    async def _begin(self) -> Transaction:
+        connection = self.runtime.connection
+        return await connection.transport.begin(connection.configuration.transaction_timeout)
+
+    def finished(self, future: asyncio.Future[Receipt], finished: Callable[[], None]) -> Callable[[], None]:
+        """What a send in this work calls at its end: notes a failure, then calls ``finished``."""
+        work = self.work
+        work.sent += 1
+
+        def note() -> None:
+            if not future.cancelled():
+                error = future.exception()
+                if isinstance(error, JMSError):
+                    work.failures.append(error)
+            finished()
+
+        return note
