@@ -30,7 +30,7 @@ def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
                  extra=extra),
         Scenario("receive.java", "Starlight, AUTO_ACKNOWLEDGE", Group.RECEIVE, "benchmarks.java_peer:receive", url,
                  extra=extra),
-        Scenario("latency.java", "Starlight, MessageListener", Group.LATENCY, "benchmarks.java_peer:latency", url,
+        Scenario("latency.java", "Starlight, receive", Group.LATENCY, "benchmarks.java_peer:latency", url,
                  extra=extra),
     ]  # fmt: skip
 

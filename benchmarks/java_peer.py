@@ -84,5 +84,5 @@ def receive(task: Task) -> Metrics:
 
 
 def latency(task: Task) -> Metrics:
-    """Send at a fixed rate to a MessageListener, in one JVM; the second round, each as long as the other rows."""
+    """Send at a fixed rate to a thread that receives, in one JVM; the second round, each as long as the other rows."""
     return _run(task, "latency")

@@ -187,17 +187,22 @@ public final class Bench {
     try (Session receiving = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         MessageConsumer consumer = receiving.createConsumer(queue);
         MessageProducer producer = session.createProducer(queue)) {
-      consumer.setMessageListener(
-          received -> {
-            try {
-              int i = received.getIntProperty("amount");
-              ((TextMessage) received).getText();
-              latencies[i] = System.nanoTime() - sent[i];
-            } catch (JMSException error) {
-              throw new IllegalStateException(error);
-            }
-            left.countDown();
-          });
+      Thread receiver =
+          new Thread(
+              () -> {
+                try {
+                  while (left.getCount() > 0) {
+                    TextMessage received = (TextMessage) consumer.receive(30_000);
+                    received.getText();
+                    int i = received.getIntProperty("amount");
+                    latencies[i] = System.nanoTime() - sent[i];
+                    left.countDown();
+                  }
+                } catch (JMSException error) {
+                  throw new IllegalStateException(error);
+                }
+              });
+      receiver.start();
       Confirmations confirmations = new Confirmations(count);
       long begin = System.nanoTime();
       for (int i = 0; i < count; i++) {
@@ -217,6 +222,7 @@ public final class Bench {
       if (!left.await(30, TimeUnit.SECONDS)) {
         throw new IllegalStateException(left.getCount() + " messages did not come");
       }
+      receiver.join();
       measured = System.nanoTime() - measured;
       cpu = system.getProcessCpuTime() - cpu;
     }

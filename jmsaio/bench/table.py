@@ -87,7 +87,10 @@ def _remarks(row: Row, metric: Metric) -> list[str]:
 
 def _ratio(ratio: Ratio) -> str:
     values = ratio.values
-    text = f"{values.median:.2f} ({values.low:.2f}..{values.high:.2f}) x {ratio.reference}"
+    peer = ratio.reference.partition(".")[2]
+    text = f"{values.median:.2f} x {peer}"
+    if values.count > 1:
+        text += f" [{values.low:.2f}..{values.high:.2f}]"
     if ratio.goal is not None:
         text += " " + _verdict(ratio.goal, values.median, f"{ratio.goal.bound:g}")
     return text

@@ -9,7 +9,7 @@ def test_the_table_shows_figures_ratios_goals_and_failures(report: Report) -> No
     text = render_table(report, width=140)
     assert "25,000" in text
     assert "20,000..30,000" in text
-    assert "3.50 (3.00..4.00) x send.raw" in text
+    assert "3.50 x raw [3.00..4.00]" in text
     assert "goal >= 2: met" in text
     assert "goal <= 20.0: MISSED" in text
     assert "FAILED idle.consumers, round 1" in text

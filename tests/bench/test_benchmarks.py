@@ -1,0 +1,95 @@
+"""The peers' side, ``benchmarks/`` at the root of a checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jmsaio.bench.catalog import GOALS, REFERENCES
+from jmsaio.bench.child import find_target
+from jmsaio.bench.report import read_json
+
+ROOT = Path(__file__).parents[2]
+URL = "pulsar://broker:6650"
+
+
+@pytest.fixture
+def root_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """``benchmarks`` is no installed package; it is found from the root, as ``python -m benchmarks`` finds it."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    yield
+
+
+def benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=110,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_every_row_is_there_with_a_target_that_exists() -> None:
+    from benchmarks.catalog import all_scenarios
+
+    rows = all_scenarios(URL, "http://broker:8080", "classes")
+    assert len({row.name for row in rows}) == len(rows)
+    for row in rows:
+        assert callable(find_target(row.target))
+        if row.prepare is not None:
+            assert callable(find_target(row.prepare))
+    names = {row.name for row in rows}
+    assert {name for references in REFERENCES.values() for name in references} <= names
+    assert {goal.scenario for goal in GOALS} <= names
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_without_broker_or_class_path_rows_are_left_out() -> None:
+    from benchmarks.catalog import all_scenarios
+
+    assert {row.url for row in all_scenarios(None, "", None)} == {"memory:"}
+    assert not [row for row in all_scenarios(URL, "", None) if row.name.endswith(".java")]
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_raw_rows_carry_three_string_properties() -> None:
+    from benchmarks.properties import raw_properties
+
+    assert raw_properties(7) == {"region": "EU", "amount": "7", "kind": "order"}
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_the_web_address_is_that_of_the_first_host() -> None:
+    from benchmarks.__main__ import web_url_of
+
+    assert web_url_of("pulsar://one:6650,two:6650") == "http://one:8080"
+
+
+def test_wrong_use_is_one_sentence() -> None:
+    done = benchmarks("--only", "nothing-like-this")
+    assert done.returncode == 2
+    assert done.stderr.startswith("benchmarks: no row matches")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_tiny_smoke_run(tmp_path: Path) -> None:
+    report, plot = tmp_path / "report.json", tmp_path / "plot.svg"
+    done = benchmarks("--smoke", "--only", "embedded.bare|embedded.through", "--json", str(report), "--plot", str(plot))
+    assert done.returncode == 0, done.stderr
+    assert "Embedded broker" in done.stdout
+    assert [row.scenario.name for row in read_json(report).rows()] == ["embedded.bare", "embedded.through"]
+    assert plot.exists()
+
+
+@pytest.mark.broker
+def test_a_smoke_run_with_a_broker(pulsar_broker: Any) -> None:
+    done = benchmarks(
+        pulsar_broker.service_url, "--web-url", pulsar_broker.web_service_url, "--smoke", "--no-java",
+        "--only", "send|receive",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "jmsaio receive, AUTO" in done.stdout
