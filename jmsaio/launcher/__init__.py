@@ -13,7 +13,7 @@ filter for brokers that run elsewhere. All calls block; from a coroutine use ``a
 
 from jmsaio.launcher.broker import fetch, start, status, stop
 from jmsaio.launcher.errors import DownloadError, LauncherError, PortTakenError, StartError, ToolError
-from jmsaio.launcher.logs import follow, logs
+from jmsaio.launcher.logfile import follow, logs
 from jmsaio.launcher.maven import JAVA_CLIENT, Progress, fetch_jars
 from jmsaio.launcher.nar import pack_filter
 from jmsaio.launcher.places import BROKER_VERSION, cache_directory, state_directory

@@ -20,7 +20,7 @@ import attrs
 
 from jmsaio.launcher import probe, state, tools
 from jmsaio.launcher.errors import LauncherError, StartError
-from jmsaio.launcher.logs import tail
+from jmsaio.launcher.logfile import tail
 from jmsaio.launcher.maven import Progress, fetch_broker, silent
 from jmsaio.launcher.nar import pack_filter, recipe
 from jmsaio.launcher.places import BROKER_VERSION, cache_directory, locked, state_directory

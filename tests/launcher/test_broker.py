@@ -1,0 +1,200 @@
+"""Start, stop, status, logs: with a script in Java's place, and with the real broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jmsaio import launcher
+from jmsaio.launcher import broker as module
+from jmsaio.launcher.places import BROKER_VERSION
+from jmsaio.launcher.state import is_alive, load
+
+# A Java that reads the broker's settings and answers as the broker does, or does not.
+_JAVA = """#!{python}
+import http.server, signal, sys, time
+if sys.argv[1] == "-version":
+    print('openjdk version "17.0.1"')
+    sys.exit(0)
+mode = open({mode!r}).read()
+print("broker log line", flush=True)
+if mode == "dies":
+    print("cannot do it", flush=True)
+    sys.exit(3)
+if mode == "hangs":
+    time.sleep(600)
+if mode == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+settings = dict(line.rstrip().split("=", 1) for line in open("standalone.conf"))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'["public/default"]')
+    def log_message(self, *_):
+        return
+http.server.HTTPServer(("127.0.0.1", int(settings["webServicePort"])), Handler).serve_forever()
+"""
+
+
+class Fake:
+    """A broker's folder, and a Java whose behaviour is a word."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "state"
+        self.mode = folder / "mode"
+        self.behave("good")
+
+    def behave(self, mode: str) -> None:
+        self.mode.write_text(mode)
+
+    def options(self, **more: object) -> launcher.StartOptions:
+        values = {"broker_port": 0, "web_port": 0, "state_directory": self.home, "timeout": 60.0} | more
+        return launcher.StartOptions(**values)  # type: ignore[arg-type] # the test's own values
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+    fake = Fake(tmp_path)
+    java = tmp_path / "java-home" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(_JAVA.format(python=sys.executable, mode=str(fake.mode)))
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java-home"))
+    monkeypatch.setattr(module, "fetch_broker", lambda progress: tmp_path / "jars")
+    monkeypatch.setattr(module, "_filter", lambda progress: tmp_path / "filters")
+    yield fake
+    launcher.stop(0, directory=fake.home)
+
+
+def test_life_of_a_broker(fake: Fake) -> None:
+    assert launcher.status(directory=fake.home) is None
+    assert launcher.stop(directory=fake.home) is False
+    said: list[str] = []
+    started = launcher.start(fake.options(), said.append)
+    assert started.ready
+    assert started.version == BROKER_VERSION
+    assert launcher.status(directory=fake.home) == started
+    assert said[-1] == f"broker ready at {started.service_url}"
+    assert launcher.logs(directory=fake.home) == "broker log line\n"
+    assert f"brokerServicePort={started.broker_port}\n" in (fake.home / "standalone.conf").read_text()
+    assert os.getpgid(started.pid) == started.pid
+    assert launcher.stop(directory=fake.home) is True
+    assert launcher.status(directory=fake.home) is None
+    with pytest.raises(ProcessLookupError):
+        os.kill(started.pid, 0)
+    assert launcher.logs(directory=fake.home) == "broker log line\n", "the log outlives the broker"
+
+
+def test_starting_twice_is_one_broker(fake: Fake) -> None:
+    first = launcher.start(fake.options())
+    assert launcher.start(fake.options()) == first
+    assert launcher.start(fake.options(broker_port=first.broker_port)) == first
+    with pytest.raises(launcher.LauncherError, match=r"already runs in .* stop it first"):
+        launcher.start(fake.options(web_port=first.web_port + 1))
+
+
+def test_a_broker_that_ends_is_an_error_with_its_log(fake: Fake) -> None:
+    fake.behave("dies")
+    with pytest.raises(launcher.StartError, match="ended with exit code 3") as caught:
+        launcher.start(fake.options())
+    assert caught.value.log_tail == "broker log line\ncannot do it\n"
+    assert "cannot do it" in str(caught.value)
+    assert launcher.status(directory=fake.home) is None
+    fake.behave("good")
+    assert launcher.start(fake.options()).ready
+    assert "cannot do it" in (fake.home / "broker.previous.log").read_text()
+
+
+def test_a_broker_that_is_not_ready_in_time_is_killed(fake: Fake) -> None:
+    fake.behave("hangs")
+    with pytest.raises(launcher.StartError, match=r"was not ready within 1 s"):
+        launcher.start(fake.options(timeout=1.0))
+    assert not is_alive(fake.home)
+
+
+def test_an_interrupted_start_leaves_no_broker(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_wait_ready", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        launcher.start(fake.options())
+    assert not is_alive(fake.home)
+
+
+def test_a_broker_that_ignores_the_signal_is_killed(fake: Fake) -> None:
+    fake.behave("stubborn")
+    started = launcher.start(fake.options())
+    assert launcher.stop(0.3, directory=fake.home) is True
+    assert not is_alive(fake.home)
+    with pytest.raises(ProcessLookupError):
+        os.kill(started.pid, 0)
+    with pytest.raises(ValueError, match="timeout must not be negative"):
+        launcher.stop(-1)
+
+
+def test_a_killed_broker_is_noticed_and_its_number_is_not_trusted(fake: Fake) -> None:
+    started = launcher.start(fake.options())
+    os.killpg(started.pid, signal.SIGKILL)
+    module._children.pop(started.pid).wait()
+    assert launcher.status(directory=fake.home) is None
+    known = load(fake.home)
+    assert known is not None
+    assert known.pid == started.pid, "the file is still there; only the lock tells"
+    assert launcher.stop(directory=fake.home) is False
+
+
+def test_a_taken_port_is_found_before_anything_starts(fake: Fake) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(launcher.PortTakenError, match=rf"port {port} \(for clients\)"):
+            launcher.start(fake.options(broker_port=port))
+    assert not (fake.home / "broker.log").exists()
+    with pytest.raises(ValueError, match="are both"):
+        launcher.start(fake.options(broker_port=port, web_port=port))
+
+
+def test_the_storages_old_port_must_be_free_too(fake: Fake) -> None:
+    cookie = fake.home / "data" / "bookkeeper" / "current" / "VERSION"
+    cookie.parent.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        cookie.write_text(f'5\nbookieHost: "127.0.0.1:{server.getsockname()[1]}"\njournalDir: "x"\n')
+        with pytest.raises(launcher.PortTakenError, match="storage"):
+            launcher.start(fake.options())
+        assert launcher.start(fake.options(fresh=True)).ready
+    assert not cookie.exists()
+
+
+def test_two_starts_at_once_are_one_broker(fake: Fake) -> None:
+    found: list[launcher.BrokerStatus] = []
+    threads = [threading.Thread(target=lambda: found.append(launcher.start(fake.options()))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(90)
+    assert len(found) == 3
+    assert len({status.pid for status in found}) == 1
+
+
+@pytest.mark.broker
+@pytest.mark.java
+def test_the_real_broker(tmp_path: Path) -> None:
+    options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=tmp_path, memory="512m", timeout=100)
+    try:
+        started = launcher.start(options)
+        assert started.ready
+        assert launcher.status(directory=tmp_path) == started
+        assert launcher.logs(3, directory=tmp_path).count("\n") == 3
+        assert launcher.stop(directory=tmp_path) is True
+        assert launcher.status(directory=tmp_path) is None
+        assert list(launcher.follow(1, directory=tmp_path))
+    finally:
+        launcher.stop(0, directory=tmp_path)

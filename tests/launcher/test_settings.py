@@ -1,0 +1,80 @@
+"""Start options, the broker's settings and its command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jmsaio.launcher import StartOptions, state_directory
+from jmsaio.launcher.settings import (
+    broker_settings,
+    command,
+    features,
+    loopback_interface,
+    parse_settings,
+    render,
+)
+
+
+def test_defaults() -> None:
+    options = StartOptions()
+    assert (options.broker_port, options.web_port) == (6650, 8080)
+    assert options.state_directory == state_directory()
+    assert options.filters
+    assert not options.fresh
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"broker_port": -1}, {"web_port": 65536}, {"memory": "2 GB"}, {"memory": "2g -Dx=y"}, {"timeout": 0}],
+)
+def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        StartOptions(**wrong)  # type: ignore[arg-type] # wrong values on purpose
+
+
+def test_settings_have_every_feature_and_stay_on_this_machine() -> None:
+    settings = broker_settings(StartOptions(broker_port=16650, web_port=18080), Path("/filters"))
+    assert settings.items() >= features().items()
+    assert settings["brokerServicePort"] == "16650"
+    assert settings["webServicePort"] == "18080"
+    assert settings["bindAddress"] == "127.0.0.1"
+    assert settings["listeningInterface"] == loopback_interface()
+    assert settings["entryFiltersDirectory"] == "/filters"
+    assert settings["transactionCoordinatorEnabled"] == "true"
+    assert settings["acknowledgmentAtBatchIndexLevelEnabled"] == "true"
+    assert not any("$" in value for value in settings.values())
+
+
+def test_without_filter() -> None:
+    settings = broker_settings(StartOptions(filters=False), Path("/x"))
+    assert not [name for name in settings if name.startswith("entryFilter")]
+
+
+def test_the_users_settings_win() -> None:
+    options = StartOptions(settings={"delayedDeliveryTickTimeMillis": "1000", "maxMessageSize": "100"})
+    settings = broker_settings(options, Path("/x"))
+    assert settings["delayedDeliveryTickTimeMillis"] == "1000"
+    assert settings["maxMessageSize"] == "100"
+
+
+def test_render_and_parse_are_inverse() -> None:
+    settings = {"a": "1", "b": "x=y z", "c": ""}
+    assert parse_settings(render(settings)) == settings
+    assert parse_settings("# a=1\n\nb = 2\nno pair\n") == {"b": "2"}
+
+
+@pytest.mark.parametrize(("name", "value"), [("a b", "1"), ("", "1"), ("a=b", "1"), ("#a", "1"), ("a", "1\nb=2")])
+def test_settings_that_would_not_survive_are_refused(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match="is not a broker setting"):
+        render({name: value})
+
+
+def test_command() -> None:
+    words = list(command(Path("/jdk/java"), Path("/jars"), StartOptions(memory="512m")))
+    assert words[0] == "/jdk/java"
+    assert "-Xmx512m" in words
+    assert "-XX:MaxDirectMemorySize=512m" in words
+    assert words[words.index("-cp") + 1] == "/jars/*"
+    assert words[words.index("--config") + 1] == "standalone.conf"

@@ -1,0 +1,65 @@
+"""The status file, and the lock that tells whether the broker's process lives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jmsaio.launcher.errors import LauncherError
+from jmsaio.launcher.state import BrokerStatus, claim, is_alive, load, save
+
+
+def status(folder: Path) -> BrokerStatus:
+    return BrokerStatus(
+        pid=4711, broker_port=6650, web_port=8080, version="4", started_at="2025-01-01", state_directory=folder
+    )
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    assert load(tmp_path) is None
+    save(attrs.evolve(status(tmp_path), ready=True))
+    assert load(tmp_path) == status(tmp_path), "readiness is asked anew, never remembered"
+    assert [path.name for path in tmp_path.iterdir()] == ["broker.json"]
+
+
+def test_urls_and_log(tmp_path: Path) -> None:
+    known = status(tmp_path)
+    assert known.service_url == "pulsar://127.0.0.1:6650"
+    assert known.web_service_url == "http://127.0.0.1:8080"
+    assert known.log_path == tmp_path / "broker.log"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"pid": 1}', '{"pid": 1, "future": 2}'])
+def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broker.json").write_text(text)
+    with pytest.raises(LauncherError, match=r"broker\.json can't be read"):
+        load(tmp_path)
+
+
+def test_the_lock_lives_as_long_as_the_process_that_inherited_it(tmp_path: Path) -> None:
+    assert not is_alive(tmp_path)
+    handle = claim(tmp_path)
+    code = "import sys; print('up', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(handle,)
+    ) as process:
+        os.close(handle)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert is_alive(tmp_path)
+        process.kill()
+    assert not is_alive(tmp_path)
+
+
+def test_only_one_can_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmsaio.launcher.state._CLAIM_TIMEOUT", 0.0)
+    handle = claim(tmp_path)
+    with pytest.raises(LauncherError, match="another broker holds"):
+        claim(tmp_path)
+    os.close(handle)
+    os.close(claim(tmp_path))

@@ -1,0 +1,86 @@
+"""Java and Maven are found, their versions understood, and what is missing is said in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jmsaio.launcher.errors import ToolError
+from jmsaio.launcher.tools import find, java_version, maven_version, missing, require
+
+
+def fake(folder: Path, name: str, text: str, code: int = 0) -> Path:
+    """A command that prints a text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {code}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_381"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("javac 17.0.15", 17),
+        ("javac 1.8.0_381", 8),
+        ("no such thing", None),
+    ],
+)
+def test_java_version(text: str, version: int | None) -> None:
+    assert java_version(text) == version
+
+
+def test_maven_version() -> None:
+    assert maven_version("\x1b[1mApache Maven 3.8.7\x1b[m\nMaven home: /usr/share/maven") == (3, 8, 7)
+    assert maven_version("Apache Maven 4.0.0-rc-1 (x)") == (4, 0, 0)
+    assert maven_version("mvn?") is None
+
+
+def test_home_comes_before_path(tmp_path: Path) -> None:
+    home = fake(tmp_path / "home" / "bin", "java", 'openjdk version "17.0.1"')
+    path = fake(tmp_path / "path", "java", 'openjdk version "21.0.1"')
+    assert find("java", {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "path")}) == home
+    assert find("java", {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(tmp_path / "path")}) == path
+    assert find("java", {"PATH": str(tmp_path / "path")}) == path
+
+
+def test_missing_tool_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"Apache Maven 3\.2\.5 or newer is needed, .*'mvn' was not found") as caught:
+        require("mvn", {"PATH": str(tmp_path)})
+    assert caught.value.tool == "mvn"
+
+
+def test_too_old_is_named(tmp_path: Path) -> None:
+    fake(tmp_path, "java", 'openjdk version "11.0.2"')
+    fake(tmp_path, "mvn", "Apache Maven 3.0.5")
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    with pytest.raises(ToolError, match=r"Java 17 or newer is needed, but .* is version 11"):
+        require("java", environ)
+    with pytest.raises(ToolError, match=r"is version 3\.0\.5"):
+        require("mvn", environ)
+
+
+def test_a_stub_that_tells_nothing_is_refused(tmp_path: Path) -> None:
+    fake(tmp_path, "java", "The operation couldn't be completed. Unable to locate a Java Runtime.", 1)
+    with pytest.raises(ToolError, match=r"does not tell its version: .*Unable to locate"):
+        require("java", {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+
+
+def test_a_file_that_can_not_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "java").write_bytes(b"\x7fELF broken")
+    (tmp_path / "java").chmod(0o755)
+    with pytest.raises(ToolError, match="can't be run"):
+        require("java", {"PATH": str(tmp_path)})
+
+
+def test_missing_lists_one_sentence_each(tmp_path: Path) -> None:
+    fake(tmp_path, "java", 'openjdk version "17.0.2"')
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "JAVA_HOME": str(tmp_path)}
+    assert missing("java", environ=environ) == []
+    sentences = missing("java", "javac", "mvn", environ={"PATH": str(tmp_path)})
+    assert len(sentences) == 3  # the fake java needs a shell that this path does not have
