@@ -22,6 +22,9 @@ from jmsaio.transport.base import Transaction
 
 _log = logging.getLogger("jmsaio")
 
+#: Seconds after which the broker ends a transaction by itself.
+TRANSACTION_TIMEOUT = 60.0
+
 
 @attrs.define(eq=False)
 class Transacting:
@@ -112,7 +115,7 @@ class Transacting:
 
     async def _begin(self) -> Transaction:
         connection = self.runtime.connection
-        return await connection.transport.begin(connection.configuration.transaction_timeout)
+        return await connection.transport.begin(TRANSACTION_TIMEOUT)
 
     def finished(self, future: asyncio.Future[Receipt], finished: Callable[[], None]) -> Callable[[], None]:
         """What a send in this work calls at its end: notes a failure, then calls ``finished``."""

@@ -1,0 +1,224 @@
+"""Receiving: receive, iterate, bodies, process, selectors (jms-spec 7 and 12.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+import jmsaio
+from jmsaio import AcknowledgeMode
+
+Name = Callable[[str], str]
+
+
+async def test_first_example(url: str, name: Name) -> None:
+    async with jmsaio.connect(url) as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
+        orders = session.create_queue(name("orders"))
+        producer = await session.create_producer(orders)
+        receipt = await producer.send("hello", properties={"region": "EU", "amount": 5}, priority=7, time_to_live=60)
+        async with session.create_consumer(orders, selector="region = 'EU' AND amount > 3") as consumer:
+            async for message in consumer:
+                assert isinstance(message, jmsaio.TextMessage)
+                assert message.text == "hello"
+                assert message.properties["amount"] == 5
+                assert message.jms_message_id == receipt.jms_message_id
+                assert message.jms_priority == 7
+                assert message.jms_expiration == message.jms_timestamp + 60_000
+                await message.acknowledge()
+                break
+
+
+async def test_order_and_count(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("order"))
+    async with session.create_consumer(queue) as consumer:
+        producer = await session.create_producer(queue)
+        futures = [await producer.send_async(f"m{number}") for number in range(1000)]
+        await asyncio.gather(*futures)
+        texts = []
+        for _ in range(1000):
+            message = await consumer.receive(timeout=20)
+            assert message is not None
+            texts.append(message.get_body(str))
+        assert texts == [f"m{number}" for number in range(1000)]
+        assert await consumer.receive(timeout=0.2) is None
+
+
+async def test_every_kind_of_body(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("kinds"))
+    producer = await session.create_producer(queue)
+    bodies = ["text", b"\x00\xff", {"a": 1, "b": "x", "c": None}, [1, "two", b"three", None, 2.5]]
+    for body in bodies:
+        await producer.send(body)
+    await producer.send(jmsaio.Message())
+    await producer.send(jmsaio.TextMessage(None))
+    await producer.send(jmsaio.ObjectMessage({"deep": [1, {"x": None}]}))
+    async with session.create_consumer(queue) as consumer:
+        text, data, mapping, stream, plain, empty, obj = [await consumer.receive(timeout=20) for _ in range(7)]
+    assert isinstance(text, jmsaio.TextMessage) and text.text == "text"
+    assert isinstance(data, jmsaio.BytesMessage) and data.get_body(bytes) == b"\x00\xff"
+    assert isinstance(mapping, jmsaio.MapMessage) and dict(mapping) == {"a": 1, "b": "x", "c": None}
+    assert isinstance(stream, jmsaio.StreamMessage)
+    assert [stream.read_object() for _ in range(5)] == [1, "two", b"three", None, 2.5]
+    assert type(plain) is jmsaio.Message
+    assert isinstance(empty, jmsaio.TextMessage) and empty.text is None
+    assert isinstance(obj, jmsaio.ObjectMessage) and obj.get_object() == {"deep": [1, {"x": None}]}
+
+
+async def test_receive_times(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("times"))
+    async with session.create_consumer(queue) as consumer:
+        assert await consumer.receive_no_wait() is None
+        assert await consumer.receive(timeout=0.05) is None
+        with pytest.raises(ValueError, match="timeout"):
+            await consumer.receive(timeout=-1)
+        with pytest.raises(ValueError, match="seconds, not milliseconds"):
+            await consumer.receive(timeout=10**9)
+        forever = asyncio.ensure_future(consumer.receive(timeout=0))
+        await asyncio.sleep(0.05)
+        with pytest.raises(jmsaio.IllegalStateError):
+            await consumer.receive(timeout=1)
+        producer = await session.create_producer(queue)
+        await producer.send("late")
+        message = await asyncio.wait_for(forever, 20)
+        assert message is not None and message.get_body(str) == "late"
+
+
+async def test_cancelled_receive_loses_nothing(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("cancel"))
+    async with session.create_consumer(queue) as consumer:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(consumer.receive(), 0.05)
+        producer = await session.create_producer(queue)
+        for number in range(3):
+            await producer.send(str(number))
+        received = [await consumer.receive(timeout=20) for _ in range(3)]
+        assert [message.get_body(str) for message in received if message] == ["0", "1", "2"]
+
+
+async def test_close_ends_a_waiting_receive(session: jmsaio.Session, name: Name) -> None:
+    consumer = await session.create_consumer(session.create_queue(name("end")))
+    waiting = asyncio.ensure_future(consumer.receive())
+    await asyncio.sleep(0.05)
+    await consumer.close()
+    assert await asyncio.wait_for(waiting, 20) is None
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await consumer.receive()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        consumer.get_message_selector()
+    await consumer.close()
+
+
+async def test_receive_body(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("body"))
+    producer = await session.create_producer(queue)
+    await producer.send("one")
+    await producer.send({"k": 1})
+    async with session.create_consumer(queue) as consumer:
+        with pytest.raises(jmsaio.MessageFormatError):
+            await consumer.receive_body(bytes, timeout=20)
+        message = await consumer.receive(timeout=20)
+        assert message is not None
+        assert message.get_body(str) == "one"
+        assert not message.jms_redelivered
+        assert message.get_int_property("JMSXDeliveryCount") == 1
+        assert await consumer.receive_body(dict, timeout=20) == {"k": 1}
+        assert await consumer.receive_body(str, timeout=0.1) is None
+
+
+async def test_process(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("process"))
+    producer = await session.create_producer(queue)
+    await producer.send("work")
+    async with session.create_consumer(queue) as consumer:
+        with pytest.raises(ZeroDivisionError):
+            async with consumer.process(timeout=20) as message:
+                raise ZeroDivisionError
+        async with consumer.process(timeout=20) as message:
+            assert message.get_body(str) == "work"
+            assert message.jms_redelivered
+            assert message.get_int_property("JMSXDeliveryCount") == 2
+        assert await consumer.receive(timeout=0.3) is None
+        with pytest.raises(TimeoutError):
+            async with consumer.process(timeout=0.05):
+                raise AssertionError("there is no message")
+
+
+async def test_disjoint_selectors_on_one_queue(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("disjoint"))
+    async with (
+        session.create_consumer(queue, "parity = 'even'") as even,
+        session.create_consumer(queue, "parity = 'odd'") as odd,
+    ):
+        producer = await session.create_producer(queue)
+        for number in range(20):
+            await producer.send(str(number), properties={"parity": "odd" if number % 2 else "even"})
+
+        async def drain(consumer: jmsaio.MessageConsumer) -> list[jmsaio.Message]:
+            found = []
+            while len(found) < 10 and (message := await consumer.receive(timeout=30)) is not None:
+                found.append(message)
+            return found
+
+        evens, odds = await asyncio.gather(drain(even), drain(odd))
+    assert sorted(int(message.get_body(str)) for message in evens) == list(range(0, 20, 2))
+    assert sorted(int(message.get_body(str)) for message in odds) == list(range(1, 20, 2))
+    assert max(message.get_int_property("JMSXDeliveryCount") for message in evens + odds) < 20
+
+
+async def test_invalid_requests(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("invalid"))
+    with pytest.raises(jmsaio.InvalidSelectorError):
+        await session.create_consumer(queue, "region = ")
+    with pytest.raises(jmsaio.InvalidDestinationError):
+        await session.create_consumer(None)  # type: ignore[arg-type]  # what a caller may do
+    with pytest.raises(jmsaio.InvalidDestinationError):
+        await session.create_durable_consumer(queue, "n")  # type: ignore[arg-type]  # what a caller may do
+    consumer = await session.create_consumer(queue, "")
+    assert consumer.get_message_selector() is None
+    await consumer.close()
+
+
+async def test_stopped_connection_gives_nothing(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, auto_start=False) as connection, connection.create_session() as session:
+        queue = session.create_queue(name("stopped"))
+        producer = await session.create_producer(queue)
+        await producer.send("kept")
+        async with session.create_consumer(queue) as consumer:
+            assert await consumer.receive(timeout=0.2) is None
+            assert await consumer.receive_no_wait() is None
+            waiting = asyncio.ensure_future(consumer.receive(timeout=20))
+            await asyncio.sleep(0.05)
+            await connection.start()
+            message = await waiting
+            assert message is not None and message.get_body(str) == "kept"
+
+
+async def test_expired_messages_are_removed(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("expired"))
+    producer = await session.create_producer(queue)
+    producer.set_time_to_live(0.05)
+    await producer.send("gone")
+    await asyncio.sleep(0.2)
+    producer.set_time_to_live(0)
+    await producer.send("stays")
+    async with session.create_consumer(queue) as consumer:
+        message = await consumer.receive(timeout=20)
+        assert message is not None and message.get_body(str) == "stays"
+        assert await consumer.receive(timeout=0.3) is None
+
+
+async def test_delivery_delay(session: jmsaio.Session, name: Name) -> None:
+    queue, topic = session.create_queue(name("delay")), session.create_topic(name("delay-topic"))
+    async with session.create_consumer(queue) as consumer, session.create_consumer(topic) as subscriber:
+        producer = await session.create_producer()
+        for destination in (queue, topic):
+            await producer.send(destination, "later", delivery_delay=1.0)
+            await producer.send(destination, "now")
+        for receiver in (consumer, subscriber):
+            first, second = await receiver.receive(timeout=20), await receiver.receive(timeout=20)
+            assert first is not None and first.get_body(str) == "now"
+            assert second is not None and second.get_body(str) == "later"
+            assert second.jms_delivery_time >= second.jms_timestamp + 1000

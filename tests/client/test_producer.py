@@ -1,0 +1,286 @@
+"""Sending: settings, errors, futures, completion listeners, foreign messages (jms-spec 9 and 10)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import jmsaio
+from jmsaio import DeliveryMode
+
+Name = Callable[[str], str]
+
+
+async def test_headers_after_send(session: jmsaio.Session, connection: jmsaio.Connection, name: Name) -> None:
+    queue = session.create_queue(name("headers"))
+    async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+        message = jmsaio.TextMessage("x")
+        message.jms_correlation_id, message.jms_type = "corr", "kind"
+        message.jms_reply_to = jmsaio.Topic("answers")
+        message.jms_priority, message.jms_delivery_mode = 9, 1
+        receipt = await producer.send(message, priority=6, delivery_mode=DeliveryMode.NON_PERSISTENT)
+        assert message.jms_message_id == receipt.jms_message_id
+        assert receipt.jms_message_id.startswith(f"ID:{connection.uuid}:")  # type: ignore[union-attr]  # set
+        assert receipt.place is not None
+        assert message.jms_priority == 6
+        first = message.jms_message_id
+        received = await consumer.receive(timeout=20)
+        assert received is not None
+        assert received.jms_message_id == first
+        assert received.jms_destination == queue
+        assert received.jms_priority == 6 and received.jms_delivery_mode == 1
+        assert received.jms_correlation_id == "corr" and received.jms_type == "kind"
+        assert received.jms_timestamp == message.jms_timestamp == receipt.timestamp
+        assert not received.jms_redelivered and received.jms_expiration == 0
+        assert isinstance(received.jms_reply_to, jmsaio.Topic)
+        await producer.send(message)
+        assert message.jms_message_id != first and message.jms_priority == 4
+        again = await consumer.receive(timeout=20)
+        assert again is not None and again.jms_message_id == message.jms_message_id
+        await producer.send(again)
+        forwarded = await consumer.receive(timeout=20)
+        assert forwarded is not None and forwarded.get_body(str) == "x"
+        assert forwarded.jms_message_id != message.jms_message_id
+
+
+async def test_hints(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("hints"))
+    async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+        producer.disable_message_id = producer.disable_message_timestamp = True
+        receipt = await producer.send("x")
+        message = await consumer.receive(timeout=20)
+        assert message is not None
+        assert message.jms_timestamp == 0
+        assert receipt.place is not None and receipt.jms_message_id == str(receipt.place) == message.jms_message_id
+
+
+async def test_which_destination(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("which"))
+    async with session.create_producer(queue) as own, session.create_producer() as anonymous:
+        with pytest.raises(jmsaio.UnsupportedOperationError):
+            await own.send(queue, "x")
+        with pytest.raises(jmsaio.UnsupportedOperationError):
+            await anonymous.send("x")
+        with pytest.raises(jmsaio.InvalidDestinationError):
+            await anonymous.send(None, "x")
+        with pytest.raises(jmsaio.MessageFormatError):
+            await own.send(None)
+        with pytest.raises(jmsaio.MessageFormatError):
+            await own.send(object())
+        assert anonymous.destination is None and own.destination == queue
+
+
+async def test_invalid_settings(session: jmsaio.Session, name: Name) -> None:
+    async with session.create_producer(session.create_queue(name("settings"))) as producer:
+        assert (producer.delivery_mode, producer.priority, producer.time_to_live) == (2, 4, 0)
+        for call in (
+            lambda: producer.set_priority(10),
+            lambda: producer.set_priority(-1),
+            lambda: producer.set_delivery_mode(3),
+        ):
+            with pytest.raises(jmsaio.JMSError):
+                call()
+        with pytest.raises(ValueError, match="seconds, not milliseconds"):
+            producer.set_time_to_live(10**10)
+        with pytest.raises(jmsaio.JMSError):
+            await producer.send("x", priority=11)
+    for use in (lambda: producer.priority, lambda: producer.destination):
+        with pytest.raises(jmsaio.ObjectClosedError):
+            use()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await producer.send("x")
+    await producer.close()
+
+
+async def test_too_large_is_refused_and_the_rest_goes_on(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("large"))
+    async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+        before = await producer.send_async("before")
+        with pytest.raises(jmsaio.MessageTooLargeError):
+            await producer.send(b"x" * 6 * 1024 * 1024)
+        after = await producer.send_async("after")
+        await asyncio.gather(before, after)
+        bodies = [await consumer.receive_body(str, timeout=20) for _ in range(2)]
+        assert bodies == ["before", "after"]
+
+
+class Listener:
+    """Collects what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, Exception | None]] = []
+        self.inside: list[object] = []
+
+    async def on_completion(self, message: jmsaio.Message) -> None:
+        await asyncio.sleep(0)
+        self.told.append((message, None))
+
+    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+        self.told.append((message, error))
+
+
+async def test_completion_listeners_in_order(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("completion"))
+    listener = Listener()
+    messages = [jmsaio.BytesMessage(bytes([number])) for number in range(50)]
+    async with session.create_producer(queue) as producer:
+        for message in messages:
+            await producer.send_async(message, completion_listener=listener)
+        assert listener.told == []
+    assert [message for message, _ in listener.told] == messages
+    assert [error for _, error in listener.told] == [None] * 50
+    assert messages[3].read_byte() == 3
+
+
+async def test_calls_from_a_completion_listener(
+    session: jmsaio.Session, connection: jmsaio.Connection, name: Name
+) -> None:
+    refused = []
+
+    class Closing(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            for call in (producer.close, session.close, connection.close):
+                try:
+                    await call()
+                except jmsaio.IllegalStateError as error:
+                    refused.append(error)
+            await connection.stop()
+            await connection.start()
+            self.told.append((message, None))
+
+    listener = Closing()
+    producer = await session.create_producer(session.create_queue(name("closing")))
+    await producer.send_async("x", completion_listener=listener)
+    await producer.close()
+    assert len(refused) == 3 and len(listener.told) == 1
+
+
+async def test_many_tasks_share_a_producer(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("tasks"))
+    async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+        receipts = await asyncio.gather(*[producer.send(str(number)) for number in range(500)])
+        assert len({receipt.jms_message_id for receipt in receipts}) == 500
+        found = {await consumer.receive_body(str, timeout=20) for _ in range(500)}
+        assert found == {str(number) for number in range(500)}
+
+
+async def test_a_small_window_holds_senders_back(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, send_window_messages=10) as connection, connection.create_session() as session:
+        queue = session.create_queue(name("window"))
+        async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+            futures = [await producer.send_async(str(number)) for number in range(200)]
+            await asyncio.gather(*futures)
+            found = [await consumer.receive_body(str, timeout=20) for _ in range(200)]
+            assert found == [str(number) for number in range(200)]
+
+
+async def test_a_queue_keeps_what_is_sent_before_any_consumer(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("keeps"))
+    async with session.create_producer(queue) as producer:
+        await producer.send("kept")
+    async with session.create_consumer(queue) as consumer:
+        assert await consumer.receive_body(str, timeout=20) == "kept"
+
+
+async def test_foreign_message(session: jmsaio.Session, name: Name) -> None:
+    class Foreign:
+        """A text message of another library."""
+
+        def __init__(self) -> None:
+            self.text = "foreign"
+            self.properties = {"n": 5}
+            self.jms_correlation_id = "c"
+            self.jms_reply_to = None
+            self.jms_type = None
+            self.jms_message_id: str | None = None
+            self.jms_timestamp = 0
+            self.jms_expiration = -1
+            self.jms_priority = -1
+            self.jms_destination: object = None
+            self.jms_delivery_mode = 0
+
+        def get_property_names(self) -> list[str]:
+            return list(self.properties)
+
+        def get_object_property(self, key: str) -> object:
+            return self.properties[key]
+
+    queue = session.create_queue(name("foreign"))
+    async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+        foreign = Foreign()
+        receipt = await producer.send(foreign, time_to_live=60)
+        assert foreign.jms_message_id == receipt.jms_message_id
+        assert foreign.jms_destination == queue and foreign.jms_priority == 4 and foreign.jms_expiration > 0
+        message = await consumer.receive(timeout=20)
+        assert message is not None and message.get_body(str) == "foreign"
+        assert message.get_int_property("n") == 5 and message.jms_correlation_id == "c"
+
+
+async def test_closing_a_session_settles_sends(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("settle"))
+    async with connection.create_session() as session:
+        producer = await session.create_producer(queue)
+        futures = [await producer.send_async(str(number)) for number in range(100)]
+    assert all(future.done() for future in futures)
+    assert {future.result().jms_message_id is not None for future in futures} == {True}
+
+
+async def test_context(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("context"))
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
+        listener = Listener()
+        producer = context.create_producer().set_property("n", 1).set_jms_type("t").set_priority(8)
+        await producer.send(queue, "hello")
+        await producer.set_async(listener).send(queue, {"k": 2})
+        async with context.create_consumer(queue) as consumer:
+            message = await consumer.receive(timeout=20)
+            assert message is not None and message.get_body(str) == "hello"
+            assert (message.properties["n"], message.jms_type, message.jms_priority) == (1, "t", 8)
+            assert await consumer.receive_body(dict, timeout=20) == {"k": 2}
+        async with context.create_context(jmsaio.AcknowledgeMode.CLIENT) as second:
+            assert second.client_id is None
+        with pytest.raises(jmsaio.IllegalStateError):
+            await context.commit()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        context.create_producer()
+    assert len(listener.told) == 1
+
+
+async def test_browser(session: jmsaio.Session, connection: jmsaio.Connection, name: Name) -> None:
+    queue = session.create_queue(name("browser"))
+    async with session.create_producer(queue) as producer:
+        for number in range(10):
+            await producer.send(str(number), properties={"n": number})
+    async with session.create_consumer(queue) as consumer:
+        for _ in range(3):
+            await consumer.receive(timeout=20)
+    await asyncio.sleep(0.3)
+    browser = await session.create_browser(queue)
+    some = await session.create_browser(queue, "n >= 8")
+    assert [message.get_body(str) async for message in browser] == [str(number) for number in range(3, 10)]
+    assert [message.get_body(str) async for message in some] == ["8", "9"]
+    enumeration = await browser.get_enumeration()
+    assert [message.get_body(str) async for message in browser.stream()] == [str(number) for number in range(3, 10)]
+    with pytest.raises(jmsaio.InvalidDestinationError):
+        await session.create_browser(session.create_topic("t"))  # type: ignore[arg-type]  # what a caller may do
+    async with session.create_consumer(queue) as consumer:
+        messages = [await consumer.receive(timeout=20) for _ in range(7)]
+        assert all(message and message.get_int_property("JMSXDeliveryCount") <= 2 for message in messages)
+    await session.close()
+    assert len(list(enumeration)) == 7
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await browser.get_enumeration()
+
+
+def test_trio_is_refused() -> None:
+    import trio
+
+    async def main() -> None:
+        with pytest.raises(jmsaio.JMSError, match="asyncio"):
+            await jmsaio.connect(f"memory://{uuid.uuid4()}")
+
+    trio.run(main)

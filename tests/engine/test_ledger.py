@@ -1,0 +1,39 @@
+"""The acknowledgement ledger (jms-spec 6.2, seed 004)."""
+
+from __future__ import annotations
+
+from jmsaio.engine.ledger import Ledger, Scope
+
+
+def filled(scope: Scope) -> tuple[Ledger[str, int], list[int]]:
+    ledger: Ledger[str, int] = Ledger(scope)
+    return ledger, [ledger.delivered(channel, record) for record, channel in enumerate(["a", "b", "a", "b"])]
+
+
+def test_session_scope_settles_everything_grouped_by_channel() -> None:
+    ledger, numbers = filled(Scope.SESSION)
+    assert ledger.acknowledge(numbers[0]) == [("a", [0, 2]), ("b", [1, 3])]
+    assert len(ledger) == 0
+    assert ledger.acknowledge(numbers[0]) == []
+
+
+def test_group_scope_settles_what_came_before() -> None:
+    ledger, numbers = filled(Scope.GROUP)
+    assert ledger.acknowledge(numbers[1]) == [("a", [0]), ("b", [1])]
+    assert ledger.acknowledge(numbers[0]) == []
+    assert ledger.outstanding("a") == ledger.outstanding("b") == 1
+
+
+def test_individual_scope_settles_one() -> None:
+    ledger, numbers = filled(Scope.INDIVIDUAL)
+    assert ledger.acknowledge(numbers[2]) == [("a", [2])]
+    assert ledger.acknowledge(numbers[2]) == []
+    assert [ledger.holds(number) for number in numbers] == [True, True, False, True]
+
+
+def test_take() -> None:
+    ledger, numbers = filled(Scope.SESSION)
+    assert ledger.take(numbers[3]) == ("b", 3)
+    assert ledger.take(numbers[3]) is None
+    assert ledger.take_all() == [("a", [0, 2]), ("b", [1])]
+    assert list(ledger.channels()) == []

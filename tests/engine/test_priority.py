@@ -1,0 +1,35 @@
+"""The inbox that gives higher priorities first (Starlight 6.2)."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from jmsaio.engine.priority import PriorityInbox, record_priority
+
+
+@attrs.frozen
+class Record:
+    name: str
+    properties: dict[str, str]
+
+
+def record(name: str, priority: str | None) -> Record:
+    return Record(name, {} if priority is None else {"JMSPriority": priority})
+
+
+@pytest.mark.parametrize(("text", "expected"), [(None, 4), ("0", 0), ("9", 9), ("10", 4), ("x", 4), ("", 4), ("²", 4)])
+def test_record_priority(text: str | None, expected: int) -> None:
+    assert record_priority(record("r", text)) == expected  # type: ignore[arg-type]  # only properties are read
+
+
+def test_order() -> None:
+    inbox = PriorityInbox()
+    inbox.extend([record("a", None), record("b", "9"), record("c", "0"), record("d", "9"), record("e", "4")])  # type: ignore[list-item]  # only properties are read
+    inbox.extendleft([record("f", "9")])  # type: ignore[list-item]  # only properties are read
+    assert len(inbox) == 6
+    assert [one.name for one in inbox] == ["f", "b", "d", "a", "e", "c"]  # type: ignore[attr-defined]  # ours
+    assert inbox.popleft().name == "f"  # type: ignore[attr-defined]  # ours
+    inbox.clear()
+    with pytest.raises(IndexError):
+        inbox.popleft()

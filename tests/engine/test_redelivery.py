@@ -1,0 +1,34 @@
+"""Delivery counts and how a message comes again."""
+
+from __future__ import annotations
+
+from jmsaio.engine.redelivery import Again, DeliveryCounts, again
+from jmsaio.model.wire import WireId
+
+
+def test_the_larger_count_wins() -> None:
+    counts, place = DeliveryCounts(), WireId(1, 1)
+    assert not counts
+    assert counts.delivery_count(place, 0) == 1
+    assert counts.returned(place, 0) == 1
+    assert counts.delivery_count(place, 0) == 2
+    assert counts.delivery_count(place, 5) == 6
+    assert counts.returned(place, 5) == 6
+    assert counts.delivery_count(place, 0) == 7
+    counts.forget(place)
+    assert not counts
+
+
+def test_counts_are_bounded() -> None:
+    counts = DeliveryCounts(capacity=2)
+    for entry in range(3):
+        counts.returned(WireId(1, entry), 0)
+    assert counts.delivery_count(WireId(1, 0), 0) == 1
+    assert counts.delivery_count(WireId(1, 2), 0) == 2
+
+
+def test_again() -> None:
+    assert again(1, 6, False) is Again.AT_ONCE
+    assert again(6, 6, False) is Again.AT_ONCE
+    assert again(7, 6, False) is Again.GIVE_BACK
+    assert again(1, 6, True) is Again.GIVE_BACK

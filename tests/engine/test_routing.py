@@ -1,0 +1,71 @@
+"""Partitions by priority, group and sticky key (Starlight 6.1, 1.3, 7.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.engine.routing import java_string_hash, linear_partition, make_route, non_linear_partition
+from jmsaio.model.wire import OutgoingRecord
+
+LINEAR = {
+    4: [0, 0, 0, 1, 1, 2, 2, 2, 3, 3],
+    5: [0, 0, 1, 1, 2, 2, 3, 3, 4, 4],
+    6: [0, 0, 1, 1, 2, 3, 3, 4, 4, 5],
+    7: [0, 0, 1, 2, 2, 3, 4, 4, 5, 6],
+    8: [0, 0, 1, 2, 3, 4, 4, 5, 6, 7],
+    9: [0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+    10: list(range(10)),
+    1: [0] * 10,
+    2: [0] * 5 + [1] * 5,
+    3: [0] * 4 + [1] + [2] * 5,
+}
+#: partitions -> inclusive ranges for low, default and high priorities
+NON_LINEAR = {
+    1: ((0, 0), (0, 0), (0, 0)),
+    2: ((0, 0), (0, 0), (1, 1)),
+    3: ((0, 0), (1, 1), (2, 2)),
+    4: ((0, 0), (1, 2), (3, 3)),
+    5: ((0, 1), (2, 4), (4, 4)),
+    6: ((0, 1), (2, 4), (5, 5)),
+    7: ((0, 1), (2, 5), (6, 6)),
+    8: ((0, 1), (2, 5), (6, 7)),
+    9: ((0, 2), (3, 7), (7, 8)),
+    10: ((0, 2), (3, 7), (8, 9)),
+    18: ((0, 4), (5, 13), (14, 17)),
+    20: ((0, 4), (5, 14), (15, 19)),
+}
+UNIFORM = [0.0, 0.25, 0.5, 0.75, 0.999999]
+
+
+@pytest.mark.parametrize("partitions", LINEAR)
+def test_linear_table(partitions: int) -> None:
+    assert [linear_partition(priority, partitions, 0.0) for priority in range(10)] == LINEAR[partitions]
+
+
+def test_linear_spreads_one_priority_over_its_partitions() -> None:
+    assert {linear_partition(0, 20, uniform) for uniform in UNIFORM} == {0, 1}
+    assert {linear_partition(9, 18, uniform) for uniform in UNIFORM} == {16, 17}
+
+
+@pytest.mark.parametrize("partitions", NON_LINEAR)
+def test_non_linear_table(partitions: int) -> None:
+    for priority in range(10):
+        low, high = NON_LINEAR[partitions][0 if priority < 4 else 1 if priority == 4 else 2]
+        found = [non_linear_partition(priority, partitions, uniform) for uniform in UNIFORM]
+        assert (min(found), max(found)) == (low, high), priority
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("grp", 102629), ("", 0), ("a", 97), ("polygenelubricants", 0), ("é", 233), ("😀", 1772899)]
+)
+def test_java_string_hash(text: str, expected: int) -> None:
+    assert java_string_hash(text) == expected
+
+
+def test_route_prefers_sticky_then_priority_then_key() -> None:
+    record = OutgoingRecord(b"", {}, key="grp", priority=9, sticky_key=7)
+    assert make_route("linear", True, lambda: 0.0)(record, 10) == 7
+    assert make_route("linear", False, lambda: 0.0)(record, 10) == 9
+    assert make_route(None, False, lambda: 0.0)(record, 10) == 102629 % 10
+    assert make_route(None, False, lambda: 0.0)(OutgoingRecord(b"", {}), 10) is None
+    assert make_route("linear", False, lambda: 0.0)(OutgoingRecord(b"", {}, priority=10), 10) == 4
