@@ -1,0 +1,34 @@
+"""The engine over pulsar-client: ``pulsar://`` and ``pulsar+ssl://``."""
+
+from __future__ import annotations
+
+import anyio
+
+from jmsaio.config import Configuration
+from jmsaio.transport.base import Transport
+from jmsaio.transport.pulsar.client import PulsarTransport
+
+__all__ = ["open_transport"]
+
+
+async def open_transport(config: Configuration) -> Transport:
+    """Connect to a Pulsar broker.
+
+    Args:
+        config: scheme ``pulsar`` or ``pulsar+ssl``.
+
+    Raises:
+        BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
+        JMSSecurityError: the credentials are refused.
+        ConfigurationError: an option that can't be used.
+
+    Cancellation: nothing stays open.
+    """
+    transport = PulsarTransport(config)
+    try:
+        await transport.prove()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose(1.0)
+        raise
+    return transport

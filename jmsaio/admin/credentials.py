@@ -1,0 +1,134 @@
+"""authPlugin and authParams, read once for the binary protocol and for REST.
+
+Plug-ins: token, tls, basic, oauth2, by short name or by the name of Pulsar's Java class. Parameters are JSON or the
+plug-in's own text (``token:xxx``, ``file:///path``, ``tlsCertFile:a,tlsKeyFile:b``), as Pulsar's Java client reads them.
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from jmsaio.errors import ConfigurationError, JMSSecurityError
+
+
+class AuthKind(enum.Enum):
+    """How a client proves who it is."""
+
+    TOKEN = "token"
+    TLS = "tls"
+    BASIC = "basic"
+    OAUTH2 = "oauth2"
+
+
+_CLASSES = {
+    "org.apache.pulsar.client.impl.auth.AuthenticationToken": AuthKind.TOKEN,
+    "org.apache.pulsar.client.impl.auth.AuthenticationTls": AuthKind.TLS,
+    "org.apache.pulsar.client.impl.auth.AuthenticationBasic": AuthKind.BASIC,
+    "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2": AuthKind.OAUTH2,
+}
+
+#: Names of parameters as Java spells them, and as they are kept here.
+_SPELLINGS = {
+    "userId": "username",
+    "issuerUrl": "issuer_url",
+    "privateKey": "private_key",
+    "clientId": "client_id",
+    "clientSecret": "client_secret",
+}
+
+_NEEDED: dict[AuthKind, tuple[tuple[str, ...], ...]] = {
+    AuthKind.TOKEN: (("token",), ("file",)),
+    AuthKind.TLS: (("tlsCertFile", "tlsKeyFile"),),
+    AuthKind.BASIC: (("username", "password"),),
+    AuthKind.OAUTH2: (("issuer_url", "private_key"), ("issuer_url", "client_id", "client_secret")),
+}
+
+
+@attrs.frozen
+class Credentials:
+    """Who this client is.
+
+    Attributes:
+        kind: how it is proved.
+        values: parameters by name; never shown.
+    """
+
+    kind: AuthKind
+    values: Mapping[str, str] = attrs.field(repr=False)
+
+    def token(self) -> str:
+        """The token; read anew from its file, if it is in one. For AuthKind.TOKEN.
+
+        Raises:
+            JMSSecurityError: the file can't be read.
+        """
+        file = self.values.get("file")
+        if file is None:
+            return self.values["token"]
+        try:
+            return Path(file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise JMSSecurityError(f"token file {file}: {error.strerror}") from error
+
+    def basic(self) -> str:
+        """Value of the Authorization header. For AuthKind.BASIC."""
+        pair = f"{self.values['username']}:{self.values['password']}"
+        return "Basic " + base64.b64encode(pair.encode()).decode("ascii")
+
+
+def read_credentials(plugin: str | None, parameters: str | None) -> Credentials | None:
+    """Credentials from ``authPlugin`` and ``authParams``; None without a plug-in.
+
+    Raises:
+        ConfigurationError: an unknown plug-in, or parameters that miss something. The text never shows them.
+    """
+    if plugin is None:
+        return None
+    kind = _CLASSES.get(plugin)
+    if kind is None:
+        try:
+            kind = AuthKind(plugin.lower())
+        except ValueError:
+            known = ", ".join(one.value for one in AuthKind)
+            raise ConfigurationError(f"option authPlugin = {plugin!r}: known are {known}", key="authPlugin") from None
+    values = _values(kind, parameters or "")
+    if not any(all(values.get(name) for name in names) for names in _NEEDED[kind]):
+        wanted = " or ".join(" and ".join(names) for names in _NEEDED[kind])
+        raise ConfigurationError(f"option authParams: {kind.value} needs {wanted}", key="authParams")
+    return Credentials(kind, values)
+
+
+def _values(kind: AuthKind, text: str) -> dict[str, str]:
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise ConfigurationError("option authParams: starts like JSON but is none", key="authParams") from None
+        return _tokens(kind, {_SPELLINGS.get(name, name): str(value) for name, value in found.items()})
+    if kind is AuthKind.TOKEN:
+        return _tokens(kind, {"token": text})
+    pairs = (part.partition(":") for part in text.split(",") if part)
+    values = {_SPELLINGS.get(name.strip(), name.strip()): value.strip() for name, _, value in pairs}
+    if kind is AuthKind.BASIC and len(values) == 1 and "username" not in values:
+        return {"username": next(iter(values)), "password": next(iter(values.values()))}
+    return values
+
+
+def _tokens(kind: AuthKind, values: dict[str, str]) -> dict[str, str]:
+    """``token:xxx`` and ``file:///path`` as the token plug-in has them."""
+    token = values.get("token")
+    if kind is not AuthKind.TOKEN or token is None:
+        return values
+    if token.startswith("token:"):
+        return {"token": token[len("token:") :]}
+    if token.startswith("file:"):
+        path = token[len("file:") :]
+        return {"file": "/" + path.lstrip("/") if path.startswith("/") else path}
+    return values

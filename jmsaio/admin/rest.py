@@ -1,0 +1,295 @@
+"""``RestAdmin``: Pulsar's REST interface behind ``Admin``. The HTTP library is loaded at the first call."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus, urljoin, urlsplit
+
+import anyio
+import tenacity
+
+from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.admin.paths import (
+    namespace_path,
+    read_position,
+    read_ranges,
+    start_position,
+    subscription_path,
+    topic_path,
+)
+from jmsaio.config import Configuration
+from jmsaio.errors import (
+    AdminError,
+    ConfigurationError,
+    JMSSecurityError,
+    NotFoundError,
+    ObjectClosedError,
+)
+from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
+
+if TYPE_CHECKING:
+    import httpx
+
+#: Calls of one request at most.
+ATTEMPTS = 4
+#: Redirects followed at most: a broker sends a call on to the one that owns the topic.
+REDIRECTS = 5
+_TRY_AGAIN = (500, 502, 503, 504)
+_MOVED = (307, 308)
+_STATS = {
+    "getPreciseBacklog": "true",
+    "subscriptionBacklogSize": "false",
+    "getEarliestTimeInBacklog": "false",
+    "excludePublishers": "false",
+    "excludeConsumers": "false",
+}
+
+
+def open_admin(config: Configuration) -> RestAdmin:
+    """Administration of the broker at ``config.web_service_url``; connects at the first call.
+
+    Raises:
+        ConfigurationError: credentials that REST calls can't use, or a bad URL.
+    """
+    return RestAdmin(config)
+
+
+class RestAdmin:
+    """An ``Admin`` over HTTP.
+
+    Every call is bounded by ``operation_timeout`` as a whole, tried again after failures that pass (no connection,
+    status 500, 502, 503, 504), and may be cancelled at any time.
+    """
+
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
+        self._url = config.web_service_url.rstrip("/")
+        if urlsplit(self._url).scheme not in ("http", "https"):
+            raise ConfigurationError(
+                f"option webServiceUrl = {config.web_service_url!r}: needs http://host:port or https://host:port",
+                key="webServiceUrl",
+            )
+        self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params)
+        self._client: httpx.AsyncClient | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<RestAdmin {self._url}{', closed' if self._closed else ''}>"
+
+    async def partitions(self, topic: str) -> int:
+        """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
+        found = await self._call("GET", f"{topic_path(topic)}/partitions", what=f"partitions of {topic}")
+        return int(found["partitions"])
+
+    async def create_topic(self, topic: str, partitions: int = 0) -> bool:
+        """Create a topic; False if it exists."""
+        path = topic_path(topic)
+        if partitions > 0:
+            return await self._create(f"{path}/partitions", partitions, f"create {topic}")
+        return await self._create(path, {}, f"create {topic}")
+
+    async def delete_topic(self, topic: str, force: bool = False) -> None:
+        """Delete a topic with its subscriptions; ``force`` also with connected clients.
+
+        Raises:
+            NotFoundError: no such topic.
+            AdminError: status 412, clients are connected.
+        """
+        path = topic_path(topic)
+        query = {"force": _flag(force), "deleteSchema": "true"}
+        if await self.partitions(topic) > 0:
+            path = f"{path}/partitions"
+        await self._call("DELETE", path, query=query, what=f"delete {topic}")
+
+    async def topics(self, namespace: str) -> list[str]:
+        """Full names of the topics of ``tenant/namespace``, partitions listed one by one."""
+        found: list[str] = []
+        for domain in ("persistent", "non-persistent"):
+            path = namespace_path(domain, namespace)
+            found += await self._call("GET", path, query={"includeSystemTopic": "false"}, what=f"topics of {namespace}")
+        return found
+
+    async def stats(self, topic: str) -> TopicStats:
+        """Statistics of a topic (all partitions together)."""
+        path = topic_path(topic)
+        if await self.partitions(topic) > 0:
+            path, query = f"{path}/partitioned-stats", {"perPartition": "false", **_STATS}
+        else:
+            path, query = f"{path}/stats", _STATS
+        found = await self._call("GET", path, query=query, what=f"statistics of {topic}")
+        subscriptions = {
+            name: SubscriptionStats(
+                name=name,
+                type=one.get("type") or "None",
+                backlog=int(one.get("msgBacklog", 0)),
+                consumers=len(one.get("consumers") or ()),
+                properties=one.get("subscriptionProperties") or {},
+            )
+            for name, one in (found.get("subscriptions") or {}).items()
+        }
+        return TopicStats(len(found.get("publishers") or ()), subscriptions)
+
+    async def cursor(self, topic: str, subscription: str) -> Cursor:
+        """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
+        found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
+        cursors = found.get("cursors") or {}
+        one = cursors.get(quote_plus(subscription), cursors.get(subscription))  # the key is the name in Java's encoding
+        if one is None:
+            raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
+        return Cursor(
+            read_position(one["markDeletePosition"]), read_ranges(one.get("individuallyDeletedMessages") or "")
+        )
+
+    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        """Create a subscription (and a missing topic); False if it exists."""
+        path = subscription_path(topic, name)
+        return await self._create(
+            path, start_position(position), f"create subscription {name} of {topic}", {"replicated": "false"}
+        )
+
+    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
+        """Delete a subscription with its backlog; ``force`` also with connected consumers."""
+        what = f"delete subscription {name} of {topic}"
+        await self._call("DELETE", subscription_path(topic, name), query={"force": _flag(force)}, what=what)
+
+    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
+        """The properties of a subscription."""
+        what = f"properties of subscription {name} of {topic}"
+        found = await self._call("GET", f"{subscription_path(topic, name)}/properties", what=what)
+        return dict(found or {})
+
+    async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
+        """Replace the properties of a subscription."""
+        what = f"set properties of subscription {name} of {topic}"
+        await self._call("PUT", f"{subscription_path(topic, name)}/properties", body=dict(properties), what=what)
+
+    async def aclose(self) -> None:
+        """Close the connections. Idempotent."""
+        self._closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _create(self, path: str, body: object, what: str, query: Mapping[str, str] | None = None) -> bool:
+        try:
+            await self._call("PUT", path, query=query, body=body, what=what)
+        except AdminError as error:
+            if error.status == 409:
+                return False
+            raise
+        return True
+
+    async def _call(
+        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
+    ) -> Any:
+        """One call with its repetitions; the decoded answer, None for an empty one."""
+        if self._closed:
+            raise ObjectClosedError(f"{what}: the connection to the broker is closed")
+        import httpx
+
+        retrying = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            wait=tenacity.wait_exponential_jitter(initial=0.1, max=2),
+            retry=tenacity.retry_if_exception(_passes),
+            reraise=True,
+            sleep=anyio.sleep,
+        )
+        try:
+            with anyio.fail_after(self._config.operation_timeout):
+                return await retrying(self._once, method, path, query, body, what)
+        except TimeoutError:
+            limit = self._config.operation_timeout
+            raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
+        except httpx.HTTPError as error:
+            raise AdminError(
+                f"{what}: {self._url} can't be reached: {error or type(error).__name__};"
+                " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
+            ) from error
+
+    async def _once(self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str) -> Any:
+        client = self._connected()
+        url = self._url + path
+        for _ in range(REDIRECTS):
+            answer = await client.request(method, url, params=query, json=body, headers=self._headers())
+            if answer.status_code not in _MOVED or "location" not in answer.headers:
+                break
+            url = _moved(url, answer.headers["location"])
+            query = None  # the new address has it
+        if answer.is_success:
+            return answer.json() if answer.content else None
+        raise _error(answer.status_code, _reason(answer), what)
+
+    def _connected(self) -> httpx.AsyncClient:
+        if self._client is None:
+            import httpx
+
+            verify: ssl.SSLContext | bool = self._tls() if self._url.startswith("https:") else False
+            self._client = httpx.AsyncClient(verify=verify, timeout=self._config.operation_timeout, trust_env=False)
+        return self._client
+
+    def _tls(self) -> ssl.SSLContext:
+        config = self._config
+        context = ssl.create_default_context(cafile=config.tls_trust_certs_file_path)
+        if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
+            context.check_hostname = False
+        if config.tls_allow_insecure_connection:
+            context.verify_mode = ssl.CERT_NONE
+        certificate, key = config.tls_certificate_file_path, config.tls_key_file_path
+        if self._credentials is not None and self._credentials.kind is AuthKind.TLS:
+            certificate, key = self._credentials.values["tlsCertFile"], self._credentials.values["tlsKeyFile"]
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+        return context
+
+    def _headers(self) -> dict[str, str]:
+        credentials = self._credentials
+        if credentials is None or credentials.kind is AuthKind.TLS:
+            return {}
+        if credentials.kind is AuthKind.TOKEN:
+            return {"Authorization": f"Bearer {credentials.token()}"}
+        if credentials.kind is AuthKind.BASIC:
+            return {"Authorization": credentials.basic()}
+        raise ConfigurationError(
+            "REST calls with OAuth 2.0 are not built yet; set jms.usePulsarAdmin=false", key="authPlugin"
+        )
+
+
+def _passes(error: BaseException) -> bool:
+    """True for a failure that may be gone the next time."""
+    if isinstance(error, AdminError):
+        return error.status in _TRY_AGAIN
+    import httpx
+
+    return isinstance(error, httpx.TransportError)
+
+
+def _error(status: int, reason: str, what: str) -> Exception:
+    if status in (401, 403):
+        return JMSSecurityError(f"{what}: the broker refused the credentials [{status}] ({reason})")
+    if status == 404:
+        return NotFoundError(f"{what}: does not exist ({reason})")
+    return AdminError(f"{what}: status {status} ({reason})", status)
+
+
+def _reason(answer: httpx.Response) -> str:
+    """The broker's words: JSON with ``reason``, or plain text; at most one line of them."""
+    try:
+        text = str(answer.json()["reason"])
+    except (ValueError, KeyError, TypeError):
+        text = answer.text
+    text = text.strip().splitlines()[0] if text.strip() else answer.reason_phrase
+    return text[:300]
+
+
+def _moved(url: str, location: str) -> str:
+    """Where a redirect leads; never from https to http, which would show the credentials."""
+    target = urljoin(url, location)
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise AdminError(f"the broker redirects from {url} to the unprotected {target}")
+    return target
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,151 @@
+"""Between pulsar-client's threads and one event loop: every callback and every operation under way passes here.
+
+Rules that keep the process alive (each has its test in ``tests/transport/pulsar/test_hazards.py``):
+
+* A native callback does one thing, ``Bridge.post``, which never raises: an exception in a receive callback ends the
+  process, and a closed loop raises exactly there.
+* Nothing native is ever cancelled. A coroutine that is cancelled leaves its operation running; what comes of it
+  (a producer, a consumer) is closed when it arrives.
+* ``flush`` of a producer is never called: it holds the GIL and waits for a lock whose owner waits for the GIL.
+* After a fork every object of the parent refuses to work: pulsar-client's threads do not exist in the child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import _pulsar
+import anyio
+
+from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.transport.pulsar.results import OK, translate
+
+
+def ignore(*answer: object) -> None:
+    """Native callback for an operation whose outcome nobody waits for."""
+
+
+class Bridge:
+    """One event loop, the native threads of one client, and what is under way between them.
+
+    Attributes:
+        loop: the loop on whose thread everything but native callbacks runs.
+        thread: identifier of that thread.
+        failure: what using the transport raises now: a class and its text, or None while it is open.
+    """
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.failure: tuple[type[JMSError], str] | None = None
+        self._pending: dict[asyncio.Future[Any], str] = {}
+        _BRIDGES.add(self)
+
+    def check(self) -> None:
+        """Raise ObjectClosedError after close and ForkError in a child process."""
+        if self.failure is not None:
+            kind, text = self.failure
+            raise kind(text)
+
+    @property
+    def forked(self) -> bool:
+        """True in a child process of the one that made this."""
+        return self.failure is not None and self.failure[0] is ForkError
+
+    def close(self) -> None:
+        """Refuse new operations and end those under way with ObjectClosedError. Idempotent."""
+        if self.failure is None:
+            self.failure = (ObjectClosedError, "the connection to the broker is closed")
+        pending, self._pending = self._pending, {}
+        for future, what in pending.items():
+            if not future.done():
+                future.set_exception(ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
+
+    def post(self, function: Callable[..., object], *arguments: object) -> None:
+        """Run a function on the loop's thread soon. For native threads: never raises."""
+        try:
+            self.loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            # The loop is closed: whoever waited for this is gone, and raising here would end the process.
+            return
+
+    async def ask(
+        self,
+        start: Callable[[Callable[..., None]], object],
+        what: str,
+        timeout: float,
+        discard: Callable[[Any], object] | None = None,
+    ) -> Any:
+        """Start a native operation and wait for its answer.
+
+        Args:
+            start: begins the operation; gets the native callback.
+            what: the operation in words, for errors.
+            timeout: seconds to wait.
+            discard: gets a value that arrives when nobody waits any more (cancelled, timed out).
+
+        Raises:
+            OperationTimeoutError: no answer in time.
+            JMSError: the answer, translated.
+
+        Cancellation: the operation goes on without a listener; ``discard`` gets its value.
+        """
+        future: asyncio.Future[Any] = self.loop.create_future()
+
+        def arrived(*answer: Any) -> None:
+            if future.done():
+                if discard is not None and _succeeded(answer):
+                    discard(answer[-1])
+                return
+            if _succeeded(answer):
+                future.set_result(answer[-1])
+            elif isinstance(answer[0], _pulsar.Error):
+                future.set_exception(translate(answer[0].error, what, answer[0].message))
+            else:
+                future.set_exception(translate(answer[0], what))
+
+        self._pending[future] = what
+        try:
+            start(lambda *answer: self.post(arrived, *answer))
+            with anyio.fail_after(max(0.0, timeout)):
+                return await future
+        except TimeoutError:
+            raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
+        finally:
+            self._pending.pop(future, None)
+            if not future.done():
+                future.cancel()
+
+
+async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:
+    """Wait at most ``timeout`` seconds; False when the time is over."""
+    with anyio.move_on_after(max(0.0, timeout)) as scope:
+        await waiting
+    return not scope.cancelled_caught
+
+
+def _succeeded(answer: tuple[Any, ...]) -> bool:
+    first = answer[0]
+    if isinstance(first, _pulsar.Result):
+        return int(first) == OK
+    return not isinstance(first, _pulsar.Error)
+
+
+_BRIDGES: weakref.WeakSet[Bridge] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child process: the native threads are gone, so every bridge refuses to work."""
+    for bridge in list(_BRIDGES):
+        bridge.failure = (
+            ForkError,
+            "made in the parent process; pulsar-client does not survive a fork: connect after forking",
+        )
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,296 @@
+"""``PulsarTransport``: one native client and everything made from it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import _pulsar
+import anyio
+import anyio.to_thread
+
+from jmsaio.admin import RestAdmin, open_admin
+from jmsaio.config import Configuration
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    IllegalStateError,
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+)
+from jmsaio.transport.base import (
+    Admin,
+    Capabilities,
+    Reader,
+    ReaderOptions,
+    Receiver,
+    Sender,
+    SenderOptions,
+    Subscription,
+    Transaction,
+    Wake,
+)
+from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.options import (
+    client_configuration,
+    consumer_configuration,
+    native_position,
+    producer_configuration,
+    reader_configuration,
+)
+from jmsaio.transport.pulsar.reader import PulsarReader
+from jmsaio.transport.pulsar.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.sender import PulsarSender
+
+CAPABILITIES = Capabilities(
+    transactions=False,
+    subscription_properties=False,
+    non_durable=False,
+    sequence_ids=False,
+    delayed_exclusive=False,
+    exact_redelivery_count=False,
+)
+#: Asked for at connect; a partition's name, so that no broker creates it.
+_PROBE = "persistent://public/default/jmsaio-connect-partition-0"
+
+
+class PulsarTransport:
+    """A ``Transport`` over pulsar-client. Made by ``open_transport``."""
+
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
+        self._bridge = Bridge()
+        try:
+            self._client = _pulsar.Client(config.service_url, client_configuration(config))
+        except (RuntimeError, ValueError) as error:
+            raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
+        self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
+        self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
+        self._closed: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        state = "closed" if self._bridge.failure is not None else f"{len(self._open)} open"
+        return f"<PulsarTransport {self._config.service_url}, {state}>"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What pulsar-client can do."""
+        return CAPABILITIES
+
+    @property
+    def admin(self) -> Admin | None:
+        """REST administration, or None with ``jms.usePulsarAdmin=false``."""
+        return self._admin
+
+    async def prove(self) -> None:
+        """Wait until the broker answers, at most ``connect_timeout``.
+
+        Raises:
+            BrokerUnavailableError: it does not; carries host, port and cause.
+            JMSSecurityError: it refuses the credentials.
+        """
+        timeout = self._config.connect_timeout
+        try:
+            await self._bridge.ask(
+                partial(self._client.get_topic_partitions_async, _PROBE), f"connect to {self._config.service_url}", timeout
+            )
+        except (OperationTimeoutError, BrokerUnavailableError) as error:
+            raise await self._unavailable(error) from error
+        except JMSSecurityError as error:
+            if error.error_code != "AuthorizationError":
+                raise
+        except JMSError:
+            # Whatever the broker says about that topic, it answers.
+            return
+
+    async def _unavailable(self, error: JMSError) -> BrokerUnavailableError:
+        hosts = urlsplit(self._config.service_url).netloc.split(",")
+        host, _, port = hosts[0].rpartition(":")
+        cause = "; ".join([f"{name}: {await _knock(name)}" for name in hosts])
+        return BrokerUnavailableError(
+            f"no broker answers at {self._config.service_url} within {self._config.connect_timeout:g} s: {cause}",
+            host.strip("[]"),
+            int(port),
+        )
+
+    async def _partitions(self, topic: str) -> list[str]:
+        found = await self._bridge.ask(
+            partial(self._client.get_topic_partitions_async, topic),
+            f"look up {topic}",
+            self._config.operation_timeout,
+        )
+        return list(found)
+
+    async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
+        """Make a sender to a full topic name.
+
+        Raises:
+            NotFoundError: there is no such topic and the broker creates none.
+            JMSSecurityError: no right to send to it.
+            OperationTimeoutError: no answer within ``operation_timeout``.
+
+        Cancellation: what was made is closed again.
+        """
+        self._bridge.check()
+        native = producer_configuration(options.config, options.metadata)
+
+        async def open_producer(partition: str) -> Any:
+            return await self._bridge.ask(
+                partial(self._client.create_producer_async_v2, partition, native),
+                f"open a producer to {partition}",
+                self._config.operation_timeout,
+                _close_late,
+            )
+
+        sender = PulsarSender(self._bridge, topic, options, self._forget)
+        self._open[sender] = None
+        try:
+            await sender.start(partial(self._partitions, topic), open_producer)
+        except BaseException:
+            await sender.aclose(0.0)
+            raise
+        return sender
+
+    async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
+        """Subscribe.
+
+        Raises:
+            ConsumerBusyError: the subscription has its only consumer already.
+            NotFoundError: no such topic, and the broker creates none.
+            JMSSecurityError: no right to do so.
+            OperationTimeoutError: no answer within ``operation_timeout``.
+            IllegalStateError: ``durable=False``, which pulsar-client does not offer.
+
+        Cancellation: what was made is closed again.
+        """
+        self._bridge.check()
+        if not subscription.durable:
+            raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
+        receiver = PulsarReceiver(self._bridge, subscription, wake, self._forget)
+        self._open[receiver] = None
+        try:
+            if subscription.pattern is not None:
+                receiver.add_feed(await self._subscribe_pattern(subscription), None)
+            else:
+                lists = await asyncio.gather(*map(self._partitions, subscription.topics))
+                topics = [name for names in lists for name in names]
+                natives = await asyncio.gather(
+                    *(self._subscribe(subscription, topic, len(topics)) for topic in topics), return_exceptions=True
+                )
+                for native, topic in zip(natives, topics, strict=True):
+                    if not isinstance(native, BaseException):
+                        receiver.add_feed(native, topic)
+                for native in natives:
+                    if isinstance(native, BaseException):
+                        raise native
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await receiver.aclose(1.0)
+            raise
+        return receiver
+
+    async def _subscribe(self, subscription: Subscription, topic: str, count: int) -> Any:
+        config = subscription.config
+        size = config.receiver_queue_size
+        if count > 1:
+            size = max(1, min(size, config.max_total_receiver_queue_size_across_partitions // count))
+        return await self._bridge.ask(
+            partial(
+                self._client.subscribe_async_v2, topic, subscription.name, consumer_configuration(subscription, size)
+            ),
+            f"subscribe {subscription.name} to {topic}",
+            self._config.operation_timeout,
+            _close_late,
+        )
+
+    async def _subscribe_pattern(self, subscription: Subscription) -> Any:
+        native = consumer_configuration(subscription, subscription.config.receiver_queue_size)
+        return await self._bridge.ask(
+            partial(
+                self._client.subscribe_async_v2, _pulsar.TopicRegex(subscription.pattern), subscription.name, native
+            ),
+            f"subscribe {subscription.name} to {subscription.pattern}",
+            self._config.operation_timeout,
+            _close_late,
+        )
+
+    async def open_reader(self, options: ReaderOptions) -> Reader:
+        """Make a reader.
+
+        Raises:
+            NotFoundError: no such topic, and the broker creates none.
+            OperationTimeoutError: no answer within ``operation_timeout``.
+
+        Cancellation: what was made is closed again.
+        """
+        self._bridge.check()
+        native = await self._bridge.ask(
+            partial(
+                self._client.create_reader_async_v2,
+                options.topic,
+                native_position(options.start),
+                reader_configuration(options, options.config),
+            ),
+            f"open a reader of {options.topic}",
+            self._config.operation_timeout,
+            _close_late,
+        )
+        reader = PulsarReader(self._bridge, native, options, self._forget)
+        self._open[reader] = None
+        return reader
+
+    async def begin(self, timeout: float) -> Transaction:
+        """Not offered by pulsar-client: raises IllegalStateError."""
+        raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
+    def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
+        self._open.pop(part, None)
+
+    async def aclose(self, timeout: float) -> None:
+        """Close everything made from it; callbacks still owed are called with an error. Idempotent, bounded.
+
+        Cancellation: closing goes on.
+        """
+        if self._bridge.failure is not None:
+            return
+        deadline = self._bridge.loop.time() + timeout
+        share = max(0.0, timeout * 0.8)
+        await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
+        closed: asyncio.Future[None] = self._bridge.loop.create_future()
+
+        def done() -> None:
+            if not closed.done():
+                closed.set_result(None)
+
+        self._bridge.close()
+        self._client.close_async(lambda result: self._bridge.post(done))
+        await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
+        if self._admin is not None:
+            await self._admin.aclose()
+
+
+def _close_late(native: Any) -> None:
+    """A producer, consumer or reader that arrived when nobody waited for it any more."""
+    native.close_async(_ignore)
+
+
+def _ignore(result: Any) -> None:
+    """Outcome of a close that nobody waits for."""
+
+
+async def _knock(address: str) -> str:
+    """Why a TCP connection fails, in words."""
+    host, _, port = address.rpartition(":")
+    try:
+        with anyio.fail_after(3):
+            stream = await anyio.connect_tcp(host.strip("[]"), int(port))
+            await stream.aclose()
+    except TimeoutError:
+        return "no answer to a TCP connection"
+    except OSError as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        return cause.strerror or str(cause)
+    return "a TCP connection works, but nobody speaks Pulsar's protocol there"

@@ -1,0 +1,120 @@
+"""``Feed``: one native consumer or reader, drained inline from the loop's thread.
+
+At most one native receive is outstanding. With something in pulsar-client's queue it answers inside the call, on our
+thread; else it stays armed and its answer comes from a native thread, through ``Bridge.post``. It is never cancelled:
+what it brings is kept here, so a caller that went away loses nothing. No ``message_listener``: it would make a thread
+state for every message and fight the loop for the GIL.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from jmsaio.errors import JMSError
+from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.results import OK, translate
+
+
+class Feed:
+    """Takes native messages from one native consumer or reader.
+
+    Args:
+        bridge: the way back from native threads.
+        native: ``_pulsar.Consumer`` or ``_pulsar.Reader``.
+        receive: its ``receive_async`` or ``read_next_async``.
+        topic: the topic of all its messages, or None where it has several (a pattern).
+        what: it in words, for errors.
+        wake: called when an armed receive was answered.
+
+    Attributes:
+        failure: what ended it, or None.
+        serial: number of the last record made of its messages.
+        last: native id of the last message, where the order is watched.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        native: Any,
+        receive: Callable[[Callable[[Any, Any], None]], None],
+        topic: str | None,
+        what: str,
+        wake: Callable[[], None],
+    ) -> None:
+        self.native = native
+        self.topic = topic
+        self.failure: JMSError | None = None
+        self.serial = 0
+        self.last: Any = None
+        self._bridge = bridge
+        self._receive = receive
+        self._what = what
+        self._wake = wake
+        self._armed = False
+        self._late: Any = None
+        self._inline: list[Any] = [None, None]
+        self._fired = self._callback()
+
+    def _callback(self) -> Callable[[Any, Any], None]:
+        inline = self._inline
+        own, current = self._bridge.thread, threading.get_ident
+        post, arrived = self._bridge.post, self._arrived
+
+        def fired(result: Any, message: Any) -> None:
+            if current() == own:
+                inline[0] = message
+                inline[1] = result
+            else:
+                post(arrived, result, message)
+
+        return fired
+
+    @property
+    def holds(self) -> bool:
+        """True when a message lies here that pulsar-client counts as received."""
+        return self._late is not None
+
+    def _arrived(self, result: Any, message: Any) -> None:
+        self._armed = False
+        if int(result) == OK:
+            self._late = message
+        elif self.failure is None:
+            self.failure = translate(result, self._what)
+        self._wake()
+
+    def take(self, limit: int) -> list[Any]:
+        """Up to ``limit`` native messages that are here, without waiting; fewer: ``wake`` comes with more."""
+        taken: list[Any] = []
+        if self._late is not None and limit > 0:
+            taken.append(self._late)
+            self._late = None
+        if self._armed or self.failure is not None:
+            return taken
+        inline, receive, fired = self._inline, self._receive, self._fired
+        inline[0] = None
+        results: list[Any] = []
+        for _ in range(limit - len(taken)):
+            receive(fired)
+            message = inline[0]
+            if message is None:
+                self._armed = True
+                break
+            inline[0] = None
+            taken.append(message)
+            results.append(inline[1])
+        if results and int(results[-1]) != OK:
+            self._drop_failed(taken, results)
+        return taken
+
+    def _drop_failed(self, taken: list[Any], results: list[Any]) -> None:
+        """A consumer that failed answers every receive with its error at once: all bad answers are at the end."""
+        self.failure = translate(results[-1], self._what)
+        while results and int(results[-1]) != OK:
+            results.pop()
+            taken.pop()
+
+    def discard(self) -> None:
+        """Forget what was received but not taken; for seek."""
+        self._late = None

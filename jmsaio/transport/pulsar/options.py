@@ -1,0 +1,187 @@
+"""Our configuration to pulsar-client's configuration objects: which field goes where."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import _pulsar
+
+from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
+
+#: Environment variable with the path of pulsar-client's own log. pulsar-client has one log a process.
+LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
+#: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
+MAX_MESSAGE_SIZE = 5 * 1024 * 1024
+#: pulsar-client's own delay of a negative acknowledgement, its smallest, in seconds. We keep the rest of the time.
+NATIVE_NACK_DELAY = 0.1
+
+TYPES = {
+    SubscriptionType.EXCLUSIVE: _pulsar.ConsumerType.Exclusive,
+    SubscriptionType.SHARED: _pulsar.ConsumerType.Shared,
+    SubscriptionType.FAILOVER: _pulsar.ConsumerType.Failover,
+    SubscriptionType.KEY_SHARED: _pulsar.ConsumerType.KeyShared,
+}
+_POSITIONS = {
+    Position.EARLIEST: _pulsar.InitialPosition.Earliest,
+    Position.LATEST: _pulsar.InitialPosition.Latest,
+}
+_COMPRESSION = {
+    "NONE": _pulsar.CompressionType.NONE,
+    "LZ4": _pulsar.CompressionType.LZ4,
+    "ZLIB": _pulsar.CompressionType.ZLib,
+    "ZSTD": _pulsar.CompressionType.ZSTD,
+    "SNAPPY": _pulsar.CompressionType.SNAPPY,
+}
+
+
+def client_configuration(config: Configuration) -> Any:
+    """pulsar-client's ClientConfiguration. Its log goes to a file: a Python logger would abort processes at exit."""
+    native = _pulsar.ClientConfiguration()
+    log = os.environ.get(LOG_VARIABLE)
+    level = _pulsar.LoggerLevel.Info if log else _pulsar.LoggerLevel.Error
+    native.set_file_logger(level, log or os.devnull)
+    credentials = read_credentials(config.auth_plugin, config.auth_params)
+    if credentials is not None:
+        native.authentication(authentication(credentials))
+    native.operation_timeout_seconds(max(1, round(config.operation_timeout)))
+    extra: Mapping[str, Any] = config.client
+    native.stats_interval_in_seconds(extra.get("stats_interval_in_seconds", 0))
+    native.connection_timeout(extra.get("connection_timeout_ms", 10000))
+    native.io_threads(extra.get("io_threads", 1))
+    native.message_listener_threads(extra.get("message_listener_threads", 1))
+    native.concurrent_lookup_requests(extra.get("concurrent_lookup_requests", 5000))
+    if extra.get("listener_name"):
+        native.listener_name(extra["listener_name"])
+    _tls(native, config)
+    return native
+
+
+def _tls(native: Any, config: Configuration) -> None:
+    if config.scheme != "pulsar+ssl":
+        return
+    trusted = config.tls_trust_certs_file_path
+    if trusted is None:
+        import certifi  # a dependency of pulsar-client, which reads it here, too
+
+        trusted = certifi.where()
+    native.tls_trust_certs_file_path(trusted)
+    native.tls_allow_insecure_connection(config.tls_allow_insecure_connection)
+    native.tls_validate_hostname(config.tls_enable_hostname_verification)
+    if config.tls_key_file_path is not None:
+        native.tls_private_key_file_path(config.tls_key_file_path)
+    if config.tls_certificate_file_path is not None:
+        native.tls_certificate_file_path(config.tls_certificate_file_path)
+
+
+def authentication(credentials: Credentials) -> Any:
+    """pulsar-client's Authentication. No Python function in it: a raising one would end the process."""
+    values = credentials.values
+    if credentials.kind is AuthKind.TOKEN:
+        file = values.get("file")
+        text = f"file://{os.path.abspath(file)}" if file is not None else f"token:{values['token']}"
+        return _pulsar.Authentication.create("token", text)
+    if credentials.kind is AuthKind.TLS:
+        return _pulsar.AuthenticationTLS.create(values["tlsCertFile"], values["tlsKeyFile"])
+    if credentials.kind is AuthKind.BASIC:
+        return _pulsar.AuthenticationBasic.create(
+            values["username"], values["password"], values.get("method", "basic")
+        )
+    return _pulsar.AuthenticationOauth2.create(json.dumps(dict(values)))
+
+
+def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) -> Any:
+    """pulsar-client's ProducerConfiguration: no limits of its own and never blocking; the window is ours.
+
+    Raises:
+        ConfigurationError: chunking together with batching, which pulsar-client can't do.
+    """
+    if config.chunking_enabled and config.batching_enabled:
+        raise ConfigurationError(
+            "option producerConfig.chunkingEnabled: pulsar-client chunks only with batchingEnabled=false",
+            key="producerConfig.chunkingEnabled",
+        )
+    native = _pulsar.ProducerConfiguration()
+    native.block_if_queue_full(False)
+    native.max_pending_messages(0)
+    native.max_pending_messages_across_partitions(0)
+    native.batching_enabled(config.batching_enabled)
+    native.batching_max_messages(config.batching_max_messages)
+    # A batch of several records never comes near the broker's limit, so a group never fails for its size.
+    native.batching_max_allowed_size_in_bytes(min(config.batching_max_bytes, MAX_MESSAGE_SIZE // 2))
+    native.batching_max_publish_delay_ms(max(1, round(config.batching_max_publish_delay * 1000)))
+    if config.batcher_builder == "KEY_BASED":
+        native.batching_type(_pulsar.BatchingType.KeyBased)
+    native.chunking_enabled(config.chunking_enabled)
+    native.send_timeout_millis(round(config.send_timeout * 1000))
+    native.compression_type(_COMPRESSION[config.compression_type.upper()])
+    native.access_mode(getattr(_pulsar.ProducerAccessMode, config.access_mode))
+    if config.producer_name is not None:
+        native.producer_name(config.producer_name)
+    if config.initial_sequence_id is not None:
+        native.initial_sequence_id(config.initial_sequence_id)
+    for name, value in {**config.properties, **metadata}.items():
+        native.property(name, value)
+    return native
+
+
+def consumer_configuration(subscription: Subscription, queue_size: int) -> Any:
+    """pulsar-client's ConsumerConfiguration for one topic of a subscription (or for its pattern)."""
+    config = subscription.config
+    native = _pulsar.ConsumerConfiguration()
+    native.consumer_type(TYPES[subscription.type])
+    native.subscription_initial_position(_POSITIONS[subscription.position])
+    native.receiver_queue_size(queue_size)
+    native.max_total_receiver_queue_size_across_partitions(config.max_total_receiver_queue_size_across_partitions)
+    native.negative_ack_redelivery_delay_ms(round(NATIVE_NACK_DELAY * 1000))
+    native.batch_index_ack_enabled(config.batch_index_ack_enabled)
+    native.start_message_id_inclusive(True)
+    if config.consumer_name is not None:
+        native.consumer_name(config.consumer_name)
+    native.read_compacted(config.read_compacted)
+    native.replicate_subscription_state_enabled(config.replicate_subscription_state)
+    native.max_pending_chunked_message(config.max_pending_chunked_message)
+    native.auto_ack_oldest_chunked_message_on_queue_full(config.auto_ack_oldest_chunked_message_on_queue_full)
+    native.crypto_failure_action(getattr(_pulsar.ConsumerCryptoFailureAction, config.crypto_failure_action.upper()))
+    if subscription.pattern is not None:
+        native.pattern_auto_discovery_period(max(1, round(config.pattern_auto_discovery_period)))
+        mode = config.regex_subscription_mode.removesuffix("Topics").removesuffix("s")
+        native.regex_subscription_mode(
+            {
+                "Persistent": _pulsar.RegexSubscriptionMode.PersistentOnly,
+                "PersistentOnly": _pulsar.RegexSubscriptionMode.PersistentOnly,
+                "NonPersistentOnly": _pulsar.RegexSubscriptionMode.NonPersistentOnly,
+                "All": _pulsar.RegexSubscriptionMode.AllTopics,
+            }[mode]
+        )
+    for name, value in {**config.properties, **subscription.metadata}.items():
+        native.property(name, value)
+    return native
+
+
+def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> Any:
+    """pulsar-client's ReaderConfiguration."""
+    native = _pulsar.ReaderConfiguration()
+    native.receiver_queue_size(max(1, config.receiver_queue_size))
+    native.start_message_id_inclusive(options.inclusive)
+    native.read_compacted(config.read_compacted)
+    if options.name is not None:
+        native.reader_name(options.name)
+    return native
+
+
+def native_position(position: Position | WireId | int) -> Any:
+    """What pulsar-client's seek and reader take: a MessageId, or a publish time in milliseconds."""
+    if position is Position.EARLIEST:
+        return _pulsar.MessageId.earliest
+    if position is Position.LATEST:
+        return _pulsar.MessageId.latest
+    if isinstance(position, WireId):
+        return _pulsar.MessageId(position.partition, position.ledger, position.entry, position.batch_index)
+    return position

@@ -1,0 +1,97 @@
+"""``PulsarReader``: reads one topic without a subscription that stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from jmsaio.errors import ObjectClosedError, TransportError
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.transport.base import ReaderOptions
+from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.feed import Feed
+from jmsaio.transport.pulsar.record import PulsarRecord
+
+#: Seconds for the question whether something is stored behind the last record.
+_ASK = 30.0
+
+
+class PulsarReader:
+    """Reads one topic or partition. Made by ``PulsarTransport.open_reader``."""
+
+    def __init__(
+        self, bridge: Bridge, native: Any, options: ReaderOptions, closed: Callable[[PulsarReader], None]
+    ) -> None:
+        self._bridge = bridge
+        self._native = native
+        self._topic = options.topic
+        self._feed = Feed(bridge, native, native.read_next_async, options.topic, f"read {options.topic}", self._woken)
+        self._arrival: asyncio.Future[None] | None = None
+        self._closed = False
+        self._on_closed = closed
+
+    def __repr__(self) -> str:
+        return f"<PulsarReader {self._topic}{', closed' if self._closed else ''}>"
+
+    def _woken(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _check(self) -> None:
+        self._bridge.check()
+        if self._closed:
+            raise ObjectClosedError(f"the reader of {self._topic} is closed")
+
+    async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+        """Next records, at least one unless ``timeout`` seconds passed or the end was reached.
+
+        Raises:
+            TransportError: what ended the reader.
+            ObjectClosedError: the reader or the transport is closed.
+
+        Cancellation: no record is lost, the next call gets it.
+        """
+        self._check()
+        taken = self._take(limit)
+        if not taken and not await self.at_end():
+            arrival = self._arrival = self._bridge.loop.create_future()
+            if self._feed.holds or self._feed.failure is not None:
+                arrival.set_result(None)
+            await wait_for(arrival, timeout)
+            self._check()
+            taken = self._take(limit)
+        return taken
+
+    def _take(self, limit: int) -> list[ReceivedRecord]:
+        taken: list[ReceivedRecord] = [PulsarRecord(native, self._feed, 0) for native in self._feed.take(limit)]
+        if not taken and self._feed.failure is not None:
+            raise self._feed.failure
+        return taken
+
+    async def at_end(self) -> bool:
+        """True when there is nothing stored behind the last record read.
+
+        Raises:
+            OperationTimeoutError: no answer within 30 seconds.
+        """
+        self._check()
+        if self._feed.holds:
+            return False
+        what = f"look for the end of {self._topic}"
+        more = await self._bridge.ask(self._native.has_message_available_async, what, _ASK)
+        return not more and not self._feed.holds
+
+    async def aclose(self, timeout: float) -> None:
+        """Close. Idempotent. Cancellation: closing goes on."""
+        if self._closed:
+            return
+        self._closed = True
+        self._on_closed(self)
+        self._woken()
+        if not self._bridge.forked:
+            try:
+                await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)
+            except TransportError:
+                # The connection is gone or silent: the broker drops the reader when it notices.
+                return

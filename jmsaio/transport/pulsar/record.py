@@ -1,0 +1,136 @@
+"""``PulsarRecord``: a received message that asks pulsar-client for each part at its first use, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.wire import WireId
+
+if TYPE_CHECKING:
+    from jmsaio.transport.pulsar.feed import Feed
+
+#: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
+Key = tuple[int, int, int]
+
+
+class PulsarRecord:
+    """A ``ReceivedRecord`` over ``_pulsar.Message``.
+
+    Attributes:
+        native: ``_pulsar.Message``; stays inside this package.
+        feed: the native consumer it came from.
+        serial: its number in the order of its feed.
+        counted: its way back counts as a redelivery.
+        twins: native messages of the same record that the broker delivered again while this one was out.
+    """
+
+    __slots__ = (
+        "_count", "_id", "_payload", "_properties", "_returned", "counted", "feed", "native", "serial", "twins",
+    )  # fmt: skip
+
+    def __init__(self, native: Any, feed: Feed, serial: int) -> None:
+        self.native = native
+        self.feed = feed
+        self.serial = serial
+        self._properties: dict[str, str] | None = None
+        self._payload: bytes | None = None
+        self._id: WireId | None = None
+        self._count: int | None = None
+        self._returned = 0
+        self.counted = True
+        self.twins: list[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<PulsarRecord {self.message_id} of {self.topic}>"
+
+    @property
+    def payload(self) -> bytes | None:
+        """Body bytes, or None for Pulsar's null value."""
+        payload = self._payload
+        if payload is None:
+            payload = self._payload = self.native.data()
+        if not payload and self.native.has_null_value():
+            return None
+        return payload
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """String properties.
+
+        Raises:
+            MalformedMessageError: bytes that are not UTF-8.
+        """
+        properties = self._properties
+        if properties is None:
+            try:
+                properties = self._properties = self.native.properties()
+            except UnicodeDecodeError as error:
+                raise MalformedMessageError(f"a property of {self.message_id} is not UTF-8: {error}", self) from error
+        return properties
+
+    @property
+    def key(self) -> str | None:
+        """Partition key; None for an empty one, too, which pulsar-client does not tell apart."""
+        try:
+            return self.native.partition_key() or None
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"the key of {self.message_id} is not UTF-8: {error}", self) from error
+
+    @property
+    def event_time(self) -> int:
+        """Milliseconds since the epoch, 0 when the sender gave none."""
+        return int(self.native.event_timestamp())
+
+    @property
+    def publish_time(self) -> int:
+        """Milliseconds since the epoch, by the sender's clock."""
+        return int(self.native.publish_timestamp())
+
+    @property
+    def redelivery_count(self) -> int:
+        """How often it was delivered before: the broker's count, plus what came back inside this receiver."""
+        count = self._count
+        if count is None:
+            count = self._count = self.native.redelivery_count()
+        return count + self._returned
+
+    @property
+    def message_id(self) -> WireId:
+        """Where it is stored."""
+        place = self._id
+        if place is None:
+            native = self.native.message_id()
+            place = self._id = WireId(
+                native.ledger_id(), native.entry_id(), native.partition(), native.batch_index()
+            )
+        return place
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic, or of the partition."""
+        return self.feed.topic if self.feed.topic is not None else str(self.native.topic_name())
+
+    @property
+    def sequence_id(self) -> int | None:
+        """None: pulsar-client does not tell it."""
+        return None
+
+    @property
+    def size(self) -> int:
+        """Approximate bytes it occupies in the client, its properties not counted."""
+        return int(self.native.length()) + 400
+
+    @property
+    def place(self) -> Key:
+        """Key of the record."""
+        place = self.message_id
+        return place.ledger, place.entry, place.batch_index
+
+    def again(self) -> PulsarRecord:
+        """The same record for another delivery inside this receiver."""
+        record = PulsarRecord(self.native, self.feed, self.serial)
+        record._properties, record._payload, record._id = self._properties, self._payload, self._id
+        record._count, record._returned, record.twins = self._count, self._returned + self.counted, self.twins
+        return record

@@ -1,0 +1,155 @@
+"""Result codes of pulsar-client to our errors: the one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import _pulsar
+import attrs
+
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    ConsumerBusyError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    MessageFormatError,
+    MessageTooLargeError,
+    NotFoundError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    ResourceAllocationError,
+    SendError,
+    SendInDoubtError,
+    TransportError,
+)
+
+#: Code of success.
+OK = 0
+
+
+@attrs.frozen
+class Meaning:
+    """What one result code means.
+
+    Attributes:
+        error: class of our error.
+        text: what happened, and what to do about it.
+        not_stored: a message that was sent and got this answer is certainly not stored.
+    """
+
+    error: Callable[[str], JMSError]
+    text: str
+    not_stored: bool = False
+
+
+_MEANINGS: dict[str, Meaning] = {
+    "UnknownError": Meaning(TransportError, "the broker reported an error it does not name; its log has the cause"),
+    "InvalidConfiguration": Meaning(ConfigurationError, "pulsar-client refused the configuration", True),
+    "Timeout": Meaning(OperationTimeoutError, "no answer in time; the broker may be away or overloaded"),
+    "LookupError": Meaning(TransportError, "the broker could not tell who serves the topic; try again"),
+    "ConnectError": Meaning(BrokerUnavailableError, "no connection to the broker"),
+    "ReadError": Meaning(BrokerUnavailableError, "the connection to the broker broke"),
+    "AuthenticationError": Meaning(JMSSecurityError, "the credentials were refused; check authPlugin and authParams"),
+    "AuthorizationError": Meaning(JMSSecurityError, "the credentials have no right to do this", True),
+    "ErrorGettingAuthenticationData": Meaning(JMSSecurityError, "no credentials; check authPlugin and authParams"),
+    "BrokerMetadataError": Meaning(TransportError, "the broker can't reach its metadata store"),
+    "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies"),
+    "ChecksumError": Meaning(TransportError, "the message was damaged on its way", True),
+    "ConsumerBusy": Meaning(ConsumerBusyError, "the subscription already has its consumer; close that one first"),
+    "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker"),
+    "AlreadyClosed": Meaning(ObjectClosedError, "closed"),
+    "InvalidMessage": Meaning(MessageFormatError, "pulsar-client refused the message", True),
+    "ConsumerNotInitialized": Meaning(TransportError, "the consumer is not connected"),
+    "ProducerNotInitialized": Meaning(TransportError, "the producer is not connected", True),
+    "ProducerBusy": Meaning(ResourceAllocationError, "a producer with this name is already connected", True),
+    "TooManyLookupRequestException": Meaning(ResourceAllocationError, "too many look-ups at once; try again"),
+    "InvalidTopicName": Meaning(InvalidDestinationError, "not a topic name that Pulsar takes", True),
+    "InvalidUrl": Meaning(ConfigurationError, "not a service URL: pulsar://host:port or pulsar+ssl://host:port"),
+    "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again"),
+    "OperationNotSupported": Meaning(TransportError, "the broker or pulsar-client does not offer this"),
+    "ProducerBlockedQuotaExceededError": Meaning(
+        ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True
+    ),
+    "ProducerBlockedQuotaExceededException": Meaning(
+        ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True
+    ),
+    "ProducerQueueIsFull": Meaning(ResourceAllocationError, "pulsar-client's queue is full", True),
+    "MessageTooBig": Meaning(MessageTooLargeError, "larger than the broker's maxMessageSize", True),
+    "TopicNotFound": Meaning(
+        NotFoundError, "the topic does not exist and the broker does not create topics; create it first"
+    ),
+    "SubscriptionNotFound": Meaning(NotFoundError, "the subscription does not exist; create it first"),
+    "ConsumerNotFound": Meaning(TransportError, "the broker does not know the consumer any more"),
+    "UnsupportedVersionError": Meaning(TransportError, "the broker is too old for this"),
+    "TopicTerminated": Meaning(TransportError, "the topic was terminated: it takes no more messages", True),
+    "CryptoError": Meaning(TransportError, "encryption failed", True),
+    "IncompatibleSchema": Meaning(TransportError, "the topic's schema does not take untyped bytes", True),
+    "ConsumerAssignError": Meaning(TransportError, "the broker could not add the consumer to the subscription"),
+    "CumulativeAcknowledgementNotAllowedError": Meaning(TransportError, "not allowed on a shared subscription"),
+    "TransactionCoordinatorNotFoundError": Meaning(TransportError, "the broker has no transaction coordinator"),
+    "InvalidTxnStatusError": Meaning(TransportError, "the transaction has ended"),
+    "NotAllowedError": Meaning(TransportError, "the broker does not allow it in the present state", True),
+    "TransactionConflict": Meaning(TransportError, "another transaction has it"),
+    "TransactionNotFound": Meaning(TransportError, "the transaction does not exist"),
+    "ProducerFenced": Meaning(TransportError, "another producer took the topic over exclusively", True),
+    "MemoryBufferIsFull": Meaning(ResourceAllocationError, "pulsar-client's memory limit is reached", True),
+    "Interrupted": Meaning(TransportError, "interrupted by a signal"),
+}
+
+#: Code to name, as pulsar-client numbers them.
+_NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__members__.items()}
+
+
+def translate(result: Any, what: str, detail: str = "") -> JMSError:
+    """Our error for a result that is not Ok.
+
+    Args:
+        result: ``_pulsar.Result``.
+        what: the operation with its topic and subscription, first words of the text.
+        detail: the broker's own words, if it gave any.
+    """
+    name = _NAMES.get(int(result), "UnknownError")
+    meaning = _MEANINGS[name]
+    error = meaning.error(_text(what, name, meaning, detail))
+    error.error_code = name
+    return error
+
+
+def translate_send(result: Any, what: str, alone: bool) -> JMSError:
+    """Our error for a record whose send got a result that is not Ok.
+
+    Args:
+        result: ``_pulsar.Result``.
+        what: the operation with its topic.
+        alone: the answer is this record's own. The answer of a group says nothing sure about all but one of its
+            records, so they are in doubt whatever it is.
+    """
+    name = _NAMES.get(int(result), "UnknownError")
+    meaning = _MEANINGS[name]
+    if not (meaning.not_stored and alone):
+        error: JMSError = SendInDoubtError(
+            _text(what, name, meaning, "the message may be stored; send it again only if a duplicate does no harm")
+        )
+    elif meaning.error in (MessageTooLargeError, MessageFormatError, JMSSecurityError, ResourceAllocationError):
+        error = meaning.error(_text(what, name, meaning, ""))
+    else:
+        error = SendError(_text(what, name, meaning, ""))
+    error.error_code = name
+    return error
+
+
+def translate_exception(error: BaseException, what: str) -> JMSError:
+    """Our error for an exception that a blocking call of pulsar-client raised."""
+    name = type(error).__name__
+    code = _pulsar.Result.__members__.get(name)
+    translated = translate(_pulsar.Result.UnknownError if code is None else code, what, str(error))
+    translated.__cause__ = error
+    return translated
+
+
+def _text(what: str, name: str, meaning: Meaning, detail: str) -> str:
+    words = f"{what}: {meaning.text} [{name}]"
+    return f"{words} ({detail})" if detail else words

@@ -1,0 +1,267 @@
+"""``PulsarSender``: own routing over one lane a partition, own window; no native limit, no native flush."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import _pulsar
+
+from jmsaio.engine.routing import java_string_hash
+from jmsaio.errors import (
+    IllegalStateError,
+    JMSError,
+    MessageFormatError,
+    MessageTooLargeError,
+    ObjectClosedError,
+    OperationTimeoutError,
+)
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import SendDone, SenderOptions, Transaction
+from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
+from jmsaio.transport.pulsar.lane import Lane
+from jmsaio.transport.pulsar.options import MAX_MESSAGE_SIZE
+
+#: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
+_SMALL = 32 * 1024
+#: Bytes that the broker needs beside payload and properties.
+_OVERHEAD = 10 * 1024
+#: Seconds between two looks at the number of partitions, while records are sent.
+PARTITIONS_CHECK = 60.0
+
+#: Gives the topic's partitions by full name, or the topic itself.
+ListPartitions = Callable[[], Awaitable[list[str]]]
+#: Makes a native producer of one partition.
+OpenProducer = Callable[[str], Awaitable[Any]]
+
+_Builder = _pulsar.MessageBuilder
+
+
+class PulsarSender:
+    """Sends to one topic. Made by ``open_pulsar_sender``.
+
+    Attributes:
+        topic: full name.
+    """
+
+    def __init__(self, bridge: Bridge, topic: str, options: SenderOptions, closed: Callable[[PulsarSender], None]):
+        config = options.config
+        self.topic = topic
+        self._bridge = bridge
+        self._options = options
+        self._on_closed = closed
+        self._lanes: list[Lane] = []
+        self._turn = 0
+        self._records = 0
+        self._bytes = 0
+        self._room: list[asyncio.Future[None]] = []
+        self._empty: list[asyncio.Future[None]] = []
+        self._failure: JMSError | None = None
+        self._closing: asyncio.Future[None] | None = None
+        self._grouped = config.batching_enabled and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
+        compressed = config.compression_type.upper() != "NONE"
+        self._limit = None if compressed or config.chunking_enabled else MAX_MESSAGE_SIZE - _OVERHEAD
+        self._checked = bridge.loop.time()
+        self._growth: asyncio.Task[None] | None = None
+        self._list_partitions: ListPartitions
+        self._open_producer: OpenProducer
+
+    async def start(self, list_partitions: ListPartitions, open_producer: OpenProducer) -> None:
+        """Make the native producers. Raises what making one of them raised, with the others closed."""
+        self._list_partitions = list_partitions
+        self._open_producer = open_producer
+        await self._add_lanes(await list_partitions())
+
+    async def _add_lanes(self, partitions: list[str]) -> None:
+        answers = await asyncio.gather(*map(self._open_producer, partitions), return_exceptions=True)
+        failed = [answer for answer in answers if isinstance(answer, BaseException)]
+        if failed or self._failure is not None:
+            for answer in answers:
+                if not isinstance(answer, BaseException):
+                    answer.close_async(ignore)
+            if failed:
+                raise failed[0]
+            return
+        self._lanes += [
+            Lane(self._bridge, native, name, self._ended) for native, name in zip(answers, partitions, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        state = "closed" if self._failure is not None else f"{self._records} on their way"
+        return f"<PulsarSender {self.topic}, {len(self._lanes)} lanes, {state}>"
+
+    @property
+    def full(self) -> bool:
+        """True when the window has no room: await ``ready`` before the next ``send``."""
+        return self._records >= self._options.window_records or self._bytes >= self._options.window_bytes
+
+    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
+        """Take a record; ``done`` tells its outcome later (see ``Sender.send``).
+
+        Raises:
+            MessageTooLargeError: above the broker's default limit of 5 MiB; not raised with compression or chunking,
+                where the broker's answer comes through ``done``.
+            MessageFormatError: text that is not Unicode (lone surrogates).
+            ObjectClosedError: the sender or the transport is closed.
+            ForkError: in a child process.
+        """
+        if self._failure is not None or self._bridge.failure is not None or transaction is not None:
+            self._refuse(transaction)
+        payload, properties = record.payload, record.properties
+        size = sum(map(len, properties)) + sum(map(len, properties.values()))
+        if payload is not None:
+            size += len(payload)
+        message = self._build(record)
+        small = size <= _SMALL
+        if not small:
+            size = record.size()
+            if self._limit is not None and size > self._limit:
+                raise MessageTooLargeError(
+                    f"a message of {size} bytes to {self.topic}: the broker takes {self._limit} at most;"
+                    " compress it (producerConfig.compressionType) or send it in parts"
+                )
+        self._records += 1
+        self._bytes += size
+        lane = self._lanes[0] if len(self._lanes) == 1 else self._route(record)
+        if small and self._grouped and record.deliver_at is None:
+            lane.add(message, done, size)
+        else:
+            lane.alone(message, done, size)
+
+    def _refuse(self, transaction: Transaction | None) -> None:
+        self._bridge.check()
+        if self._failure is not None:
+            raise ObjectClosedError(f"the sender to {self.topic} is closed")
+        if transaction is not None:
+            raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
+    def _build(self, record: OutgoingRecord) -> Any:
+        builder = _Builder()
+        try:
+            if record.payload is None:
+                builder.set_null_value()
+            else:
+                builder.content(record.payload)
+            if record.properties:
+                builder.properties(record.properties)
+            if record.key is not None:
+                builder.partition_key(record.key)
+            if record.event_time:
+                builder.event_timestamp(record.event_time)
+            if record.deliver_at is not None:
+                builder.deliver_at(record.deliver_at)
+            return builder.build()
+        except TypeError as error:
+            raise MessageFormatError(
+                f"a message to {self.topic}: a property or the group id has text that is not Unicode (lone surrogates)"
+            ) from error
+
+    def _route(self, record: OutgoingRecord) -> Lane:
+        count = len(self._lanes)
+        route = self._options.route
+        index = None if route is None else route(record, count)
+        if index is None:
+            if record.key is not None:
+                index = java_string_hash(record.key) % count
+            else:
+                index = self._turn % count
+                self._turn += 1
+        return self._lanes[index]
+
+    def _ended(self, records: int, size: int) -> None:
+        """Records have their outcome: give the window room, look after growth now and then."""
+        self._records -= records
+        self._bytes -= size
+        options = self._options
+        if self._room and self._records <= options.window_records // 2 and self._bytes <= options.window_bytes // 2:
+            _resolve(self._room)
+        if self._empty and self._records == 0:
+            _resolve(self._empty)
+        now = self._bridge.loop.time()
+        if now - self._checked > PARTITIONS_CHECK and self._growth is None and self._failure is None:
+            self._checked = now
+            self._growth = self._bridge.loop.create_task(self._grow())
+
+    async def _grow(self) -> None:
+        """Make lanes for partitions that the topic got since."""
+        try:
+            partitions = await self._list_partitions()
+            if len(self._lanes) > 1 or len(partitions) > 1:
+                known = {lane.topic for lane in self._lanes}
+                await self._add_lanes([name for name in partitions if name not in known])
+        except JMSError:
+            # The broker can't tell now; the present lanes go on and the next look comes in a minute.
+            return
+        finally:
+            self._growth = None
+
+    async def ready(self) -> None:
+        """Wait until the window has room, or the sender is closed. Cancelling changes nothing."""
+        while self.full and self._failure is None and self._bridge.failure is None:
+            await _wait(self._room, self._bridge.loop)
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until every record taken has its outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
+        for lane in self._lanes:
+            lane.flush()
+        if not await wait_for(self._drained(), timeout):
+            raise OperationTimeoutError(
+                f"{self._records} records to {self.topic} have no answer within {timeout:g} s"
+            )
+
+    async def _drained(self) -> None:
+        while self._records:
+            await _wait(self._empty, self._bridge.loop)
+
+    async def aclose(self, timeout: float) -> None:
+        """Let records on their way end within ``timeout`` seconds, fail the rest as in doubt, and close. Idempotent.
+
+        Cancellation: closing goes on; records without an outcome are failed at once.
+        """
+        if self._failure is not None:
+            return
+        self._failure = ObjectClosedError("closed")
+        deadline = self._bridge.loop.time() + timeout
+        try:
+            for lane in self._lanes:
+                lane.flush()
+            if self._records and not self._bridge.forked:
+                await wait_for(self._drained(), timeout)
+        finally:
+            self._end("the sender was closed")
+        closing = [self._close_lane(lane, deadline) for lane in self._lanes]
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    def _end(self, reason: str) -> None:
+        for lane in self._lanes:
+            lane.abandon(reason)
+        _resolve(self._room)
+        _resolve(self._empty)
+        if self._growth is not None:
+            self._growth.cancel()
+        self._on_closed(self)
+
+    async def _close_lane(self, lane: Lane, deadline: float) -> None:
+        if not self._bridge.forked:
+            await self._bridge.ask(
+                lane.native.close_async, f"close the producer of {lane.topic}", deadline - self._bridge.loop.time()
+            )
+
+
+async def _wait(waiters: list[asyncio.Future[None]], loop: asyncio.AbstractEventLoop) -> None:
+    future = loop.create_future()
+    waiters.append(future)
+    try:
+        await future
+    finally:
+        if future in waiters:
+            waiters.remove(future)
+
+
+def _resolve(waiters: list[asyncio.Future[None]]) -> None:
+    waiting = waiters[:]
+    waiters.clear()
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)
