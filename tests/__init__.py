@@ -1,0 +1,1 @@
+"""Every test of jmsaio; helpers are imported as ``tests.x``."""

@@ -1,0 +1,55 @@
+"""The public names, one by one: whoever adds or removes one says so here. And what importing them does not bring in."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import jmsaio
+
+#: Nothing that only an edge needs: not the command line's, the REST interface's, the pipeline's or a plot's library.
+NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "trio", "uvloop", "yaml")
+
+EXPORTS: frozenset[str] = frozenset()
+
+
+def test_exports_are_pinned() -> None:
+    assert set(jmsaio.__all__) == EXPORTS
+
+
+def test_every_export_is_there_once_and_documented() -> None:
+    assert len(jmsaio.__all__) == len(set(jmsaio.__all__))
+    for name in jmsaio.__all__:
+        value = getattr(jmsaio, name)
+        if isinstance(value, type) or callable(value):
+            assert value.__doc__, f"{name} has no docstring"
+
+
+def test_star_import() -> None:
+    names: dict[str, object] = {}
+    exec("from jmsaio import *", names)
+    assert set(jmsaio.__all__) <= set(names)
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", jmsaio.__version__)
+
+
+@pytest.mark.parametrize("library", NOT_IMPORTED)
+def test_importing_brings_in_no_library_of_an_edge(library: str, modules_after_import: frozenset[str]) -> None:
+    assert library not in modules_after_import
+
+
+def test_importing_loads_no_native_client(modules_after_import: frozenset[str]) -> None:
+    assert "_pulsar" not in modules_after_import, "the embedded broker does without it"
+
+
+@pytest.fixture(scope="module")
+def modules_after_import() -> frozenset[str]:
+    """The top-level modules in a fresh interpreter after ``import jmsaio``."""
+    code = "import sys, jmsaio; print(' '.join({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    return frozenset(done.stdout.split())

@@ -1,0 +1,72 @@
+"""The house stands: imports point down, nothing goes in circles, libraries stay with their owners, the core is pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import layers
+
+ROOT = Path(__file__).parents[1]
+Check = Callable[[list[layers.Module]], list[str]]
+CHECKS: list[Check] = [layers.homeless, layers.upward, layers.trespassing, layers.impure, layers.cycles]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_house(check: Check) -> None:
+    modules = layers.read(ROOT)
+    assert len(modules) > 20
+    assert check(modules) == []
+
+
+PLANTED = [
+    (layers.homeless, {"utils/a.py": ""}, "no ring"),
+    (layers.upward, {"model/a.py": "from jmsaio.client import b", "client/b.py": ""}, "ring 0 imports jmsaio.client.b"),
+    (layers.upward, {"model/a.py": "def f():\n  import jmsaio.client.b", "client/b.py": ""}, "a.py:2 ring 0"),
+    (layers.upward, {"codec/a.py": "from jmsaio.engine.b import x", "engine/b.py": ""}, "must not know"),
+    (layers.upward, {"model/a.py": "from jmsaio import x", "__init__.py": ""}, "ring 0 imports jmsaio of ring 4"),
+    (layers.upward, {"client/a.py": "from ..cli.b import x", "cli/b.py": ""}, "ring 3 imports jmsaio.cli.b"),
+    (
+        layers.upward,
+        {"transport/memory/a.py": "from jmsaio.transport.pulsar import b", "transport/pulsar/b.py": ""},
+        "must not know",
+    ),
+    (layers.trespassing, {"client/a.py": "import httpx"}, "belongs to jmsaio.admin"),
+    (layers.trespassing, {"transport/memory/a.py": "import pulsar.asyncio"}, "belongs to jmsaio.transport.pulsar"),
+    (layers.trespassing, {"adminx/a.py": "import httpx"}, "belongs to jmsaio.admin"),
+    (layers.impure, {"engine/a.py": "from time import monotonic"}, "imports time in ring 1"),
+    (layers.impure, {"codec/a.py": "async def f(): ..."}, "a coroutine in ring 1"),
+    (layers.cycles, {"client/a.py": "import jmsaio.client.b", "client/b.py": "from jmsaio.client import a"}, "a <-> "),
+    (
+        layers.cycles,
+        {
+            "client/a.py": "import jmsaio.client.b",
+            "client/b.py": "import jmsaio.client.c",
+            "client/c.py": "def f():\n  from jmsaio.client.a import x",
+        },
+        "jmsaio.client.a <-> jmsaio.client.b <-> jmsaio.client.c",
+    ),
+]
+
+
+@pytest.mark.parametrize(("check", "files", "words"), PLANTED)
+def test_each_check_finds_what_it_is_for(tmp_path: Path, check: Check, files: dict[str, str], words: str) -> None:
+    for name, text in files.items():
+        path = tmp_path / "jmsaio" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (found,) = check(layers.read(tmp_path))
+    assert words in found
+
+
+def test_typing_makes_no_cycle_but_keeps_its_direction(tmp_path: Path) -> None:
+    (tmp_path / "jmsaio" / "client").mkdir(parents=True)
+    (tmp_path / "jmsaio" / "model").mkdir()
+    guarded = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from jmsaio.client.a import A\n"
+    (tmp_path / "jmsaio" / "client" / "a.py").write_text("from jmsaio.client import b\n")
+    (tmp_path / "jmsaio" / "client" / "b.py").write_text(guarded)
+    assert layers.cycles(layers.read(tmp_path)) == []
+    (tmp_path / "jmsaio" / "model" / "c.py").write_text(guarded)
+    assert len(layers.upward(layers.read(tmp_path))) == 1

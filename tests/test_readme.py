@@ -1,0 +1,125 @@
+"""The README and the guides tell the truth: their Python runs, their commands exist, their links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.documents import Block, all_blocks, blocks, commands, documents, links
+
+#: Seconds that one block or command may take.
+TIME_LIMIT = 60
+#: Commands that change nothing outside this process; all others are compared with their help text only.
+HARMLESS = (["demo"], ["guide"], ["--version"], ["--help"])
+
+
+def examples() -> list[object]:
+    """Each Python block; those that name a Pulsar URL need the real broker."""
+    return [
+        pytest.param(block, id=str(block), marks=[pytest.mark.broker] if "pulsar://" in block.text else [])
+        for block in all_blocks("python")
+    ]
+
+
+def shell_commands() -> list[object]:
+    """Each ``jmsaio`` command in a shell block."""
+    return [
+        pytest.param(words, id=f"{block}:{' '.join(words)}")
+        for block in all_blocks("bash", "sh", "console")
+        for words in commands(block)
+    ]
+
+
+def jmsaio(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from jmsaio.cli import main; sys.argv[0] = 'jmsaio'; main()", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT,
+        check=False,
+    )
+
+
+def execute(source: str, name: str) -> None:
+    """Run a block as a script of its own; it may await at the top level."""
+    code = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    result = eval(code, {"__name__": "__main__"})
+    if inspect.iscoroutine(result):
+        asyncio.run(asyncio.wait_for(result, TIME_LIMIT))
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_document_is_there_and_its_links_lead_somewhere(path: Path) -> None:
+    for target in links(path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("block", examples())
+def test_python_runs(
+    block: Block, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JMSAIO_URL", raising=False)
+    source = block.text
+    if not block.executed:
+        compile(source, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        return
+    if "pulsar://" in source:
+        url = request.getfixturevalue("pulsar_broker").service_url
+        for host in ("localhost", "127.0.0.1"):
+            source = source.replace(f"pulsar://{host}:6650", url)
+    execute(source, str(block))
+
+
+@pytest.mark.parametrize("words", shell_commands())
+def test_command_exists_with_its_options(words: list[str]) -> None:
+    if any(words[: len(start)] == start for start in HARMLESS):
+        done = jmsaio(*words)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+        return
+    names = [words[0], *(words[1:2] if words[0] == "broker" else [])]
+    helped = jmsaio(*names, "--help")
+    assert helped.returncode == 0, helped.stderr
+    for word in words:
+        if word.startswith("-") and not word.lstrip("-")[:1].isdigit():
+            assert word.split("=")[0] in helped.stdout.replace(",", " ").split(), f"{word} is not an option"
+
+
+def test_blocks_are_found() -> None:
+    text = "a\n```python\nx = 1\n```\n<!-- continues -->\n```python\ny = x\n```\n"
+    text += "<!-- not executed: slow -->\n```python\nz\n```\n"
+    first, second, third = blocks(Path("d.md"), text)
+    assert (first.line, first.language, first.text, first.executed) == (3, "python", "x = 1\n", True)
+    assert second.text == "x = 1\ny = x\n"
+    assert not third.executed
+    with pytest.raises(ValueError, match=r"d\.md:1 block is not closed"):
+        list(blocks(Path("d.md"), "```python\nx\n"))
+
+
+def test_commands_are_found() -> None:
+    text = "$ pip install . && jmsaio demo\njmsaio send q 'a b' \\\n  -p n:int=5 | cat  # text\n"
+    text += "jmsaio receive q > file\n"
+    assert commands(Block(Path("d.md"), 1, "bash", text)) == [
+        ["demo"],
+        ["send", "q", "a b", "-p", "n:int=5"],
+        ["receive", "q"],
+    ]
+
+
+def test_links_are_found() -> None:
+    assert links("[a](x.md#y) [b](https://c.d) [e](#f)\n```\n[g](h)\n```\n") == ["x.md"]
+
+
+def test_a_block_that_awaits_runs() -> None:
+    seen = "import asyncio\nawait asyncio.sleep(0)\nassert __name__ == '__main__'\n"
+    execute(seen, "x")
+    with pytest.raises(ZeroDivisionError):
+        execute("await __import__('asyncio').sleep(0)\n1 / 0\n", "x")
