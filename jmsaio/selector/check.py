@@ -1,0 +1,122 @@
+"""The type pass of the jms dialect: what can't have the needed type is refused when the selector is made (JMS 3.8.1).
+
+A name may be anything until a message comes; a literal, arithmetic and a condition have their type at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jmsaio.selector.literals import BEYOND
+from jmsaio.selector.nodes import (
+    And, Arithmetic, Between, Compare, Group, In, IsNull, Like, Literal, Name, Node, Not, Or, Sign, bare,
+)  # fmt: skip
+from jmsaio.selector.refusal import Refused
+
+#: Headers that a selector may not name (JMS 3.8.1.1).
+FORBIDDEN: Final = frozenset({"JMSDestination", "JMSReplyTo", "JMSExpiration", "JMSRedelivered", "JMSDeliveryTime"})
+
+_ALLOWED = "JMSDeliveryMode, JMSPriority, JMSMessageID, JMSTimestamp, JMSCorrelationID and JMSType"
+
+
+def check(tree: Node) -> None:
+    """Refuse a tree in which an operand can't have the type that its place needs.
+
+    Raises:
+        Refused: with the offset of the operand.
+    """
+    _condition(tree, "the selector")
+
+
+def _describe(node: Node) -> str:
+    match bare(node):
+        case Literal(value=bool(value)):
+            return str(value).upper()
+        case Literal(value=str()):
+            return "a string"
+        case Literal():
+            return "a number"
+        case Name(name=name):
+            return f"the name {name}"
+        case Sign() | Arithmetic():
+            return "arithmetic"
+    return "a condition"
+
+
+def _condition(node: Node, where: str) -> None:
+    """``node`` must be TRUE, FALSE or UNKNOWN."""
+    match node:
+        case Group(inner=inner):
+            _condition(inner, where)
+        case And(terms=terms) | Or(terms=terms):
+            word = "AND" if isinstance(node, And) else "OR"
+            for term in terms:
+                _condition(term, f"each side of {word}")
+        case Not(operand=operand):
+            _condition(operand, "the operand of NOT")
+        case Compare(operator="=" | "<>", left=left, right=right):
+            _value(left)
+            _value(right)
+        case Compare(operator=operator, left=left, right=right):
+            _number(left, f"each side of {operator}")
+            _number(right, f"each side of {operator}")
+        case Between(subject=subject, low=low, high=high):
+            for part in (subject, low, high):
+                _number(part, "each operand of BETWEEN")
+        case In(subject=subject):
+            _identifier(subject, "IN")
+        case Like(subject=subject):
+            _identifier(subject, "LIKE")
+        case IsNull(subject=subject):
+            _identifier(subject, "IS NULL")
+        case Name():
+            _name(node)
+        case Literal(value=bool()):
+            return
+        case _:
+            raise Refused(f"{where} must be a condition, this is {_describe(node)}", node.at)
+
+
+def _value(node: Node) -> None:
+    """``node`` stands beside = or <>: a string, a number, a Boolean or a condition in parentheses."""
+    inner = bare(node)
+    match inner:
+        case Literal(value=value):
+            _in_range(inner, value)
+        case Name() | Sign() | Arithmetic():
+            _number(inner, "each side of the comparison")
+        case _:
+            _condition(inner, "each side of the comparison")
+
+
+def _number(node: Node, where: str) -> None:
+    """``node`` must be a number, or a name that may hold one."""
+    match bare(node):
+        case Name() as name:
+            _name(name)
+        case Literal(value=int() | float() as value) as literal if not isinstance(value, bool):
+            _in_range(literal, value)
+        case Sign(sign=sign, operand=operand):
+            _number(operand, f"the operand of {sign}")
+        case Arithmetic(first=first, rest=rest):
+            for operator, operand in ((rest[0][0], first), *rest):
+                _number(operand, f"each side of {operator}")
+        case other:
+            raise Refused(f"{where} must be a number or a name, this is {_describe(other)}", node.at)
+
+
+def _identifier(node: Node, word: str) -> None:
+    if not isinstance(node, Name):
+        what = f"{_describe(node)}{' in parentheses' if isinstance(node, Group) else ''}"
+        raise Refused(f"the left side of {word} must be the name of a header or property, this is {what}", node.at)
+    _name(node)
+
+
+def _name(node: Name) -> None:
+    if node.name in FORBIDDEN:
+        raise Refused(f"the header {node.name} can't be used in a selector; those that can are {_ALLOWED}", node.at)
+
+
+def _in_range(node: Literal, value: object) -> None:
+    if value is BEYOND:
+        raise Refused("9223372036854775808 fits in 64 bits only directly after a minus", node.at)

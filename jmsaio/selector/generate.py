@@ -1,0 +1,316 @@
+"""Checked syntax tree to Python source: two functions for each selector, one over raw records and one over values.
+
+Each function is one expression per term of the outermost AND or OR, with a return as soon as the result is known.
+A term of the form ``name operator literal`` reads the raw property, looks whether the type mark is the usual one,
+and compares in place; everything else goes through the functions of `compare` and `numbers`. Results are True,
+False and None. Names and strings of the selector enter the source through ``repr`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from jmsaio.model.values import Double, Float
+from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ, ReceivedRecord
+from jmsaio.selector import compare, numbers, wire_values
+from jmsaio.selector.like import matcher
+from jmsaio.selector.nodes import (
+    And, Arithmetic, Between, Compare, In, IsNull, Like, Literal, Name, Node, Not, Or, Sign, bare,
+)  # fmt: skip
+
+Result = bool | None
+OnRecord = Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], Result]
+OnValues = Callable[[wire_values.Get, wire_values.Get], Result]
+
+#: Nesting of the generated expression after which a part becomes a function of its own: Python limits parentheses.
+_MOST_NESTING = 10
+_FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_GLOBALS: Final[dict[str, object]] = {
+    "__builtins__": {}, "int": int, "len": len, "type": type, "str": str, "float": float,
+    "typed": wire_values.typed, "load": wire_values.load, "plain": wire_values.plain, "as_long": wire_values.as_long,
+    "between": compare.between, "not_between": compare.not_between, "inside": compare.inside,
+    "truth": compare.truth, "opposite": compare.opposite, "negate": numbers.negate, "positive": numbers.positive,
+    "fold": numbers.fold,
+    **{function.__name__: function for function in compare.COMPARISONS.values()},
+    **{function.__name__: function for function in numbers.OPERATORS.values()},
+}  # fmt: skip
+
+
+def compile_record(tree: Node) -> OnRecord:
+    """A function of (record, header) for a checked tree."""
+    return _OnRecord().compiled(tree)  # type: ignore[no-any-return]  # made by exec
+
+
+def compile_values(tree: Node) -> OnValues:
+    """A function of two look-ups (property, header) for a checked tree."""
+    return _OnValues().compiled(tree)  # type: ignore[no-any-return]  # made by exec
+
+
+class _Source:
+    """The text of one function while it is written.
+
+    Attributes:
+        parameters: of the function.
+        passed: of the functions that hold its deeper parts.
+        opening: first lines of its body.
+    """
+
+    parameters = ""
+    passed = ""
+    opening: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.globals = dict(_GLOBALS)
+        self.parts: list[str] = []
+        self.count = 0
+
+    def compiled(self, tree: Node) -> Any:
+        """The function, ready to be called."""
+        tree = bare(tree)
+        if isinstance(tree, (And, Or)):
+            body = self.sequence(tree)
+        else:
+            body = [f"return {self.condition(tree, 0)}"]
+        lines = [f"def evaluate({self.parameters}):", *(f" {line}" for line in (*self.opening, *body))]
+        exec(compile("\n".join((*self.parts, *lines)), "<selector>", "exec"), self.globals)
+        return self.globals["evaluate"]
+
+    def sequence(self, tree: And | Or) -> list[str]:
+        """The terms of the outermost AND (OR): return at the first FALSE (TRUE), remember UNKNOWN."""
+        ends, other = ("False", "True") if isinstance(tree, And) else ("True", "False")
+        lines = ["unknown = False"]
+        for term in tree.terms:
+            lines += [
+                f"t = {self.condition(bare(term), 0)}",
+                f"if t is not {other}:",
+                f" if t is {ends}: return {ends}",
+                " unknown = True",
+            ]
+        return [*lines, f"return None if unknown else {other}"]
+
+    # Conditions
+
+    def condition(self, node: Node, level: int) -> str:
+        """An expression with the value True, False or None."""
+        node = bare(node)
+        if level >= _MOST_NESTING:
+            return self.part(self.condition(node, 0))
+        match node:
+            case And(terms=terms) | Or(terms=terms):
+                return self.joined(terms, isinstance(node, And), level)
+            case Not(operand=operand):
+                return f"opposite({self.condition(operand, level + 1)})"
+            case Compare():
+                return self.comparison(node, level + 1)
+            case Between(subject=subject, low=low, high=high, negated=negated):
+                operands = ", ".join(self.operand(part, level + 1) for part in (subject, low, high))
+                return f"{'not_between' if negated else 'between'}({operands})"
+            case In():
+                return self.membership(node)
+            case Like():
+                return self.likeness(node)
+            case IsNull(subject=subject, negated=negated):
+                assert isinstance(subject, Name)  # the type pass lets nothing else through
+                return f"({self.raw(subject.name)} is {'not ' if negated else ''}None)"
+            case Literal(value=value):
+                return repr(value)
+            case Name():
+                return f"truth({self.operand(node, level + 1)})"
+        raise AssertionError(node)  # the type pass lets nothing else through
+
+    def joined(self, terms: tuple[Node, ...], conjunction: bool, level: int) -> str:
+        """AND or OR inside another condition, as a balanced tree of pairs."""
+        if len(terms) == 1:
+            return self.condition(terms[0], level)
+        if level >= _MOST_NESTING:
+            return self.part(self.joined(terms, conjunction, 0))
+        half = len(terms) // 2
+        left = self.joined(terms[:half], conjunction, level + 1)
+        right = self.joined(terms[half:], conjunction, level + 1)
+        ends, other = ("False", "True") if conjunction else ("True", "False")
+        first, second = self.fresh(), self.fresh()
+        return (
+            f"({ends} if ({first} := {left}) is {ends} "
+            f"else {first} if ({second} := {right}) is {other} else {second})"
+        )
+
+    def comparison(self, node: Compare, level: int) -> str:
+        """Two operands; a name beside a literal has its own, faster form."""
+        operator, left, right = node.operator, bare(node.left), bare(node.right)
+        if isinstance(left, Literal) and isinstance(right, Name):
+            operator, left, right = _FLIPPED[operator], right, left
+        function = compare.COMPARISONS[operator].__name__
+        if isinstance(left, Name) and isinstance(right, Literal):
+            return self.against(left.name, _PYTHON[operator], function, right.value)
+        return f"{function}({self.value(left, level)}, {self.value(right, level)})"
+
+    def value(self, node: Node, level: int) -> str:
+        """An operand of ``=`` or ``<>``, which may also be a condition in parentheses."""
+        conditions = (And, Or, Not, Compare, Between, In, Like, IsNull)
+        return self.condition(node, level) if isinstance(bare(node), conditions) else self.operand(node, level)
+
+    # Operands
+
+    def operand(self, node: Node, level: int) -> str:
+        """An expression with a canonical value, None or MISMATCH."""
+        node = bare(node)
+        if level >= _MOST_NESTING:
+            return self.part(self.operand(node, 0))
+        match node:
+            case Name(name=name):
+                return self.typed(name)
+            case Literal(value=value):
+                return self.constant(value)
+            case Sign(sign=sign, operand=operand):
+                return f"{'negate' if sign == '-' else 'positive'}({self.operand(operand, level + 1)})"
+            case Arithmetic(first=first, rest=((operator, second),)):
+                function = numbers.OPERATORS[operator].__name__
+                return f"{function}({self.operand(first, level + 1)}, {self.operand(second, level + 1)})"
+            case Arithmetic(first=first, rest=rest):
+                operators = self.constant(tuple(operator for operator, _ in rest))
+                operands = ", ".join(self.operand(part, level + 1) for part in (first, *(part for _, part in rest)))
+                return f"fold({operators}, ({operands}))"
+        raise AssertionError(node)  # the type pass lets nothing else through
+
+    def likeness(self, node: Like) -> str:
+        """LIKE: a test made once; what is no string gives FALSE for both forms."""
+        assert isinstance(node.subject, Name)  # the type pass lets nothing else through
+        escape = None if node.escape is None else str(node.escape.value)
+        test = self.constant(matcher(str(node.pattern.value), escape))
+        value = self.fresh()
+        return (
+            f"(None if ({value} := {self.typed(node.subject.name)}) is None "
+            f"else type({value}) is str and {'not ' if node.negated else ''}{test}({value}))"
+        )
+
+    def constant(self, value: object) -> str:
+        """A name or text for a value that is known now."""
+        if type(value) in (int, str, bool):
+            return repr(value)
+        name = f"c{len(self.globals)}"
+        self.globals[name] = value
+        return name
+
+    def fresh(self) -> str:
+        """A local name that is not in use."""
+        self.count += 1
+        return f"v{self.count}"
+
+    def part(self, expression: str) -> str:
+        """``expression`` moved into a function of its own."""
+        name = f"part{len(self.parts)}"
+        self.parts.append(f"def {name}({self.passed}): return {expression}")
+        return f"{name}({self.passed})"
+
+    # What differs between the two functions
+
+    def raw(self, name: str) -> str:
+        """The value of a name as it comes; None when it is missing."""
+        raise NotImplementedError
+
+    def typed(self, name: str) -> str:
+        """The canonical value of a name."""
+        raise NotImplementedError
+
+    def against(self, name: str, operator: str, function: str, literal: object) -> str:
+        """A name compared with a literal."""
+        raise NotImplementedError
+
+    def membership(self, node: In) -> str:
+        """IN."""
+        raise NotImplementedError
+
+
+class _OnRecord(_Source):
+    """Over the raw properties of a received record."""
+
+    parameters = "record, header"
+    passed = "p, get, record, header"
+    opening = ("p = record.properties", "get = p.get")
+
+    def raw(self, name: str) -> str:
+        if _is_header(name):
+            return f"header(record, {name!r})"
+        return f"get({name!r})"
+
+    def typed(self, name: str) -> str:
+        if _is_header(name):
+            return f"{'as_long' if name == 'JMSTimestamp' else 'plain'}({self.raw(name)})"
+        return f"load(p, {name!r}, {_marks(name)})"
+
+    def against(self, name: str, operator: str, function: str, literal: object) -> str:
+        constant = self.constant(literal)
+        if _is_header(name):
+            return f"{function}({self.typed(name)}, {constant})"
+        value, marks = self.fresh(), _marks(name)
+        slow = f"{function}(typed(p, {value}, {marks}), {constant})"
+        if type(literal) is str:
+            fast, usual = f"{value} {operator} {constant}", _unmarked(name)
+        elif _is_number(literal):
+            # Up to nine digits an int or long is exact in every type, so Python's comparison is Java's.
+            mark = self.fresh()
+            kind = f"(({mark} := get({name + TYPE_SUFFIX!r})) == 'int' or {mark} == 'long')"
+            fast, usual = f"int({value}) {operator} {literal!r}", f"{kind} and {value}.isdecimal() and len({value}) < 10"
+        else:
+            return f"{function}({self.typed(name)}, {constant})"
+        return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"
+
+    def membership(self, node: In) -> str:
+        assert isinstance(node.subject, Name)  # the type pass lets nothing else through
+        name, values = node.subject.name, self.constant(frozenset(node.values))
+        slow = f"inside({self.typed(name)}, {values})"
+        if _is_header(name):
+            return f"opposite({slow})" if node.negated else slow
+        value = self.fresh()
+        fast = f"{value} {'not in' if node.negated else 'in'} {values}"
+        slow = f"opposite({slow})" if node.negated else slow
+        return f"(None if ({value} := get({name!r})) is None else {fast} if {_unmarked(name)} else {slow})"
+
+
+class _OnValues(_Source):
+    """Over two look-ups that give Python values."""
+
+    parameters = "get, header"
+    passed = "get, header"
+
+    def raw(self, name: str) -> str:
+        return f"{'header' if name in wire_values.HEADERS else 'get'}({name!r})"
+
+    def typed(self, name: str) -> str:
+        return f"{'as_long' if name == 'JMSTimestamp' else 'plain'}({self.raw(name)})"
+
+    def against(self, name: str, operator: str, function: str, literal: object) -> str:
+        constant = self.constant(literal)
+        if type(literal) is not str and not _is_number(literal):
+            return f"{function}({self.typed(name)}, {constant})"
+        value = self.fresh()
+        kind = "str" if type(literal) is str else "float" if type(literal) is float else "int"
+        fast = f"{value} {operator} {constant if kind == 'str' else repr(literal)}"
+        slow = f"{function}(plain({value}), {constant})"
+        return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
+
+    def membership(self, node: In) -> str:
+        assert isinstance(node.subject, Name)  # the type pass lets nothing else through
+        test = f"inside({self.typed(node.subject.name)}, {self.constant(frozenset(node.values))})"
+        return f"opposite({test})" if node.negated else test
+
+
+def _is_header(name: str) -> bool:
+    """Whether a record's value is asked for through the header function."""
+    return name in wire_values.HEADERS or name in wire_values.PROVIDED
+
+
+def _is_number(literal: object) -> bool:
+    """A literal that Python compares with integers as Java does; a Float is rounded and goes the long way."""
+    return isinstance(literal, (int, float)) and not isinstance(literal, (bool, Float, Double))
+
+
+def _marks(name: str) -> str:
+    return f"{name + TYPE_SUFFIX!r}, {name + TYPE_SUFFIX_READ!r}"
+
+
+def _unmarked(name: str) -> str:
+    """The property is a String: it has no type mark in either spelling."""
+    return f"{name + TYPE_SUFFIX!r} not in p and {name + TYPE_SUFFIX_READ!r} not in p"

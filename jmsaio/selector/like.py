@@ -1,0 +1,108 @@
+"""LIKE patterns: turned once into a test of a string that takes time linear in the text for each ``%``.
+
+``%`` stands for any run of characters and ``_`` for exactly one (a Unicode code point); the escape character makes a
+following ``%``, ``_`` or escape character stand for itself and is an ordinary character anywhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+#: One element of a pattern: a literal character, or one of these two.
+_RUN, _ONE = 0, 1
+
+
+def elements(pattern: str, escape: str | None) -> list[str | int]:
+    """The pattern's characters with its wildcards told apart from escaped ones."""
+    parts: list[str | int] = []
+    place = 0
+    while place < len(pattern):
+        character = pattern[place]
+        following = pattern[place + 1 : place + 2]
+        if character == escape and following and following in ("%", "_", escape):
+            parts.append(following)
+            place += 1
+        elif character == "%":
+            parts.append(_RUN)
+        else:
+            parts.append(_ONE if character == "_" else character)
+        place += 1
+    return parts
+
+
+def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
+    """A function that tells whether a whole string matches ``pattern``.
+
+    Args:
+        pattern: text with ``%`` and ``_``.
+        escape: one character, or None for no escape character.
+    """
+    return compiled(elements(pattern, escape))
+
+
+def compiled(parts: list[str | int]) -> Callable[[str], bool]:
+    """As `matcher`, from elements."""
+    pieces = _pieces(parts)
+    if len(pieces) == 1:
+        return _exactly(pieces[0])
+    if all(_ONE not in piece for piece in pieces):
+        simple = _ends(*map(_text, pieces)) if len(pieces) <= 3 else None
+        if simple is not None:
+            return simple
+    # Between two runs the leftmost place of a piece is as good as any later one, so a match found is never given up
+    # (an atomic group) and there is no backtracking but for the last piece, which has one possible place.
+    middle = "".join(f"(?>.*?{_regex(piece)})" for piece in pieces[1:-1] if piece)
+    search = re.compile(rf"{_regex(pieces[0])}{middle}", re.DOTALL).match
+    last = re.compile(_regex(pieces[-1]), re.DOTALL).fullmatch
+    width = len(pieces[-1])
+
+    def matches(text: str) -> bool:
+        found = search(text)
+        if found is None:
+            return False
+        start = len(text) - width
+        return start >= found.end() and last(text, start) is not None
+
+    return matches
+
+
+def _pieces(parts: list[str | int]) -> list[list[str | int]]:
+    """The pattern cut at its runs."""
+    pieces: list[list[str | int]] = [[]]
+    for part in parts:
+        if part == _RUN:
+            pieces.append([])
+        else:
+            pieces[-1].append(part)
+    return pieces
+
+
+def _text(piece: list[str | int]) -> str:
+    return "".join(str(part) for part in piece)
+
+
+def _regex(piece: list[str | int]) -> str:
+    return "".join("." if isinstance(part, int) else re.escape(part) for part in piece)
+
+
+def _exactly(piece: list[str | int]) -> Callable[[str], bool]:
+    """No run: as many characters as the pattern has."""
+    if _ONE not in piece:
+        return _text(piece).__eq__
+    whole = re.compile(_regex(piece), re.DOTALL).fullmatch
+    return lambda text: whole(text) is not None
+
+
+def _ends(head: str, middle: str, tail: str | None = None) -> Callable[[str], bool] | None:
+    """One or two runs and no ``_``: what the methods of str can do alone, None for the rest."""
+    if tail is None:
+        middle, tail = "", middle
+    if middle:
+        return None if head or tail else (lambda text: middle in text)
+    if not tail:
+        return lambda text: text.startswith(head)
+    if not head:
+        return lambda text: text.endswith(tail)
+    least = len(head) + len(tail)
+    return lambda text: len(text) >= least and text.startswith(head) and text.endswith(tail)

@@ -1,0 +1,109 @@
+"""Selector text to syntax tree: lark grammars for both dialects, limits, and errors that point at the column."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from jmsaio.errors import InvalidSelectorError
+from jmsaio.model.names import is_identifier_part, is_identifier_start
+from jmsaio.selector.builder import Builder
+from jmsaio.selector.nodes import Node
+from jmsaio.selector.refusal import Refused, refusal
+
+#: Longest selector, in characters. Long enough for an IN list with thousands of entries.
+MAX_LENGTH = 65_536
+#: Words that are no identifiers, in any case of letters (JMS 3.8.1.1); XPATH and XQUERY in the Starlight dialect only.
+RESERVED = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
+RESERVED_STARLIGHT = RESERVED | {"XPATH", "XQUERY"}
+
+_OPERAND = "a name, a number, a string, TRUE, FALSE, '(' or a sign"
+_CONDITION = "a name, a number, a string, TRUE, FALSE, NOT, '(' or a sign"
+#: What a token is called in an error, in the order of mention. Names with the same words are mentioned once.
+_WORDS = {
+    "ID": _OPERAND, "NUMBER": _OPERAND, "LPAR": "'('", "STRING": "a string in quotes", "NOT": "NOT",
+    "LESSTHAN": "a comparison", "EQUAL": "a comparison", "EQUALITY": "a comparison", "ORDER": "a comparison",
+    "BETWEEN": "BETWEEN", "IN": "IN", "LIKE": "LIKE", "IS": "IS", "NULL": "NULL", "ESCAPE": "ESCAPE",
+    "ADDITIVE": "an arithmetic operator", "MULTIPLICATIVE": "an arithmetic operator", "COMMA": "','", "RPAR": "')'",
+    "AND": "AND", "OR": "OR", "$END": "the end",
+}  # fmt: skip
+
+
+def parse(text: str, dialect: str = "jms") -> Node:
+    """The syntax tree of ``text``; its types are not checked yet.
+
+    Args:
+        text: the selector.
+        dialect: ``jms`` or ``starlight``.
+
+    Raises:
+        InvalidSelectorError: the text is no selector, is longer than MAX_LENGTH, or nests deeper than MAX_DEPTH.
+    """
+    if len(text) > MAX_LENGTH:
+        raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text[:80], MAX_LENGTH)
+    try:
+        tree = _lark(dialect).parse(text)
+    except Refused as error:
+        raise refusal(error.reason, text, error.at) from None
+    except UnexpectedInput as error:
+        raise _unexpected(error, text) from None
+    return tree  # type: ignore[return-value]  # the builder's start rule returns the node itself
+
+
+@functools.cache
+def _lark(dialect: str) -> Lark:
+    """The parser of a dialect, made at first need (some 30 ms)."""
+    file = "grammar.lark" if dialect == "jms" else "starlight.lark"
+    grammar = resources.files("jmsaio.selector").joinpath(file).read_text("utf-8")
+    callback = _jms_word if dialect == "jms" else _starlight_word
+    return Lark(
+        grammar, parser="lalr", lexer="basic", transformer=Builder(dialect), lexer_callbacks={"ID": callback},
+    )  # fmt: skip
+
+
+def _jms_word(token: Token) -> Token:
+    """A reserved word gets its own type; the other words must be Java identifiers."""
+    if token.isascii():
+        word = token.upper()
+        if word in RESERVED:
+            return Token.new_borrow_pos(word, str(token), token)
+    for place, character in enumerate(token):
+        if not is_identifier_part(character) or (place == 0 and not is_identifier_start(character)):
+            raise Refused(f"{character!r} can't stand in a name", (token.start_pos or 0) + place)
+    return token
+
+
+def _starlight_word(token: Token) -> Token:
+    word = token.upper()
+    return Token.new_borrow_pos(word, str(token), token) if word in RESERVED_STARLIGHT else token
+
+
+def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
+    """lark's error in the words of selectors."""
+    if isinstance(error, UnexpectedCharacters):
+        at = int(error.pos_in_stream or 0)
+        if text[at] == "'":
+            return refusal("this string has no closing quote", text, at)
+        return refusal(f"{text[at]!r} has no meaning in a selector", text, at)
+    assert isinstance(error, UnexpectedToken)  # the third kind, UnexpectedEOF, is another parser's
+    ended = error.token.type == "$END"
+    at = len(text) if ended else int(error.token.start_pos or 0)
+    found = "the selector ends here" if ended else f"found {_shown(error.token)}"
+    return refusal(f"{found}, expected {_expected(error.accepts or error.expected)}", text, at)
+
+
+def _shown(token: Token) -> str:
+    if token.type in RESERVED_STARLIGHT:
+        return f"the reserved word {token}"
+    return f"{str(token)[:20]!r}..." if len(token) > 20 else f"{str(token)!r}"
+
+
+def _expected(names: set[str]) -> str:
+    """The tokens that could stand there, in words; what begins an operand is one of them."""
+    if "ID" in names:
+        return _CONDITION if "NOT" in names else _OPERAND
+    words = list(dict.fromkeys(word for name, word in _WORDS.items() if name in names))
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

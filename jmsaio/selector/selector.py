@@ -1,0 +1,102 @@
+"""The public class: a message selector, checked and compiled when it is made."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.message import Message
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.selector import check, generate, wire_values
+from jmsaio.selector.parser import parse
+from jmsaio.selector.refusal import Refused, refusal
+
+Dialect = Literal["jms", "starlight"]
+Header = Callable[[ReceivedRecord, str], object]
+
+#: Compiled selectors that are kept for the next one with the same text.
+CACHED: Final = 256
+
+
+class Selector:
+    """A condition over headers and properties that picks messages (JMS 3.8).
+
+    Args:
+        text: the selector. "No selector" (None or the empty string) is the caller's case.
+        dialect: ``jms``, the specification; ``starlight``, the answers of the Java broker plugin, for a text that is
+            also given to server-side filtering.
+
+    Raises:
+        InvalidSelectorError: the text is no selector; ``column`` tells where.
+        IllegalArgumentError: there is no such dialect.
+
+    Attributes:
+        text: as given.
+        dialect: as given.
+        matches_record: function of a received record and of ``header(record, name)``, which is asked for the values of
+            JMS headers and of JMSXDeliveryCount, JMSXGroupID and JMSXGroupSeq only. True selects; False and None
+            (UNKNOWN) do not. Properties are read from the record as they stand on the wire: a type mark in either
+            spelling counts, and a property whose text is no number of its marked type is UNKNOWN. Only the
+            ``starlight`` dialect raises, SelectorRuntimeError.
+    """
+
+    __slots__ = ("_on_values", "dialect", "matches_record", "text")
+
+    text: str
+    dialect: Dialect
+    matches_record: Callable[[ReceivedRecord, Header], bool | None]
+    _on_values: Callable[[wire_values.Get, wire_values.Get], bool | None]
+
+    def __init__(self, text: str, dialect: Dialect = "jms") -> None:
+        self.text = text
+        self.dialect = dialect
+        self.matches_record, self._on_values = _compiled(text, dialect)
+
+    def matches(self, message: Message | Mapping[str, object]) -> bool | None:
+        """Evaluate on a message or on a mapping of names to values.
+
+        Args:
+            message: a Message; or a mapping in which properties stand under their names and headers under their JMS
+                names (JMSPriority, ...), the delivery mode as the word PERSISTENT or NON_PERSISTENT.
+
+        Returns:
+            True (selected), False, or None for UNKNOWN (not selected either).
+
+        Raises:
+            SelectorRuntimeError: ``starlight`` dialect only, where the Java plugin fails on this message.
+        """
+        if isinstance(message, Mapping):
+            return self._on_values(*wire_values.of_mapping(message))
+        return self._on_values(*wire_values.of_message(message))
+
+    def __repr__(self) -> str:
+        return f"Selector({self.text!r}, dialect={self.dialect!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selector) and (self.text, self.dialect) == (other.text, other.dialect)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.dialect))
+
+
+def compile_selector(text: str, dialect: Dialect = "jms") -> Selector:
+    """The selector for ``text``; the work is done once for the last CACHED texts.
+
+    Raises:
+        InvalidSelectorError: see `Selector`.
+    """
+    return Selector(text, dialect)
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _compiled(text: str, dialect: Dialect) -> tuple[generate.OnRecord, generate.OnValues]:
+    if dialect != "jms":
+        raise IllegalArgumentError(f"there is no selector dialect {dialect!r}; there are 'jms' and 'starlight'")
+    tree = parse(text, dialect)
+    try:
+        check.check(tree)
+    except Refused as error:
+        raise refusal(error.reason, text, error.at) from None
+    return generate.compile_record(tree), generate.compile_values(tree)

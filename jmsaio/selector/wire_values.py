@@ -1,0 +1,107 @@
+"""Where the values of names come from: a record's raw properties, a mapping, or a Message.
+
+The compiled function reads the raw properties itself wherever it can; these are the ways for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.message import Message
+from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.text import parse_wire
+from jmsaio.model.values import Long
+from jmsaio.model.wire import DELIVERY_MODE
+from jmsaio.selector.numbers import MISMATCH, RANKS
+
+#: Headers that a selector may name in both dialects (JMS 3.8.1.1).
+HEADERS: Final = frozenset(
+    {"JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType"}
+)
+#: Properties that the provider makes up for each delivery; on a record they are asked for as headers are.
+PROVIDED: Final = frozenset({"JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq"})
+
+Get = Callable[[str], object]
+
+
+def typed(properties: Mapping[str, str], text: str, mark: str, old_mark: str) -> object:
+    """The value of a raw property by its type mark; None (so UNKNOWN) when the text is no number of that type.
+
+    Args:
+        properties: the record's.
+        text: the property's text.
+        mark: name of the property with the type, in Starlight's spelling, which goes first.
+        old_mark: the documented spelling of the same.
+    """
+    name = properties.get(mark)
+    if name is None:
+        name = properties.get(old_mark)
+        if name is None:
+            return text
+    try:
+        return parse_wire(text, name)
+    except MessageFormatError:
+        return None
+
+
+def load(properties: Mapping[str, str], name: str, mark: str, old_mark: str) -> object:
+    """As `typed`, with the property looked up; None when it is missing."""
+    text = properties.get(name)
+    return None if text is None else typed(properties, text, mark, old_mark)
+
+
+def plain(value: object) -> object:
+    """A caller's value as a canonical one: subclasses as their base, MISMATCH for what is no JMS property value."""
+    kind = type(value)
+    if kind in RANKS:
+        return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else MISMATCH
+    if value is None or kind is str or kind is bool:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return plain(int(value))
+    return float(value) if isinstance(value, float) else MISMATCH
+
+
+def as_long(value: object) -> object:
+    """A time stamp, which is a long in arithmetic whatever its size."""
+    return int.__new__(Long, value) if type(value) is int else plain(value)
+
+
+def word(mode: object) -> object:
+    """JMSDeliveryMode as a selector sees it: one of the two words, or None."""
+    if isinstance(mode, str) or mode is None:
+        return mode
+    return DeliveryMode.NON_PERSISTENT.name if mode == DeliveryMode.NON_PERSISTENT else DeliveryMode.PERSISTENT.name
+
+
+def of_mapping(mapping: Mapping[str, object]) -> tuple[Get, Get]:
+    """Look-ups of properties and of headers in a mapping that has both under their JMS names."""
+
+    def header(name: str) -> object:
+        value = mapping.get(name)
+        return word(value) if name == DELIVERY_MODE else value
+
+    return mapping.get, header
+
+
+def of_message(message: Message) -> tuple[Get, Get]:
+    """Look-ups of properties and of headers of a message."""
+
+    def header(name: str) -> object:
+        return _READERS[name](message)
+
+    return message._property_map().get, header
+
+
+_READERS: Final[dict[str, Callable[[Message], object]]] = {
+    "JMSDeliveryMode": lambda message: word(message._headers().delivery_mode),
+    "JMSPriority": lambda message: message._headers().priority,
+    "JMSMessageID": lambda message: message._headers().message_id,
+    "JMSTimestamp": lambda message: message._headers().timestamp,
+    "JMSCorrelationID": lambda message: message.jms_correlation_id,
+    "JMSType": lambda message: message._headers().type,
+}
