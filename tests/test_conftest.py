@@ -1,0 +1,83 @@
+"""Tests that can't run here are left out in one place, and the run says so; with CI=true it fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = ["tests/launcher/test_fixture.py", "tests/launcher/test_errors.py"]
+
+
+def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """A test run of its own on a machine without Java and Maven."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("JMSAIO_", "JAVA_", "MAVEN_", "CI"))}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *FILES, *arguments],
+        cwd=ROOT,
+        env=kept | {"PATH": str(tmp_path)} | environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def note(output: str) -> str:
+    (line,) = [line for line in output.splitlines() if line.startswith("NOT TESTED")]
+    return line
+
+
+def test_without_java_the_rest_runs_and_the_summary_says_what_does_not(tmp_path: Path) -> None:
+    done = run(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "5 passed, 3 deselected" in done.stdout
+    line = note(done.stdout)
+    assert line.startswith("NOT TESTED: 3 tests with the real Pulsar broker and the Java client: a JDK 17 or newer")
+    assert "Apache Maven" in line
+    assert "failure" not in line
+
+
+def test_in_ci_that_is_a_failure(tmp_path: Path) -> None:
+    done = run(tmp_path, CI="true")
+    assert done.returncode == 1
+    assert note(done.stdout).endswith("this is a failure because CI=true")
+
+
+def test_nothing_is_missing_when_nothing_of_it_is_selected(tmp_path: Path) -> None:
+    for selection in (["-m", "not broker and not java"], ["-k", "carry_their_data"]):
+        done = run(tmp_path, *selection, CI="true")
+        assert done.returncode == 0, done.stdout
+        assert "NOT TESTED" not in done.stdout
+
+
+def test_a_broker_that_runs_already_needs_no_java(tmp_path: Path) -> None:
+    urls = {"JMSAIO_TEST_SERVICE_URL": "pulsar://127.0.0.1:1", "JMSAIO_TEST_WEB_URL": "http://127.0.0.1:1"}
+    done = run(tmp_path, "--collect-only", "-q", **urls)
+    assert done.returncode == 0, done.stdout
+    done = run(tmp_path, **urls)
+    assert "2 deselected" in done.stdout
+    assert "test_session_broker_answers" in done.stdout, "it ran, and nobody answered"
+    assert note(done.stdout).startswith("NOT TESTED: 2 tests")
+
+
+@pytest.mark.java
+def test_a_failing_download_is_named(tmp_path: Path) -> None:
+    maven = tmp_path / "mvn"
+    maven.write_text(
+        "#!/bin/sh\n"
+        "if [ \"$1\" = --version ]; then echo 'Apache Maven 3.9.9'; exit 0; fi\n"
+        "echo '[ERROR] no route'; exit 1\n"
+    )
+    maven.chmod(0o755)
+    java = {key: value for key, value in os.environ.items() if key.startswith("JAVA_")}
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = run(tmp_path, PATH=path, JMSAIO_CACHE=str(tmp_path / "empty"), **java)
+    assert done.returncode == 0, done.stdout
+    assert "Maven could not fetch Apache Pulsar" in note(done.stdout)
+    assert "no route" in note(done.stdout)
