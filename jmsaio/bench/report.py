@@ -26,6 +26,7 @@ class Sample:
         round: number of the round, from 0.
         scenario: name of the row.
         load: the machine's load average (1 minute) just before.
+        yardstick_ms: what a fixed piece of work took just before.
         metrics: figures by name with unit; empty when it failed.
         failure: why it failed, or None.
     """
@@ -33,6 +34,7 @@ class Sample:
     round: int
     scenario: str
     load: float
+    yardstick_ms: float
     metrics: dict[str, float] = attrs.field(factory=dict)
     failure: str | None = None
 
@@ -106,6 +108,10 @@ class Report:
     def load(self) -> Spread | None:
         """Load average before the measurements."""
         return spread(sample.load for sample in self.samples)
+
+    def yardstick(self) -> Spread | None:
+        """Milliseconds of the fixed piece of work before the measurements; a wide spread is a machine that varies."""
+        return spread(sample.yardstick_ms for sample in self.samples)
 
     def _by_round(self, name: str, key: str) -> dict[int, float]:
         return {s.round: s.metrics[key] for s in self.samples if s.scenario == name and key in s.metrics}

@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 
 from jmsaio.bench.catalog import own_scenarios
-from jmsaio.bench.environment import environment, load_average
+from jmsaio.bench.environment import environment, load_average, yardstick
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.plot import write_plot
 from jmsaio.bench.report import Report, Sample, write_json
@@ -163,15 +163,15 @@ def interleaved(scenarios: Sequence[Scenario], rounds: int) -> list[list[Scenari
 def _sample(
     scenario: Scenario, number: int, workload: Workload, loop: str, directory: str | os.PathLike[str] | None
 ) -> Sample:
-    load = load_average()
+    load, pace = load_average(), yardstick()
     topic = f"bench-{scenario.name.replace('.', '-')}-{time.time_ns()}"
     task = Task(scenario.target, scenario.url, topic, loop, workload, scenario.extra)
     try:
         if scenario.prepare is not None:
             measure(attrs.evolve(task, target=scenario.prepare), scenario.timeout, directory)
-        return Sample(number, scenario.name, load, measure(task, scenario.timeout, directory))
+        return Sample(number, scenario.name, load, pace, measure(task, scenario.timeout, directory))
     except MeasurementError as error:
-        return Sample(number, scenario.name, load, failure=str(error))
+        return Sample(number, scenario.name, load, pace, failure=str(error))
 
 
 def measure(task: Task, timeout: float, directory: str | os.PathLike[str] | None = None) -> Metrics:

@@ -102,7 +102,7 @@ def _verdict(goal: Goal, value: float, bound: str) -> str:
 
 
 def _foot(report: Report) -> list[str]:
-    work, load = report.workload, report.load()
+    work, load, pace = report.workload, report.load(), report.yardstick()
     lines = [
         FOOT,
         f"Workload: {work.messages:,} messages, text of {work.characters} characters, 3 typed properties, window and "
@@ -111,7 +111,10 @@ def _foot(report: Report) -> list[str]:
         f"loop {report.loop}.",
         "Environment: " + ", ".join(f"{name} {value}" for name, value in report.environment.items()) + ".",
     ]
-    if load is not None:
-        warning = " Above 1: the figures are those of a busy machine." if load.median > 1 else ""
-        lines.append(f"Load before a measurement: {load.median:.2f} ({load.low:.2f}..{load.high:.2f}).{warning}")
+    if load is not None and pace is not None:
+        warning = " Load above 1: the figures are those of a busy machine." if load.median > 1 else ""
+        lines.append(
+            f"Load before a measurement: {load.median:.2f} ({load.low:.2f}..{load.high:.2f}); a fixed piece of work took "
+            f"{pace.median:.0f} ms ({pace.low:.0f}..{pace.high:.0f}).{warning}"
+        )
     return lines

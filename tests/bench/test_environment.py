@@ -1,6 +1,6 @@
 import platform
 
-from jmsaio.bench.environment import environment, load_average
+from jmsaio.bench.environment import environment, load_average, yardstick
 
 
 def test_environment_names_versions_and_machine() -> None:
@@ -12,3 +12,7 @@ def test_environment_names_versions_and_machine() -> None:
 
 def test_load_average_is_a_number() -> None:
     assert load_average() >= 0.0
+
+
+def test_the_yardstick_takes_time() -> None:
+    assert yardstick() > 0.0

@@ -22,7 +22,7 @@ def test_the_foot_says_what_was_measured(report: Report) -> None:
     assert "10 messages, text of 100 characters" in text
     assert "three string properties" in text
     assert "python CPython 3.11" in text
-    assert "Load before a measurement: 0.60 (0.50..0.70)" in text
+    assert "Load before a measurement: 0.60 (0.50..0.70); a fixed piece of work took 30 ms (30..30)" in text
 
 
 def test_without_color_there_is_no_escape(report: Report) -> None:

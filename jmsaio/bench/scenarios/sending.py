@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 import jmsaio
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios.setting import tuned_url, typed_properties
 from jmsaio.bench.workload import Task, Workload
 from jmsaio.client.producer import MessageProducer
+from jmsaio.client.receipt import Receipt
 
 
 async def send_all(producer: MessageProducer, work: Workload) -> None:
     """Send the workload with ``send_async`` and wait for every confirmation. Raises what a send raised."""
     text = work.text
-    futures = [
-        await producer.send_async(text, properties=typed_properties(number)) for number in range(work.messages)
-    ]
-    for future in futures:
+    waiting: deque[asyncio.Future[Receipt]] = deque()
+    for number in range(work.messages):
+        waiting.append(await producer.send_async(text, properties=typed_properties(number)))
+        while waiting and waiting[0].done():
+            waiting.popleft().result()
+    for future in waiting:
         await future
 
 
