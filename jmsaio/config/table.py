@@ -131,9 +131,9 @@ _own = partial(_row, Section.CONNECTION)
 
 OURS = (
     _own("strict_client_id", _F, False, "strict_client_id",
-         note="also other processes on the broker are asked for the client id"),
+         note="refuse an unshared durable subscription of a connection without client id"),
     _own("acknowledge_scope", _C, "session", "acknowledge_scope", choices=("session", "group"), exact=True,
-         note="what acknowledge in CLIENT mode covers: the session, or this consumer's messages up to this one"),
+         note="what acknowledge in CLIENT mode covers: all of the session, or up to this message"),
     _own("queue_browser_read_max", _I, 0, "queue_browser_read_max",
          note="messages a browser looks at; 0 and below: all"),
     _own("auto_start", _F, True, "auto_start", note="connect() starts the connection"),
