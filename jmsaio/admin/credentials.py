@@ -1,7 +1,8 @@
 """authPlugin and authParams, read once for the binary protocol and for REST.
 
 Plug-ins: token, tls, basic, oauth2, by short name or by the name of Pulsar's Java class. Parameters are JSON or the
-plug-in's own text (``token:xxx``, ``file:///path``, ``tlsCertFile:a,tlsKeyFile:b``), as Pulsar's Java client reads them.
+plug-in's own text (``token:xxx``, ``file:///path``, ``tlsCertFile:a,tlsKeyFile:b``), as Pulsar's Java client reads
+them.
 """
 
 from __future__ import annotations

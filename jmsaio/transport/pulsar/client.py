@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import _pulsar
 import anyio
-import anyio.to_thread
 
 from jmsaio.admin import RestAdmin, open_admin
 from jmsaio.config import Configuration
@@ -34,9 +33,9 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.closing import NativeClient
 from jmsaio.transport.pulsar.options import (
     client_configuration,
-    consumer_configuration,
     native_position,
     producer_configuration,
     reader_configuration,
@@ -44,6 +43,7 @@ from jmsaio.transport.pulsar.options import (
 from jmsaio.transport.pulsar.reader import PulsarReader
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.sender import PulsarSender
+from jmsaio.transport.pulsar.subscribing import Subscriber, close_late
 
 CAPABILITIES = Capabilities(
     transactions=False,
@@ -67,9 +67,10 @@ class PulsarTransport:
             self._client = _pulsar.Client(config.service_url, client_configuration(config))
         except (RuntimeError, ValueError) as error:
             raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
+        self._subscriber = Subscriber(self._bridge, self._client, config.operation_timeout, self.open_sender)
+        self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
-        self._closed: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self._bridge.failure is not None else f"{len(self._open)} open"
@@ -94,9 +95,8 @@ class PulsarTransport:
         """
         timeout = self._config.connect_timeout
         try:
-            await self._bridge.ask(
-                partial(self._client.get_topic_partitions_async, _PROBE), f"connect to {self._config.service_url}", timeout
-            )
+            probe = partial(self._client.get_topic_partitions_async, _PROBE)
+            await self._bridge.ask(probe, f"connect to {self._config.service_url}", timeout)
         except (OperationTimeoutError, BrokerUnavailableError) as error:
             raise await self._unavailable(error) from error
         except JMSSecurityError as error:
@@ -116,14 +116,6 @@ class PulsarTransport:
             int(port),
         )
 
-    async def _partitions(self, topic: str) -> list[str]:
-        found = await self._bridge.ask(
-            partial(self._client.get_topic_partitions_async, topic),
-            f"look up {topic}",
-            self._config.operation_timeout,
-        )
-        return list(found)
-
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Make a sender to a full topic name.
 
@@ -142,13 +134,13 @@ class PulsarTransport:
                 partial(self._client.create_producer_async_v2, partition, native),
                 f"open a producer to {partition}",
                 self._config.operation_timeout,
-                _close_late,
+                close_late,
             )
 
         sender = PulsarSender(self._bridge, topic, options, self._forget)
         self._open[sender] = None
         try:
-            await sender.start(partial(self._partitions, topic), open_producer)
+            await sender.start(partial(self._subscriber.partitions, topic), open_producer)
         except BaseException:
             await sender.aclose(0.0)
             raise
@@ -166,56 +158,9 @@ class PulsarTransport:
 
         Cancellation: what was made is closed again.
         """
-        self._bridge.check()
-        if not subscription.durable:
-            raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
-        receiver = PulsarReceiver(self._bridge, subscription, wake, self._forget)
+        receiver = await self._subscriber.open(subscription, wake, self._forget)
         self._open[receiver] = None
-        try:
-            if subscription.pattern is not None:
-                receiver.add_feed(await self._subscribe_pattern(subscription), None)
-            else:
-                lists = await asyncio.gather(*map(self._partitions, subscription.topics))
-                topics = [name for names in lists for name in names]
-                natives = await asyncio.gather(
-                    *(self._subscribe(subscription, topic, len(topics)) for topic in topics), return_exceptions=True
-                )
-                for native, topic in zip(natives, topics, strict=True):
-                    if not isinstance(native, BaseException):
-                        receiver.add_feed(native, topic)
-                for native in natives:
-                    if isinstance(native, BaseException):
-                        raise native
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await receiver.aclose(1.0)
-            raise
         return receiver
-
-    async def _subscribe(self, subscription: Subscription, topic: str, count: int) -> Any:
-        config = subscription.config
-        size = config.receiver_queue_size
-        if count > 1:
-            size = max(1, min(size, config.max_total_receiver_queue_size_across_partitions // count))
-        return await self._bridge.ask(
-            partial(
-                self._client.subscribe_async_v2, topic, subscription.name, consumer_configuration(subscription, size)
-            ),
-            f"subscribe {subscription.name} to {topic}",
-            self._config.operation_timeout,
-            _close_late,
-        )
-
-    async def _subscribe_pattern(self, subscription: Subscription) -> Any:
-        native = consumer_configuration(subscription, subscription.config.receiver_queue_size)
-        return await self._bridge.ask(
-            partial(
-                self._client.subscribe_async_v2, _pulsar.TopicRegex(subscription.pattern), subscription.name, native
-            ),
-            f"subscribe {subscription.name} to {subscription.pattern}",
-            self._config.operation_timeout,
-            _close_late,
-        )
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
         """Make a reader.
@@ -236,7 +181,7 @@ class PulsarTransport:
             ),
             f"open a reader of {options.topic}",
             self._config.operation_timeout,
-            _close_late,
+            close_late,
         )
         reader = PulsarReader(self._bridge, native, options, self._forget)
         self._open[reader] = None
@@ -259,26 +204,17 @@ class PulsarTransport:
         deadline = self._bridge.loop.time() + timeout
         share = max(0.0, timeout * 0.8)
         await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
-        closed: asyncio.Future[None] = self._bridge.loop.create_future()
-
-        def done() -> None:
-            if not closed.done():
-                closed.set_result(None)
-
         self._bridge.close()
-        self._client.close_async(lambda result: self._bridge.post(done))
+        closed: asyncio.Future[None] = self._bridge.loop.create_future()
+        self._owned.close(lambda: self._bridge.post(_resolve, closed))
         await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
         if self._admin is not None:
             await self._admin.aclose()
 
 
-def _close_late(native: Any) -> None:
-    """A producer, consumer or reader that arrived when nobody waited for it any more."""
-    native.close_async(_ignore)
-
-
-def _ignore(result: Any) -> None:
-    """Outcome of a close that nobody waits for."""
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 async def _knock(address: str) -> str:

@@ -8,6 +8,7 @@ state for every message and fight the loop for the GIL.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +55,7 @@ class Feed:
         self._wake = wake
         self._armed = False
         self._late: Any = None
+        self._idle: asyncio.Future[None] | None = None
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
 
@@ -76,8 +78,19 @@ class Feed:
         """True when a message lies here that pulsar-client counts as received."""
         return self._late is not None
 
+    async def disarmed(self) -> None:
+        """Wait until no native callback is owed: the consumer answers it when it is closed.
+
+        A callback that pulsar-client still holds at the end of the interpreter aborts the process.
+        """
+        while self._armed:
+            self._idle = self._bridge.loop.create_future()
+            await self._idle
+
     def _arrived(self, result: Any, message: Any) -> None:
         self._armed = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
         if int(result) == OK:
             self._late = message
         elif self.failure is None:

@@ -64,7 +64,7 @@ class PulsarReader:
         return taken
 
     def _take(self, limit: int) -> list[ReceivedRecord]:
-        taken: list[ReceivedRecord] = [PulsarRecord(native, self._feed, 0) for native in self._feed.take(limit)]
+        taken: list[ReceivedRecord] = [PulsarRecord(native, self._feed, 0, 0) for native in self._feed.take(limit)]
         if not taken and self._feed.failure is not None:
             raise self._feed.failure
         return taken
@@ -95,3 +95,4 @@ class PulsarReader:
             except TransportError:
                 # The connection is gone or silent: the broker drops the reader when it notices.
                 return
+            await wait_for(self._feed.disarmed(), timeout)

@@ -18,12 +18,13 @@ from typing import Any
 from jmsaio.errors import IllegalStateError, NotFoundError, ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transaction, Wake
-from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.custody import Custody
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.record import PulsarRecord
 from jmsaio.transport.pulsar.returns import Returns
-from jmsaio.transport.pulsar.settled import Settled
 
 #: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
 ACK_GROUP_TIME = 0.1
@@ -32,45 +33,57 @@ SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
 
 class PulsarReceiver:
-    """Takes records of one subscription. Made by ``open_pulsar_receiver``.
+    """Takes records of one subscription. Made by ``subscribing.Subscriber``.
 
     Attributes:
         subscription: what it subscribed to.
+        dead_letters: where records go that were given back too often, or None.
     """
 
     def __init__(
         self, bridge: Bridge, subscription: Subscription, wake: Wake, closed: Callable[[PulsarReceiver], None]
     ) -> None:
         self.subscription = subscription
+        self.dead_letters: DeadLetters | None = None
         self._bridge = bridge
         self._wake = wake
         self._on_closed = closed
         self._shared = subscription.type in SHARED
         self._feeds: list[Feed] = []
-        self._out: dict[PulsarRecord, bool] = {}  # not settled: False with the application, True on its way back
+        self._custody = Custody(self._shared)
         self._back: deque[PulsarRecord] = deque()
-        self._settled = Settled()
+        self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._returns = Returns(bridge.loop, self._due)
         self._late = Returns(bridge.loop, self._timed_out)
-        self._last: dict[Feed, PulsarRecord] = {}
+        self._endings: list[Callable[[], object]] = []
         self._turn = 0
         self._acked_at: float | None = None
         self._closed = False
         self._timeout = subscription.config.ack_timeout
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self._out)} records out"
+        state = "closed" if self._closed else f"{len(self._custody.out)} records out"
         return f"<PulsarReceiver {self.subscription.name}, {len(self._feeds)} feeds, {state}>"
 
     def add_feed(self, native: Any, topic: str | None) -> None:
-        """Receive from one more native consumer."""
+        """Receive from one more native consumer; ``wake`` is called, for it may have something."""
         what = f"receive from {topic or self.subscription.pattern}, subscription {self.subscription.name}"
         self._feeds.append(Feed(self._bridge, native, native.receive_async, topic, what, self._woken))
+        self._bridge.loop.call_soon(self._woken)
 
     @property
     def topics(self) -> list[str]:
         """Topics and partitions received from; empty with a pattern."""
         return [feed.topic for feed in self._feeds if feed.topic is not None]
+
+    def on_close(self, function: Callable[[], object]) -> None:
+        """Call a function when the receiver is closed."""
+        self._endings.append(function)
+
+    @property
+    def closed(self) -> bool:
+        """True after ``aclose`` was called."""
+        return self._closed
 
     def _woken(self) -> None:
         if not self._closed:
@@ -83,12 +96,11 @@ class PulsarReceiver:
             TransportError: the one that ended the receiver, once nothing is left.
             ObjectClosedError: the receiver or the transport is closed.
         """
-        if self._closed or self._bridge.failure is not None:
-            self._refuse()
+        self._check()
         taken: list[PulsarRecord] = []
         while self._back and len(taken) < limit:
             record = self._back.popleft()
-            self._out[record] = False
+            self._custody.out[record] = False
             taken.append(record)
         feeds = self._feeds
         for offset in range(len(feeds)):
@@ -97,153 +109,110 @@ class PulsarReceiver:
                 wanted = limit - len(taken)
                 natives = feed.take(wanted)
                 if natives:
-                    self._admit(feed, natives, taken)
+                    self._custody.admit(feed, natives, taken)
                 if len(natives) < wanted:
                     break
         self._turn += 1
-        if self._timeout is not None:
-            self._watch(taken, self._timeout)
+        if self._timeout is not None or self.dead_letters is not None:
+            taken = self._inspect(taken)
         if not taken and limit > 0:
             self._raise_failure()
         return list[ReceivedRecord](taken)
 
-    def _refuse(self) -> None:
-        self._bridge.check()
-        raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
+    def _check(self) -> None:
+        if self._bridge.failure is not None:
+            self._bridge.check()
+        if self._closed:
+            raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def _raise_failure(self) -> None:
         for feed in self._feeds:
             if feed.failure is not None:
                 raise feed.failure
 
-    def _admit(self, feed: Feed, natives: list[Any], taken: list[PulsarRecord]) -> None:
-        """Make records; what comes again is compared with what is out and what is settled."""
-        out = self._out
-        serial = feed.serial
-        known: dict[tuple[int, int, int], PulsarRecord] | None = None
-        for native in natives:
-            serial += 1
-            record = PulsarRecord(native, feed, serial)
-            if self._shared:
-                again = record._count = native.redelivery_count()
-            else:
-                again = self._went_back(feed, native)
-            if again:
-                if known is None:
-                    known = self._known()
-                if self._is_known(record, known):
-                    continue
-                known[record.place] = record
-            out[record] = False
-            taken.append(record)
-        feed.serial = serial
-        self._last[feed] = record
-
-    def _went_back(self, feed: Feed, native: Any) -> bool:
-        """On ordered subscriptions the broker's count is always 0: a step back in the order tells a redelivery."""
-        if feed.topic is None:
-            return False  # a pattern's topics are mixed: their ids have no common order
-        place = native.message_id()
-        last = feed.last
-        if last is not None and place <= last:
-            return True
-        feed.last = place
-        return False
-
-    def _known(self) -> dict[tuple[int, int, int], PulsarRecord]:
-        self._settled.fold()
-        return {record.place: record for record in (*self._out, *self._back)}
-
-    def _is_known(self, record: PulsarRecord, known: dict[tuple[int, int, int], PulsarRecord]) -> bool:
-        """True when the record is out already, or was acknowledged here and is acknowledged again now."""
-        place = record.place
-        if place in self._settled:
-            record.feed.native.acknowledge_async(record.native, None)
-            return True
-        first = known.get(place)
-        if first is None or first.feed is not record.feed:
-            return False
-        # Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
-        first.twins = [*(first.twins or ()), record.native]
-        return True
+    def _inspect(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
+        """Keep back what came too often, and start the acknowledgement timers of the rest."""
+        letters = self.dead_letters
+        if letters is not None:
+            dead = self._custody.turn_back(record for record in taken if letters.came_too_often(record))
+            if dead:
+                letters.put(dead)
+                taken = [record for record in taken if not letters.came_too_often(record)]
+        if self._timeout is not None:
+            for record in taken:
+                self._late.add(record, self._timeout)
+        return taken
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Take acknowledgements; pulsar-client sends them every 100 ms. Records already settled are ignored."""
-        if self._closed or transaction is not None or self._bridge.failure is not None:
-            self._refuse_settling(transaction)
-        out = self._out
-        settled = self._settled
-        remember = settled.recent.append
-        for record in records:
-            if out.get(record, True):  # type: ignore[call-overload]  # only our own records come back here
-                continue
-            assert isinstance(record, PulsarRecord)
-            del out[record]
-            acknowledge = record.feed.native.acknowledge_async
-            acknowledge(record.native, None)
-            if record.twins is not None:
-                for native in record.twins:
-                    acknowledge(native, None)
-            remember(record)
-        self._acked_at = self._bridge.loop.time()
-        if settled.many:
-            settled.prune(out, self._last.values())
+        """Take acknowledgements; pulsar-client sends them every 100 ms. Records already settled are ignored.
 
-    def _refuse_settling(self, transaction: Transaction | None) -> None:
-        if self._closed or self._bridge.failure is not None:
-            self._refuse()
+        Raises:
+            ObjectClosedError: the receiver or the transport is closed.
+            IllegalStateError: ``transaction`` is given, which pulsar-client does not offer.
+        """
+        self._check()
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+        self._custody.acknowledge(records)
+        self._acked_at = self._bridge.loop.time()
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back; they come again after about ``delay`` seconds.
 
         On shared subscriptions the broker counts always, and the delay is at least 0.1 s, pulsar-client's smallest.
+
+        Raises:
+            ObjectClosedError: the receiver or the transport is closed.
         """
-        if self._closed or self._bridge.failure is not None:
-            self._refuse()
+        self._check()
+        turned = self._custody.turn_back(records)
+        letters = self.dead_letters
+        if letters is not None and counted:
+            letters.put([record for record in turned if letters.given_back_too_often(record)])
+            turned = [record for record in turned if not letters.given_back_too_often(record)]
         wait = delay - NATIVE_NACK_DELAY if self._shared else delay
-        for record in records:
-            if isinstance(record, PulsarRecord) and self._out.get(record, True) is False:
-                self._out[record] = True
-                record.counted = counted
-                self._returns.add(record, wait)
+        if not counted:
+            self._uncounted.update(turned)
+        for record in turned:
+            self._returns.add(record, wait)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Nothing: the broker counts by itself and can't be told."""
 
+    def letter_moved(self, record: PulsarRecord) -> None:
+        """A dead letter is stored in its topic: it is acknowledged here."""
+        if self._bridge.failure is None:
+            self._custody.acknowledge((record,), waiting=True)
+            self._acked_at = self._bridge.loop.time()
+
+    def letter_failed(self, record: PulsarRecord) -> None:
+        """A dead letter could not be stored: it comes again in a second."""
+        if not self._closed and self._bridge.failure is None:
+            self._returns.add(record, 1.0)
+
     def _due(self, records: list[PulsarRecord]) -> None:
-        """Records whose delay is over go back."""
-        if self._closed or self._bridge.failure is not None:
+        """Records whose delay is over go back: to the broker, or on ordered subscriptions to the head of the queue."""
+        if self._bridge.failure is not None:
             return
-        waiting = [record for record in records if record in self._out]
+        dismissed = self._custody.dismiss(records)
         if self._shared:
-            self._give_back(waiting)
-            return
-        for record in waiting:
-            del self._out[record]
-        again = (record.again() for record in waiting)
-        self._back = deque(sorted((*again, *self._back), key=lambda record: record.place))
-        self._woken()
-
-    def _give_back(self, records: list[PulsarRecord]) -> None:
-        if records:
-            self._settled.fold()
-        for record in records:
-            del self._out[record]
-            record.feed.native.negative_acknowledge(record.native)
-
-    def _watch(self, records: list[PulsarRecord], timeout: float) -> None:
-        for record in records:
-            self._late.add(record, timeout)
+            for record in dismissed:
+                record.feed.native.negative_acknowledge(record.native)
+        else:
+            again = [record.again(record not in self._uncounted) for record in dismissed]
+            self._custody.out.update(dict.fromkeys(again, True))
+            self._back = deque(sorted((*again, *self._back), key=lambda record: record.place))
+            self._woken()
+        self._uncounted.difference_update(dismissed)
 
     def _timed_out(self, records: list[PulsarRecord]) -> None:
         """Records that were not acknowledged in time go back; our own timer, for pulsar-client's starts at 10 s."""
+        if self._bridge.failure is not None:
+            return
         backoff = self.subscription.config.ack_timeout_backoff
         for record in records:
-            if self._out.get(record) is False and not self._closed:
-                delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
-                self.negative_acknowledge([record], delay)
+            delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
+            self.negative_acknowledge([record], delay)
 
     async def settle(self, timeout: float) -> None:
         """Wait until the acknowledgements taken so far are sent; with ``ackReceiptEnabled``: until the broker has them.
@@ -257,8 +226,7 @@ class PulsarReceiver:
 
         Cancellation: acknowledgements go out nevertheless.
         """
-        if self._closed or self._bridge.failure is not None:
-            self._refuse()
+        self._check()
         acked = self._acked_at
         if acked is None:
             return
@@ -297,8 +265,7 @@ class PulsarReceiver:
 
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. The receiver must be closed afterwards."""
-        if self._closed or self._bridge.failure is not None:
-            self._refuse()
+        self._check()
         deadline = self._bridge.loop.time() + timeout
         await self._each(lambda feed: feed.native.unsubscribe_async, "unsubscribe", deadline)
 
@@ -309,8 +276,7 @@ class PulsarReceiver:
             TransportError: the broker refused; the record's partition is not received from.
             OperationTimeoutError: no answer in time.
         """
-        if self._closed or self._bridge.failure is not None:
-            self._refuse()
+        self._check()
         deadline = self._bridge.loop.time() + timeout
         target = native_position(position)
         feeds = self._feeds
@@ -321,9 +287,9 @@ class PulsarReceiver:
         await self._each(lambda feed: partial(feed.native.seek_async, target), "seek", deadline, feeds)
         self._returns.close()
         self._late.close()
-        self._out.clear()
+        self._custody.clear()
+        self._uncounted.clear()
         self._back.clear()
-        self._settled.clear()
         for feed in feeds:
             feed.discard()
 
@@ -338,10 +304,16 @@ class PulsarReceiver:
         self._returns.close()
         self._late.close()
         self._on_closed(self)
+        for ending in self._endings:
+            ending()
         if not self._bridge.forked:
             deadline = self._bridge.loop.time() + timeout
+            if self.dead_letters is not None:
+                await self.dead_letters.aclose(timeout / 2)
             try:
                 await self._each(lambda feed: feed.native.close_async, "close", deadline)
             except TransportError:
                 # The connection is gone or silent: the broker gives everything back when it notices.
                 return
+            for feed in self._feeds:
+                await wait_for(feed.disarmed(), deadline - self._bridge.loop.time())

@@ -22,25 +22,20 @@ class PulsarRecord:
         native: ``_pulsar.Message``; stays inside this package.
         feed: the native consumer it came from.
         serial: its number in the order of its feed.
-        counted: its way back counts as a redelivery.
-        twins: native messages of the same record that the broker delivered again while this one was out.
+        redelivery_count: how often it was delivered before: the broker's count (0 on ordered subscriptions), plus what
+            came back inside this receiver.
     """
 
-    __slots__ = (
-        "_count", "_id", "_payload", "_properties", "_returned", "counted", "feed", "native", "serial", "twins",
-    )  # fmt: skip
+    __slots__ = ("_id", "_payload", "_properties", "feed", "native", "redelivery_count", "serial")
 
-    def __init__(self, native: Any, feed: Feed, serial: int) -> None:
+    def __init__(self, native: Any, feed: Feed, serial: int, redelivery_count: int) -> None:
         self.native = native
         self.feed = feed
         self.serial = serial
+        self.redelivery_count = redelivery_count
         self._properties: dict[str, str] | None = None
         self._payload: bytes | None = None
         self._id: WireId | None = None
-        self._count: int | None = None
-        self._returned = 0
-        self.counted = True
-        self.twins: list[Any] | None = None
 
     def __repr__(self) -> str:
         return f"<PulsarRecord {self.message_id} of {self.topic}>"
@@ -89,14 +84,6 @@ class PulsarRecord:
         return int(self.native.publish_timestamp())
 
     @property
-    def redelivery_count(self) -> int:
-        """How often it was delivered before: the broker's count, plus what came back inside this receiver."""
-        count = self._count
-        if count is None:
-            count = self._count = self.native.redelivery_count()
-        return count + self._returned
-
-    @property
     def message_id(self) -> WireId:
         """Where it is stored."""
         place = self._id
@@ -128,9 +115,8 @@ class PulsarRecord:
         place = self.message_id
         return place.ledger, place.entry, place.batch_index
 
-    def again(self) -> PulsarRecord:
+    def again(self, counted: bool) -> PulsarRecord:
         """The same record for another delivery inside this receiver."""
-        record = PulsarRecord(self.native, self.feed, self.serial)
+        record = PulsarRecord(self.native, self.feed, self.serial, self.redelivery_count + counted)
         record._properties, record._payload, record._id = self._properties, self._payload, self._id
-        record._count, record._returned, record.twins = self._count, self._returned + self.counted, self.twins
         return record

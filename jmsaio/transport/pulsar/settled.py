@@ -12,7 +12,7 @@ unsettled record's entry belongs to a complete entry and is dropped.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import attrs
 
@@ -44,7 +44,7 @@ class Settled:
         """True when ``prune`` is due."""
         return len(self.recent) >= self._next
 
-    def prune(self, unsettled: Iterable[PulsarRecord], last: Iterable[PulsarRecord]) -> None:
+    def prune(self, unsettled: Collection[PulsarRecord], last: Iterable[PulsarRecord]) -> None:
         """Drop what belongs to complete entries.
 
         Args:
@@ -62,7 +62,7 @@ class Settled:
             recent.popleft()
         while len(recent) > RECORDS:
             self._keep(recent.popleft())
-        self._next = len(recent) + PRUNE_AT
+        self._next = len(recent) + max(PRUNE_AT, len(unsettled))
 
     def fold(self) -> None:
         """Keep everything as bits: an entry was given back, so the order of serials no longer tells enough."""

@@ -1,0 +1,124 @@
+"""``DeadLetters``: records given back too often go to another topic.
+
+pulsar-client's own policy moves a whole batch entry, with neighbours that nobody gave back or that are acknowledged
+already, and drops null values and event times. So it is done here, record by record, as Java's client does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType, Wake
+from jmsaio.transport.pulsar.record import PulsarRecord
+
+#: Properties that tell where a dead letter comes from, as Java's client writes them.
+REAL_TOPIC = "REAL_TOPIC"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+
+OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
+OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
+
+
+class DeadLetters:
+    """Moves records of one receiver.
+
+    Args:
+        policy: when, and where to.
+        subscription: name of the receiver's subscription.
+        open_sender: makes senders.
+        open_receiver: makes the dead letter topic's first subscription.
+        moved: told that a record is stored there, so that it can be acknowledged here.
+        failed: told that a record could not be moved.
+    """
+
+    def __init__(
+        self,
+        policy: DeadLetterPolicy,
+        subscription: str,
+        open_sender: OpenSender,
+        open_receiver: OpenReceiver,
+        moved: Callable[[PulsarRecord], None],
+        failed: Callable[[PulsarRecord], None],
+    ) -> None:
+        self._policy = policy
+        self._subscription = subscription
+        self._open_sender = open_sender
+        self._open_receiver = open_receiver
+        self._moved = moved
+        self._failed = failed
+        self._senders: dict[str, Sender] = {}
+        self._waiting: list[PulsarRecord] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def given_back_too_often(self, record: PulsarRecord) -> bool:
+        """True when the next redelivery would be one too many."""
+        return record.redelivery_count >= self._policy.max_redeliver_count
+
+    def came_too_often(self, record: PulsarRecord) -> bool:
+        """True when this delivery is one too many: its consumers died with it."""
+        return record.redelivery_count > self._policy.max_redeliver_count
+
+    def put(self, records: list[PulsarRecord]) -> None:
+        """Move records; ``moved`` or ``failed`` is called for each, later."""
+        self._waiting += records
+        if self._task is None and records:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                records, self._waiting = self._waiting, []
+                for record in records:
+                    await self._move(record)
+        finally:
+            self._task = None
+
+    async def _move(self, record: PulsarRecord) -> None:
+        def done(place: WireId | None, error: JMSError | None) -> None:
+            (self._moved if error is None else self._failed)(record)
+
+        try:
+            sender = await self._sender(record.topic)
+            await sender.ready()
+            letter = OutgoingRecord(
+                record.payload,
+                {**record.properties, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: _text(record.message_id)},
+                record.key,
+                record.event_time,
+            )
+            sender.send(letter, done)
+        except JMSError:
+            # It comes again from the broker, and is tried again then.
+            self._failed(record)
+
+    async def _sender(self, origin: str) -> Sender:
+        topic = self._policy.dead_letter_topic or f"{origin}-{self._subscription}-DLQ"
+        sender = self._senders.get(topic)
+        if sender is None:
+            name = self._policy.initial_subscription_name
+            if name:
+                first = Subscription(
+                    (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
+                )
+                await (await self._open_receiver(first, lambda: None)).aclose(5.0)
+            sender = self._senders[topic] = await self._open_sender(topic, SenderOptions(ProducerConfig()))
+        return sender
+
+    async def aclose(self, timeout: float) -> None:
+        """Let records on their way be stored, within ``timeout`` seconds; the rest comes again from the broker."""
+        task = self._task
+        if task is not None:
+            await asyncio.wait([task], timeout=timeout)
+            task.cancel()
+        await asyncio.gather(*(sender.aclose(timeout) for sender in self._senders.values()), return_exceptions=True)
+
+
+def _text(place: WireId) -> str:
+    """An id as Java prints it."""
+    return f"{place.ledger}:{place.entry}:{place.partition}" + (
+        f":{place.batch_index}" if place.batch_index >= 0 else ""
+    )

@@ -1,0 +1,139 @@
+"""``Subscriber``: makes receivers, one native consumer for each topic or partition, and follows a topic's growth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import _pulsar
+import anyio
+import attrs
+
+from jmsaio.errors import IllegalStateError, JMSError
+from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
+from jmsaio.transport.pulsar.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.options import consumer_configuration
+from jmsaio.transport.pulsar.receiver import SHARED, PulsarReceiver
+
+#: Seconds between two looks at the number of partitions.
+PARTITIONS_CHECK = 60.0
+
+
+@attrs.define(eq=False)
+class Subscriber:
+    """Makes receivers for one transport.
+
+    Args:
+        bridge: the way back from native threads.
+        client: ``_pulsar.Client``.
+        timeout: seconds for one request.
+        open_sender: makes the senders of dead letters.
+    """
+
+    bridge: Bridge
+    client: Any
+    timeout: float
+    open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
+
+    async def partitions(self, topic: str) -> list[str]:
+        """Full names of a topic's partitions, or its own name if it has none."""
+        ask = partial(self.client.get_topic_partitions_async, topic)
+        return list(await self.bridge.ask(ask, f"look up {topic}", self.timeout))
+
+    async def open(
+        self, subscription: Subscription, wake: Wake, closed: Callable[[PulsarReceiver], None]
+    ) -> PulsarReceiver:
+        """Subscribe; see ``PulsarTransport.open_receiver``."""
+        self.bridge.check()
+        if not subscription.durable:
+            raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed)
+        policy = subscription.config.dead_letter
+        if policy is not None and subscription.type in SHARED:
+            receiver.dead_letters = DeadLetters(
+                policy,
+                subscription.name,
+                self.open_sender,
+                self._open_other,
+                receiver.letter_moved,
+                receiver.letter_failed,
+            )
+        try:
+            if subscription.pattern is not None:
+                receiver.add_feed(await self._subscribe_pattern(subscription, subscription.pattern), None)
+            else:
+                lists = await asyncio.gather(*map(self.partitions, subscription.topics))
+                topics = [name for names in lists for name in names]
+                await self._add(receiver, subscription, topics)
+                if topics != list(subscription.topics):
+                    self._follow(receiver)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await receiver.aclose(1.0)
+            raise
+        return receiver
+
+    async def _open_other(self, subscription: Subscription, wake: Wake) -> Receiver:
+        return await self.open(subscription, wake, ignore)
+
+    async def _add(self, receiver: PulsarReceiver, subscription: Subscription, topics: list[str]) -> None:
+        """One native consumer for each topic. All that were made belong to the receiver, also if one fails."""
+        config = subscription.config
+        size, count = config.receiver_queue_size, len(topics) + len(receiver.topics)
+        if count > 1:
+            size = max(1, min(size, config.max_total_receiver_queue_size_across_partitions // count))
+        natives = await asyncio.gather(
+            *(self._subscribe(subscription, topic, size) for topic in topics), return_exceptions=True
+        )
+        for native, topic in zip(natives, topics, strict=True):
+            if not isinstance(native, BaseException):
+                receiver.add_feed(native, topic)
+        for native in natives:
+            if isinstance(native, BaseException):
+                raise native
+
+    async def _subscribe(self, subscription: Subscription, topic: str, size: int) -> Any:
+        native = consumer_configuration(subscription, size)
+        return await self.bridge.ask(
+            partial(self.client.subscribe_async_v2, topic, subscription.name, native),
+            f"subscribe {subscription.name} to {topic}",
+            self.timeout,
+            close_late,
+        )
+
+    async def _subscribe_pattern(self, subscription: Subscription, pattern: str) -> Any:
+        native = consumer_configuration(subscription, subscription.config.receiver_queue_size)
+        return await self.bridge.ask(
+            partial(self.client.subscribe_async_v2, _pulsar.TopicRegex(pattern), subscription.name, native),
+            f"subscribe {subscription.name} to {pattern}",
+            self.timeout,
+            close_late,
+        )
+
+    def _follow(self, receiver: PulsarReceiver) -> None:
+        """Look for new partitions now and then, until the receiver is closed."""
+        task = self.bridge.loop.create_task(self._grow(receiver))
+        receiver.on_close(task.cancel)
+
+    async def _grow(self, receiver: PulsarReceiver) -> None:
+        # What is in a new partition was sent after the subscription was made: all of it is received.
+        subscription = attrs.evolve(receiver.subscription, position=Position.EARLIEST)
+        while not receiver.closed:
+            await asyncio.sleep(PARTITIONS_CHECK)
+            try:
+                lists = await asyncio.gather(*map(self.partitions, subscription.topics))
+                known = set(receiver.topics)
+                new = [name for names in lists for name in names if name not in known]
+                if new:
+                    await self._add(receiver, subscription, new)
+            except JMSError:
+                # The broker can't tell or refuses now; the next look comes in a minute.
+                continue
+
+
+def close_late(native: Any) -> None:
+    """A producer, consumer or reader that arrived when nobody waited for it any more."""
+    native.close_async(ignore)
