@@ -9,7 +9,14 @@ import attrs
 
 from jmsaio.config.mapping import read_section, take_group
 from jmsaio.config.options import Directory, Section
-from jmsaio.config.table_streams import ACK_TIMEOUT_BACKOFF, CONSUMER, DEAD_LETTER, NACK_BACKOFF, PRODUCER
+from jmsaio.config.table_streams import (
+    ACK_TIMEOUT_BACKOFF,
+    BUILT_BACKOFFS,
+    CONSUMER,
+    DEAD_LETTER,
+    NACK_BACKOFF,
+    PRODUCER,
+)
 from jmsaio.config.values import given
 from jmsaio.errors import ConfigurationError
 
@@ -132,7 +139,7 @@ class ConsumerConfig:
 
     Attributes:
         ack_timeout: a message not acknowledged in this time comes again; None: off.
-        negative_ack_backoff: growing delay of messages given back; None: ``negative_ack_redelivery_delay``.
+        negative_ack_backoff: growing delay of messages given back; not built.
         ack_timeout_backoff: growing delay of messages not acknowledged in time; None: none.
         dead_letter: dead letter policy; None: a message is delivered again without end.
 
@@ -164,6 +171,9 @@ class ConsumerConfig:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self, _CONSUMER)
+        if self.negative_ack_backoff is not None and Section.NACK_BACKOFF not in BUILT_BACKOFFS:
+            name = Section.NACK_BACKOFF.value.removesuffix(".")
+            raise ConfigurationError(f"option {name}: this option is known but not built yet", key=name)
         for field, kind in _SPECIAL_TYPES.items():
             value = getattr(self, field)
             if isinstance(value, Mapping):

@@ -35,8 +35,8 @@ PRODUCER = (
     _producer("sendTimeoutMs", _D, 30000, "send_timeout", unit="ms",
               note="no answer in this time: the send fails; 0: never"),
     _producer("blockIfQueueFull", _F, None, note="accepted: send always waits for room, the event loop goes on"),
-    _producer("maxPendingMessages", _I, 0, "max_pending_messages", low=0,
-              note="messages on their way at most; 0: send_window_messages"),
+    _producer("maxPendingMessages", _I, 0, "max_pending_messages", low=0, **_LATER,
+              note="use send_window_messages"),
     _producer("compressionType", _C, "NONE", "compression_type", choices=COMPRESSION, note="compression of batches"),
     _producer("chunkingEnabled", _F, False, "chunking_enabled",
               note="split large messages; needs batchingEnabled=false"),
@@ -46,8 +46,8 @@ PRODUCER = (
     _producer("initialSequenceId", _I, None, "initial_sequence_id", low=0, note="number of the first message"),
     _producer("batcherBuilder", _C, "DEFAULT", "batcher_builder", choices=("DEFAULT", "KEY_BASED"), exact=True,
               note="KEY_BASED: one batch a group id, for Key_Shared"),
-    _producer("lazyStartPartitionedProducers", _F, False, "lazy_start_partitioned_producers",
-              note="connect to a partition with its first message"),
+    _producer("lazyStartPartitionedProducers", _F, False, "lazy_start_partitioned_producers", **_LATER,
+              note="one producer a partition, made when it is needed"),
     _producer("properties", _M, {}, "properties", note="metadata of the producer"),
     _producer("autoUpdatePartitions", _F, True, **_LATER, note=_ENGINE),
     _producer("autoUpdatePartitionsIntervalSeconds", _I, 60, unit="s", **_LATER, note=_ENGINE),
@@ -68,10 +68,10 @@ CONSUMER = (
               low=0, note="the same, for all partitions together"),
     _consumer("ackTimeoutMillis", _D, 0, "ack_timeout", unit="ms", off=0,
               note="not acknowledged in this time: comes again; 0: off; over Pulsar at least 10 s"),
-    _consumer("negativeAckRedeliveryDelayMicros", _D, 1_000_000, "negative_ack_redelivery_delay", unit="us",
-              note="wait before a message given back comes again"),
-    _consumer("acknowledgementsGroupTimeMicros", _D, 100_000, "acknowledgements_group_time", unit="us",
-              note="how long acknowledgements are grouped"),
+    _consumer("negativeAckRedeliveryDelayMicros", _D, 1_000_000, "negative_ack_redelivery_delay", unit="us", **_LATER,
+              note="what is given back comes again after 1 s, growing to 60 s for each message"),
+    _consumer("acknowledgementsGroupTimeMicros", _D, 100_000, "acknowledgements_group_time", unit="us", **_LATER,
+              note="acknowledgements are grouped for 100 ms at most"),
     _consumer("ackReceiptEnabled", _F, False, "ack_receipt_enabled", note="acknowledge returns when the broker has it"),
     _consumer("batchIndexAckEnabled", _F, True, "batch_index_ack_enabled",
               note="acknowledge single messages of a batch (Starlight: false)"),
@@ -122,6 +122,7 @@ DEAD_LETTER = (
 
 
 def _backoff(section: Section) -> tuple[Option, ...]:
+    """The rows of one backoff; whether it is built is decided by ``BUILT_BACKOFFS``."""
     return (
         _row(section, "minDelayMs", _D, 10000, "min_delay", unit="ms", note="first delay"),
         _row(section, "maxDelayMs", _D, 600000, "max_delay", unit="ms", note="longest delay"),
@@ -129,5 +130,7 @@ def _backoff(section: Section) -> tuple[Option, ...]:
     )
 
 
+#: Backoffs that are built; the other is refused as a whole, whatever its values.
+BUILT_BACKOFFS = (Section.ACK_TIMEOUT_BACKOFF,)
 NACK_BACKOFF = _backoff(Section.NACK_BACKOFF)
 ACK_TIMEOUT_BACKOFF = _backoff(Section.ACK_TIMEOUT_BACKOFF)

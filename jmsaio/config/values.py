@@ -6,7 +6,8 @@ Every refusal is a ConfigurationError that names the option and, unless it is a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NoReturn
 
 from jmsaio.config.options import Kind, Option, Status
 from jmsaio.errors import ConfigurationError
@@ -25,13 +26,7 @@ def written(option: Option, value: object) -> object:
     Raises:
         ConfigurationError: not a value of this option, or the option is not built and the value is not its default.
     """
-    if option.kind is Kind.FLAG:
-        result: object = _text(option, value).strip().lower() == "true"
-    elif option.kind is Kind.DURATION:
-        result = _duration(option, _number(option, value), _SECONDS[option.unit])
-    else:
-        result = _plain(option, value)
-    return _built(option, result, value)
+    return _if_built(option, value, _written)
 
 
 def given(option: Option, value: object) -> object:
@@ -44,14 +39,7 @@ def given(option: Option, value: object) -> object:
         if option.default is None or option.off is not None:
             return None
         raise refuse(option, value, "must not be None")
-    if option.kind is Kind.FLAG:
-        result: object = value if isinstance(value, bool) else _text(option, value).strip().lower() == "true"
-    elif option.kind is Kind.DURATION:
-        total = getattr(value, "total_seconds", None)  # timedelta; datetime is not imported in this ring
-        result = _duration(option, float(total()) if callable(total) else _number(option, value), 1.0)
-    else:
-        result = _plain(option, value)
-    return _built(option, result, value)
+    return _if_built(option, value, _given)
 
 
 def default(option: Option) -> object:
@@ -73,14 +61,43 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
     return ConfigurationError(f"option {option.name}{shown}: {why}", key=option.name)
 
 
-def _built(option: Option, result: object, value: object) -> object:
-    """``result``, unless the option is not built and this differs from what happens anyway."""
-    if option.status is Status.BUILT or result == default(option):
-        return result
+def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
+    """``value`` as ``read`` reads it; of an option that is not built only what happens anyway, its default."""
+    if option.status is Status.BUILT:
+        return read(option, value)
+    try:
+        if read(option, value) == default(option):
+            return default(option)
+    except ConfigurationError:
+        return _refuse_unbuilt(option, value)
+    return _refuse_unbuilt(option, value)
+
+
+def _refuse_unbuilt(option: Option, value: object) -> NoReturn:
     reason = f": {option.note}" if option.note else ""
-    if option.status is Status.NOT_BUILT:
-        raise refuse(option, value, f"this option is known but not built yet{reason}")
-    raise refuse(option, value, f"this option has no meaning in jmsaio{reason}")
+    what = "is known but not built yet" if option.status is Status.NOT_BUILT else "has no meaning in jmsaio"
+    raise refuse(option, value, f"this option {what}{reason}") from None
+
+
+def _written(option: Option, value: object) -> object:
+    if option.kind is Kind.FLAG:
+        return _flag(option, value)
+    if option.kind is Kind.DURATION:
+        return _duration(option, _number(option, value), _SECONDS[option.unit])
+    return _plain(option, value)
+
+
+def _given(option: Option, value: object) -> object:
+    if option.kind is Kind.FLAG:
+        return _flag(option, value)
+    if option.kind is Kind.DURATION:
+        total = getattr(value, "total_seconds", None)  # timedelta; datetime is not imported in this ring
+        return _duration(option, float(total()) if callable(total) else _number(option, value), 1.0)
+    return _plain(option, value)
+
+
+def _flag(option: Option, value: object) -> bool:
+    return _text(option, value).strip().lower() == "true"
 
 
 def _text(option: Option, value: object) -> str:

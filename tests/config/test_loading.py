@@ -172,6 +172,6 @@ def test_a_broken_url_or_file_shows_no_secret(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_value_of_one_configuration_can_build_another() -> None:
-    config = load("memory:", consumer={"negative_ack_backoff": Backoff(min_delay=1, max_delay=2)})
-    assert config.consumer.negative_ack_backoff == Backoff(min_delay=1, max_delay=2)
+    config = load("memory:", consumer={"ack_timeout_backoff": Backoff(min_delay=1, max_delay=2)})
+    assert config.consumer.ack_timeout_backoff == Backoff(min_delay=1, max_delay=2)
     assert hash(config.service_url) == hash("memory:")

@@ -25,13 +25,13 @@ def test_overrides_of_a_destination_are_nested_text() -> None:
 def test_special_maps_are_replaced_whole() -> None:
     base = ConsumerConfig(
         dead_letter=DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic="d"),
-        negative_ack_backoff=Backoff(min_delay=1, max_delay=2),
+        ack_timeout_backoff=Backoff(min_delay=1, max_delay=2),
     )
     merged = base.merge(
-        {"deadLetterPolicy.maxRedeliverCount": 2, "negativeAckRedeliveryBackoff": {"minDelayMs": 20000}}
+        {"deadLetterPolicy.maxRedeliverCount": 2, "ackTimeoutRedeliveryBackoff": {"minDelayMs": 20000}}
     )
     assert merged.dead_letter == DeadLetterPolicy(max_redeliver_count=2)
-    assert merged.negative_ack_backoff == Backoff(min_delay=20.0)
+    assert merged.ack_timeout_backoff == Backoff(min_delay=20.0)
     assert base.merge({"ackTimeoutRedeliveryBackoff.multiplier": 3}).ack_timeout_backoff == Backoff(multiplier=3)
     assert base.merge({"dead_letter": DeadLetterPolicy(max_redeliver_count=9)}).dead_letter.max_redeliver_count == 9
 
@@ -57,7 +57,8 @@ def test_flags_are_read_as_starlight_does(value: object) -> None:
     "overrides",
     [{"receiverQueueSize": -1}, {"receiverQueueSize": "x"}, {"nosuch": 1}, {"deadLetterPolicy": 5},
      {"deadLetterPolicy": {"maxRedeliverCount": 0}}, {"deadLetterPolicy": {"retryLetterTopic": "x"}},
-     {"negativeAckRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}}, {"useSchema": True},
+     {"ackTimeoutRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}}, {"negativeAckRedeliveryBackoff": {}},
+     {"useSchema": True},
      {"ack_timeout": 1, "ackTimeoutMillis": 1}, {"properties": 5}, {"properties": {"a": [1]}},
      {"receiver_queue_size": None}, {"consumerConfig": {}, "x": 1}, {"negativeAckRedeliveryDelayMicros": "nan"},
      {"dead_letter": 5}, {"cryptoFailureAction": "SEND"}],

@@ -1,13 +1,16 @@
 """The option table of the connection: complete, and consistent with ``Configuration``."""
 
+import pathlib
 import re
 
 import attrs
 import pytest
 
+import jmsaio.config
 from jmsaio.config import Configuration, load
 from jmsaio.config.options import Kind, Option, Status
 from jmsaio.config.table import CONNECTION
+from jmsaio.config.table_streams import CONSUMER, DEAD_LETTER, PRODUCER
 from jmsaio.config.values import default
 from jmsaio.errors import ConfigurationError
 
@@ -76,6 +79,16 @@ def test_what_is_not_built_is_refused_by_name(option: Option) -> None:
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         load({option.name: other})
     assert caught.value.key == option.name
+
+
+def test_no_option_is_taken_and_ignored() -> None:
+    """Every field of an option that is built is read somewhere outside this package."""
+    package = pathlib.Path(jmsaio.config.__file__).parents[1]
+    files = [path for path in package.rglob("*.py") if not {"config", "cli"} & set(path.relative_to(package).parts)]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    options = (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER)
+    fields = {option.field for option in options if option.field and option.status is Status.BUILT}
+    assert sorted(field for field in fields if re.search(rf"[.\"]{field}\b", code) is None) == []
 
 
 def test_every_row_says_what_it_is_for() -> None:
