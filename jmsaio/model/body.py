@@ -1,0 +1,44 @@
+"""The message for a body that an application gives instead of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jmsaio.errors import IllegalArgumentError, MessageFormatError
+from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.map_message import MapMessage
+from jmsaio.model.message import Message
+from jmsaio.model.object_message import JavaObject, ObjectMessage
+from jmsaio.model.stream_message import StreamMessage
+from jmsaio.model.text_message import TextMessage
+
+
+def message_for(body: Any) -> Message:
+    """The message for a body; a message stays as it is.
+
+    str and None: text; bytes: bytes; a mapping: map, or object when a value has no JMS type; a list or tuple: stream,
+    or object likewise; bool, numbers and JavaObject: object.
+
+    Raises:
+        MessageFormatError: no message can hold it; names the type.
+    """
+    if isinstance(body, Message):
+        return body
+    if body is None or isinstance(body, str):
+        return TextMessage(body)
+    if isinstance(body, bytes | bytearray | memoryview):
+        return BytesMessage(body)
+    if isinstance(body, Mapping):
+        try:
+            return MapMessage(body)
+        except (MessageFormatError, IllegalArgumentError):
+            return ObjectMessage(dict(body))
+    if isinstance(body, list | tuple):
+        try:
+            return StreamMessage(body)
+        except MessageFormatError:
+            return ObjectMessage(list(body))
+    if isinstance(body, bool | int | float | JavaObject):
+        return ObjectMessage(body)
+    raise MessageFormatError(f"no message can hold a {type(body).__name__}; send str, bytes, dict, list or a message")

@@ -1,0 +1,251 @@
+"""BytesMessage: raw bytes with the layout of Java's DataOutput (jms-spec 2.4)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, ClassVar
+
+from jmsaio.errors import MessageEOFError, MessageFormatError, MessageNotReadableError, MessageNotWriteableError, NullValueError
+from jmsaio.model.map_message import cut
+from jmsaio.model.message import Message, typed
+from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
+from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, canonical
+
+_SHORT, _USHORT = struct.Struct(">h"), struct.Struct(">H")
+_INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
+_FLOAT, _DOUBLE = struct.Struct(">f"), struct.Struct(">d")
+_BYTE, _UBYTE = struct.Struct(">b"), struct.Struct(">B")
+_MAX_UTF = 0xFFFF
+
+
+class BytesMessage(Message):
+    """A message with bytes: write-only when new, read-only after ``reset`` and when received.
+
+    Reads raise MessageNotReadableError while it is write-only and MessageEOFError at the end; writes raise
+    MessageNotWriteableError while it is read-only. A read that fails does not move the position.
+
+    Args:
+        data: first bytes; more may be written behind them.
+    """
+
+    __slots__ = ("_data", "_position", "_reading")
+    KIND: ClassVar[str] = "bytes"
+    _data: bytearray | bytes
+    _position: int
+    _reading: bool
+
+    def __init__(self, data: bytes | bytearray | memoryview = b"") -> None:
+        super().__init__()
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise MessageFormatError(f"a bytes message holds bytes, not {type(data).__name__}")
+        self._data = bytearray(data)
+        self._position = 0
+        self._reading = False
+
+    def _set_received_body(self, body: Any) -> None:
+        self._data = body
+        self._position = 0
+        self._reading = True
+
+    def _body(self) -> bytes:
+        return bytes(self._data)
+
+    # ---------------------------------------------------------------- states
+
+    def reset(self) -> None:
+        """Make the body read-only, at its start."""
+        self._reading = True
+        self._position = 0
+
+    def clear_body(self) -> None:
+        """Remove the bytes; write-only again."""
+        super().clear_body()
+        self._data = bytearray()
+        self._position = 0
+        self._reading = False
+
+    @property
+    def body_length(self) -> int:
+        """Number of bytes. Raises MessageNotReadableError while write-only."""
+        self._check_readable()
+        return len(self._data)
+
+    def get_body_length(self) -> int:
+        """The same as ``body_length``."""
+        return self.body_length
+
+    def _body_copy(self) -> bytes | None:
+        data = bytes(self._data)
+        self.reset()
+        return data or None
+
+    def is_body_assignable_to(self, body_type: type) -> bool:
+        """True for bytes and object, and for any type when there are no bytes."""
+        return not self._data or body_type in (bytes, object)
+
+    def _check_readable(self) -> None:
+        if not self._reading:
+            raise MessageNotReadableError("the body is write-only; call reset first")
+
+    # ---------------------------------------------------------------- reading
+
+    def _read(self, layout: struct.Struct) -> Any:
+        self._check_readable()
+        end = self._position + layout.size
+        if end > len(self._data):
+            raise MessageEOFError(f"{layout.size} bytes wanted, {len(self._data) - self._position} left")
+        value = layout.unpack_from(self._data, self._position)[0]
+        self._position = end
+        return value
+
+    def read_boolean(self) -> bool:
+        """1 byte; any but 0 is True."""
+        return bool(self._read(_UBYTE))
+
+    def read_byte(self) -> int:
+        """1 byte, signed."""
+        return int(self._read(_BYTE))
+
+    def read_unsigned_byte(self) -> int:
+        """1 byte, 0 to 255."""
+        return int(self._read(_UBYTE))
+
+    def read_short(self) -> int:
+        """2 bytes, signed."""
+        return int(self._read(_SHORT))
+
+    def read_unsigned_short(self) -> int:
+        """2 bytes, 0 to 65535."""
+        return int(self._read(_USHORT))
+
+    def read_char(self) -> str:
+        """2 bytes, one UTF-16 unit."""
+        return chr(self._read(_USHORT))
+
+    def read_int(self) -> int:
+        """4 bytes."""
+        return int(self._read(_INT))
+
+    def read_long(self) -> int:
+        """8 bytes."""
+        return int(self._read(_LONG))
+
+    def read_float(self) -> float:
+        """4 bytes, IEEE 754."""
+        return float(self._read(_FLOAT))
+
+    def read_double(self) -> float:
+        """8 bytes, IEEE 754."""
+        return float(self._read(_DOUBLE))
+
+    def read_utf(self) -> str:
+        """2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
+        start = self._position
+        length = int(self._read(_USHORT))
+        end = self._position + length
+        try:
+            if end > len(self._data):
+                raise MessageEOFError(f"a text of {length} bytes wanted, {len(self._data) - self._position} left")
+            text = decode_mutf8(bytes(self._data[self._position : end]))
+        except Exception:
+            self._position = start
+            raise
+        self._position = end
+        return text
+
+    def read_bytes(self, buffer: bytearray | memoryview, length: int | None = None) -> int:
+        """Read up to ``length`` bytes (default: as many as fit) into ``buffer``.
+
+        Returns:
+            How many were read; -1 at the end.
+
+        Raises:
+            IndexError: ``length`` is negative or larger than the buffer.
+        """
+        self._check_readable()
+        if buffer is None:
+            raise NullValueError("read_bytes needs a buffer, not None")
+        wanted = len(buffer) if length is None else length
+        if wanted < 0 or wanted > len(buffer):
+            raise IndexError(f"length {wanted} is outside of a buffer of {len(buffer)} bytes")
+        left = len(self._data) - self._position
+        if left <= 0 and wanted:
+            return -1
+        count = min(wanted, left)
+        buffer[:count] = self._data[self._position : self._position + count]
+        self._position += count
+        return count
+
+    # ---------------------------------------------------------------- writing
+
+    def _write(self, data: bytes) -> None:
+        if self._reading:
+            raise MessageNotWriteableError("the body is read-only; clear_body first")
+        self._data += data
+
+    def write_boolean(self, value: bool) -> None:
+        """1 byte."""
+        self._write(b"\x01" if typed(bool, value, "boolean") else b"\x00")
+
+    def write_byte(self, value: int) -> None:
+        """1 byte, -128 to 127."""
+        self._write(_BYTE.pack(typed(Byte, value, "byte")))
+
+    def write_short(self, value: int) -> None:
+        """2 bytes."""
+        self._write(_SHORT.pack(typed(Short, value, "short")))
+
+    def write_char(self, value: str) -> None:
+        """2 bytes, one UTF-16 unit."""
+        self._write(_USHORT.pack(ord(typed(Char, value, "char"))))
+
+    def write_int(self, value: int) -> None:
+        """4 bytes."""
+        self._write(_INT.pack(typed(Int, value, "int")))
+
+    def write_long(self, value: int) -> None:
+        """8 bytes."""
+        self._write(_LONG.pack(typed(Long, value, "long")))
+
+    def write_float(self, value: float) -> None:
+        """4 bytes, IEEE 754."""
+        self._write(_FLOAT.pack(typed(Float, value, "float")))
+
+    def write_double(self, value: float) -> None:
+        """8 bytes, IEEE 754."""
+        self._write(_DOUBLE.pack(typed(float, value, "double")))
+
+    def write_utf(self, value: str) -> None:
+        """2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
+        data = encode_mutf8(typed(str, value, "utf"))
+        if len(data) > _MAX_UTF:
+            raise MessageFormatError(f"write_utf takes {_MAX_UTF} bytes at most, not {len(data)}; use write_bytes")
+        self._write(_USHORT.pack(len(data)) + data)
+
+    def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:
+        """``length`` bytes of ``data`` from ``offset``. Raises IndexError outside of it."""
+        if data is None:
+            raise NullValueError("write_bytes needs bytes, not None")
+        self._write(cut(data, offset, length))
+
+    def write_object(self, value: Any) -> None:
+        """A value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""
+        if value is None:
+            raise NullValueError("write_object needs a value, not None")
+        value = canonical(value, "object")
+        writer = _WRITERS[type(value)]
+        writer(self, value)
+
+
+_WRITERS: dict[type, Any] = {
+    bool: BytesMessage.write_boolean,
+    Byte: BytesMessage.write_byte,
+    Short: BytesMessage.write_short,
+    Char: BytesMessage.write_char,
+    int: BytesMessage.write_int,
+    Long: BytesMessage.write_long,
+    Float: BytesMessage.write_float,
+    float: BytesMessage.write_double,
+    str: BytesMessage.write_utf,
+    bytes: BytesMessage.write_bytes,
+}

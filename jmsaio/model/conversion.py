@@ -1,0 +1,89 @@
+"""The two conversion matrices of JMS, as tables: properties (jms-spec 1.5), map and stream bodies (jms-spec 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
+from jmsaio.model.text import parse_boolean, parse_double, parse_float, parse_integer, to_java
+from jmsaio.model.values import TYPE_OF, Byte, Float, JmsType, Long, Short, Value
+
+_T = JmsType
+_SHARED: Final[dict[JmsType, tuple[JmsType, ...]]] = {
+    _T.BOOLEAN: (_T.BOOLEAN, _T.STRING),
+    _T.BYTE: (_T.BYTE, _T.SHORT, _T.INT, _T.LONG, _T.STRING),
+    _T.SHORT: (_T.SHORT, _T.INT, _T.LONG, _T.STRING),
+    _T.INT: (_T.INT, _T.LONG, _T.STRING),
+    _T.LONG: (_T.LONG, _T.STRING),
+    _T.FLOAT: (_T.FLOAT, _T.DOUBLE, _T.STRING),
+    _T.DOUBLE: (_T.DOUBLE, _T.STRING),
+    _T.STRING: (_T.BOOLEAN, _T.BYTE, _T.SHORT, _T.INT, _T.LONG, _T.FLOAT, _T.DOUBLE, _T.STRING),
+}
+#: Type set -> types it can be read as.
+PROPERTY_MATRIX: Final = _SHARED
+#: Type written -> types it can be read as; a String is never a char, byte[] converts to nothing.
+BODY_MATRIX: Final = {**_SHARED, _T.CHAR: (_T.CHAR, _T.STRING), _T.BYTES: (_T.BYTES,)}
+
+_FROM_STRING: Final[dict[JmsType, Callable[[str | None], Any]]] = {
+    _T.BOOLEAN: parse_boolean,
+    _T.BYTE: lambda text: Byte(parse_integer(text, 8)),
+    _T.SHORT: lambda text: Short(parse_integer(text, 16)),
+    _T.INT: lambda text: parse_integer(text, 32),
+    _T.LONG: lambda text: Long(parse_integer(text, 64)),
+    _T.FLOAT: parse_float,
+    _T.DOUBLE: parse_double,
+}
+_WIDEN: Final[dict[JmsType, Callable[[Any], Any]]] = {
+    _T.BYTE: Byte,
+    _T.SHORT: Short,
+    _T.INT: int,
+    _T.LONG: Long,
+    _T.FLOAT: Float,
+    _T.DOUBLE: float,
+}
+_NULL_IS_NUMBER_FORMAT: Final = (_T.BYTE, _T.SHORT, _T.INT, _T.LONG)
+_NULL_IS_NULL_VALUE: Final = (_T.FLOAT, _T.DOUBLE, _T.CHAR)
+
+
+def convert_property(value: Value, target: JmsType, name: str = "") -> Any:
+    """A property value read as ``target``.
+
+    Raises:
+        MessageFormatError: the matrix has no such conversion.
+        NumberFormatError: a String that is no such number, or a missing value read as a whole number.
+        NullValueError: a missing value read as float or double.
+    """
+    return _convert(PROPERTY_MATRIX, value, target, name, "property")
+
+
+def convert_body(value: Value, target: JmsType, name: str = "") -> Any:
+    """A value of a map or stream body read as ``target``; raises as ``convert_property``."""
+    return _convert(BODY_MATRIX, value, target, name, "value")
+
+
+def _convert(
+    matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: JmsType, name: str, what: str
+) -> Any:
+    if value is None:
+        return _null(target, name, what)
+    source = TYPE_OF[type(value)]
+    if source is target:
+        return value
+    if target not in matrix.get(source, ()):
+        raise MessageFormatError(f"{what} {name!r} is a {source.value} and can't be read as {target.value}")
+    if target is _T.STRING:
+        return to_java(value)
+    if source is _T.STRING:
+        return _FROM_STRING[target](value)  # type: ignore[arg-type]  # its type is STRING
+    return _WIDEN[target](value)
+
+
+def _null(target: JmsType, name: str, what: str) -> Any:
+    if target is _T.BOOLEAN:
+        return False
+    if target in _NULL_IS_NUMBER_FORMAT:
+        raise NumberFormatError(f"{what} {name!r} is missing or None, so it can't be read as {target.value}")
+    if target in _NULL_IS_NULL_VALUE:
+        raise NullValueError(f"{what} {name!r} is missing or None, so it can't be read as {target.value}")
+    return None

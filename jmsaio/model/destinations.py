@@ -1,0 +1,207 @@
+"""Destinations: queues, topics, temporary and virtual ones, and the Pulsar topics that they stand for (Starlight 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+import attrs
+
+from jmsaio.errors import IllegalStateError, InvalidDestinationError
+
+_DOMAINS: Final = ("persistent://", "non-persistent://")
+_MULTI: Final = "multi:"
+_REGEX: Final = "regex:"
+
+
+@attrs.frozen(eq=False, repr=False)
+class Destination:
+    """A queue or topic by name. Equal to another of the same kind and name; for use by any task or connection.
+
+    Attributes:
+        name: the name as the application gave it; see ``resolve`` for what it may look like.
+    """
+
+    name: str
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidDestinationError(f"a destination needs a name, a text that is not empty, not {self.name!r}")
+
+    def _kind(self) -> str:
+        return "destination"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Destination) and self._kind() == other._kind() and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((self._kind(), self.name))
+
+    def __str__(self) -> str:
+        return f"{self._kind()}://{self.name}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+@attrs.frozen(eq=False, repr=False)
+class Queue(Destination):
+    """A queue."""
+
+    @property
+    def queue_name(self) -> str:
+        """The name."""
+        return self.name
+
+    def _kind(self) -> str:
+        return "queue"
+
+
+@attrs.frozen(eq=False, repr=False)
+class Topic(Destination):
+    """A topic."""
+
+    @property
+    def topic_name(self) -> str:
+        """The name."""
+        return self.name
+
+    def _kind(self) -> str:
+        return "topic"
+
+
+_Delete = Callable[[], Awaitable[None]]
+
+
+async def _delete(destination: Destination, delete: _Delete | None) -> None:
+    if delete is None:
+        raise IllegalStateError(f"{destination!r} was not made by a connection, so there is nothing to delete")
+    await delete()
+
+
+@attrs.frozen(eq=False, repr=False)
+class TemporaryQueue(Queue):
+    """A queue that lives as long as the connection that made it."""
+
+    _delete: _Delete | None = attrs.field(default=None, kw_only=True)
+    _owner: str | None = attrs.field(default=None, kw_only=True)
+
+    async def delete(self) -> None:
+        """Delete it. Raises JMSError while it has consumers. Cancelling: repeat it."""
+        await _delete(self, self._delete)
+
+
+@attrs.frozen(eq=False, repr=False)
+class TemporaryTopic(Topic):
+    """A topic that lives as long as the connection that made it."""
+
+    _delete: _Delete | None = attrs.field(default=None, kw_only=True)
+    _owner: str | None = attrs.field(default=None, kw_only=True)
+
+    async def delete(self) -> None:
+        """Delete it. Raises JMSError while it has consumers. Cancelling: repeat it."""
+        await _delete(self, self._delete)
+
+
+def as_destination(value: Any) -> Destination:
+    """``value`` as one of our destinations; a foreign one is taken by its ``queue_name`` or ``topic_name``.
+
+    Raises:
+        InvalidDestinationError: None, or something else.
+    """
+    if isinstance(value, Queue | Topic):
+        return value
+    for attribute, kind in (("queue_name", Queue), ("topic_name", Topic)):
+        name = getattr(value, attribute, None)
+        if isinstance(name, str):
+            return kind(name)
+    raise InvalidDestinationError(f"a destination is needed (create_queue, create_topic), not {value!r}")
+
+
+@attrs.frozen
+class Resolved:
+    """What a destination stands for at the broker.
+
+    Attributes:
+        topics: full topic names; empty for a pattern.
+        pattern: full topics pattern, or None.
+        subscription: subscription named by a queue's ``:suffix``, or None.
+        overrides: the ``consumerConfig`` branch of the query string, nested.
+        virtual: several topics: can be consumed only.
+        visible_name: the name without the query string.
+    """
+
+    topics: tuple[str, ...]
+    pattern: str | None
+    subscription: str | None
+    overrides: Mapping[str, object]
+    virtual: bool
+    visible_name: str
+
+
+@lru_cache(4096)
+def resolve(destination: Destination, system_namespace: str = "public/default") -> Resolved:
+    """The topics, subscription and overrides of a destination.
+
+    ``name``, ``persistent://tenant/namespace/name``; for queues also ``...:subscription``; ``multi:a,b`` and
+    ``regex:pattern``; each with ``?consumerConfig.key=value&...`` behind.
+
+    Raises:
+        InvalidDestinationError: an empty member or suffix, or a query string that contradicts itself.
+    """
+    visible, mark, query = destination.name.partition("?")
+    overrides = _overrides(query, destination) if mark else {}
+    suffixed = isinstance(destination, Queue)
+    if visible.startswith(_REGEX):
+        pattern, subscription = _split(visible[len(_REGEX) :], destination) if suffixed else (visible[len(_REGEX) :], None)
+        if not pattern:
+            raise InvalidDestinationError(f"{destination!r} has no pattern behind 'regex:'")
+        return Resolved((), _full(pattern, system_namespace), subscription, overrides, True, visible)
+    if visible.startswith(_MULTI):
+        listed, subscription = _split(visible[len(_MULTI) :], destination) if suffixed else (visible[len(_MULTI) :], None)
+        names = listed.removesuffix(",").split(",")
+        if not all(names):
+            raise InvalidDestinationError(f"{destination!r} lists an empty name")
+        topics = tuple(_full(name, system_namespace) for name in names)
+        return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible)
+    topic, subscription = _split(visible, destination) if suffixed else (visible, None)
+    return Resolved((_full(topic, system_namespace),), None, subscription, overrides, False, visible)
+
+
+def _full(name: str, system_namespace: str) -> str:
+    return name if name.startswith(_DOMAINS) else f"persistent://{system_namespace}/{name}"
+
+
+def _split(name: str, destination: Destination) -> tuple[str, str | None]:
+    """Topic and ``:suffix``: the text behind the last colon of the last path segment."""
+    last = name.rpartition("/")[2]
+    topic, colon, suffix = last.rpartition(":")
+    if not colon:
+        return name, None
+    if not suffix:
+        raise InvalidDestinationError(f"{destination!r} names no subscription behind its last ':'")
+    if not topic:
+        raise InvalidDestinationError(f"{destination!r} names no topic before ':{suffix}'")
+    return name[: len(name) - len(last)] + topic, suffix
+
+
+def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
+    tree: dict[str, object] = {}
+    for pair in filter(None, query.split("&")):
+        key, _, value = pair.partition("=")
+        *path, leaf = unquote_plus(key).split(".")
+        branch = tree
+        for step in path:
+            below = branch.setdefault(step, {})
+            if not isinstance(below, dict):
+                raise InvalidDestinationError(f"{destination!r}: {step!r} is a value and a group in its query string")
+            branch = below
+        if isinstance(branch.get(leaf), dict):
+            raise InvalidDestinationError(f"{destination!r}: {leaf!r} is a value and a group in its query string")
+        branch[leaf] = unquote_plus(value)
+    found = tree.get("consumerConfig", {})
+    if not isinstance(found, dict):
+        raise InvalidDestinationError(f"{destination!r}: consumerConfig needs a key, as in consumerConfig.name=value")
+    return found

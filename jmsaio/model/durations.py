@@ -1,0 +1,47 @@
+"""Durations that an application gives: seconds, as a number or a timedelta."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol, runtime_checkable
+
+_TEN_YEARS = 10 * 366 * 24 * 3600.0
+
+
+@runtime_checkable
+class _TimeDelta(Protocol):
+    def total_seconds(self) -> float: ...
+
+
+#: Seconds as int or float, or a ``datetime.timedelta``.
+Duration = int | float | _TimeDelta
+
+
+def seconds(value: Any, what: str) -> float:
+    """A duration in seconds.
+
+    Args:
+        value: number of seconds or timedelta.
+        what: the parameter's name, for the error.
+
+    Raises:
+        ValueError: negative, not a number, or above 10 years (then surely milliseconds).
+        TypeError: of another type.
+    """
+    if isinstance(value, _TimeDelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__} {value!r}")
+    if math.isnan(value) or value < 0:
+        raise ValueError(f"{what} must not be negative, but is {value!r}")
+    if value > _TEN_YEARS:
+        raise ValueError(f"{what} = {value!r} is more than 10 years: it is in seconds, not milliseconds")
+    return float(value)
+
+
+def milliseconds(value: Any, what: str) -> int:
+    """A duration in whole milliseconds, at least 1 unless it is 0; raises as ``seconds``."""
+    if value == 0 and type(value) is int:
+        return 0
+    exact = seconds(value, what) * 1000
+    return max(1, round(exact)) if exact > 0 else 0

@@ -1,0 +1,219 @@
+"""MapMessage: named values with JMS types (jms-spec 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, ClassVar
+
+from jmsaio.errors import MessageFormatError, UnsupportedOperationError
+from jmsaio.model.conversion import convert_body
+from jmsaio.model.message import Message, typed
+from jmsaio.model.names import check_map_name
+from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
+
+
+class MapMessage(Message, MutableMapping[str, Any]):
+    """A message with named values. It is a mapping itself: ``message["name"]``, ``dict(message)``.
+
+    Args:
+        mapping: first values; their types are found as for properties, with Char and bytes beside.
+
+    Raises:
+        MessageFormatError: a value without JMS type.
+        IllegalArgumentError: an empty name.
+    """
+
+    __slots__ = ("_map",)
+    KIND: ClassVar[str] = "map"
+    _map: dict[str, Value]
+
+    def __init__(self, mapping: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._map = {}
+        for name, value in (mapping or {}).items():
+            self[name] = value
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def _set_received_body(self, body: Any) -> None:
+        self._map = body
+
+    def _body(self) -> dict[str, Value]:
+        return self._map
+
+    # ---------------------------------------------------------------- as a mapping
+
+    def __getitem__(self, name: str) -> Any:
+        return self._map[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.set_object(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        raise UnsupportedOperationError(f"a single entry can't be removed ({name!r}); clear_body removes all")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._map)
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def clear(self) -> None:
+        """``clear_body``."""
+        self.clear_body()
+
+    # ---------------------------------------------------------------- as in JMS
+
+    def get_map_names(self) -> list[str]:
+        """The names."""
+        return list(self._map)
+
+    def item_exists(self, name: str) -> bool:
+        """True if there is an entry of that name, also one that is None."""
+        return name in self._map
+
+    def get_object(self, name: str) -> Any:
+        """A value in the type in which it was set, or None."""
+        return self._map.get(name)
+
+    def _get(self, name: str, target: JmsType) -> Any:
+        return convert_body(self._map.get(name), target, name)
+
+    def get_boolean(self, name: str) -> bool:
+        """A value as boolean; False if missing. These getters raise as ``model.conversion`` says."""
+        return bool(self._get(name, JmsType.BOOLEAN))
+
+    def get_byte(self, name: str) -> int:
+        """A value as byte."""
+        return int(self._get(name, JmsType.BYTE))
+
+    def get_short(self, name: str) -> int:
+        """A value as short."""
+        return int(self._get(name, JmsType.SHORT))
+
+    def get_char(self, name: str) -> str:
+        """A value as char."""
+        return str(self._get(name, JmsType.CHAR))
+
+    def get_int(self, name: str) -> int:
+        """A value as int."""
+        return int(self._get(name, JmsType.INT))
+
+    def get_long(self, name: str) -> int:
+        """A value as long."""
+        return int(self._get(name, JmsType.LONG))
+
+    def get_float(self, name: str) -> float:
+        """A value as float."""
+        return float(self._get(name, JmsType.FLOAT))
+
+    def get_double(self, name: str) -> float:
+        """A value as double."""
+        return float(self._get(name, JmsType.DOUBLE))
+
+    def get_string(self, name: str) -> str | None:
+        """A value as text, None if missing."""
+        value: str | None = self._get(name, JmsType.STRING)
+        return value
+
+    def get_bytes(self, name: str) -> bytes | None:
+        """A value as bytes, None if missing."""
+        value: bytes | None = self._get(name, JmsType.BYTES)
+        return value
+
+    def set_object(self, name: str, value: Any) -> None:
+        """Set a value in its own type.
+
+        Raises:
+            MessageFormatError: a value without JMS type.
+            IllegalArgumentError: an empty name.
+            MessageNotWriteableError: a received message.
+        """
+        check_map_name(name)
+        self._check_body_writable()
+        self._map[name] = canonical(value, name)
+
+    def _set(self, name: str, kind: type, value: Any) -> None:
+        check_map_name(name)
+        self._check_body_writable()
+        self._map[name] = typed(kind, value, name)
+
+    def set_boolean(self, name: str, value: bool) -> None:
+        """Set a boolean. These setters raise as ``set_object``, MessageFormatError also out of range."""
+        self._set(name, bool, value)
+
+    def set_byte(self, name: str, value: int) -> None:
+        """Set a byte."""
+        self._set(name, Byte, value)
+
+    def set_short(self, name: str, value: int) -> None:
+        """Set a short."""
+        self._set(name, Short, value)
+
+    def set_char(self, name: str, value: str) -> None:
+        """Set a char."""
+        self._set(name, Char, value)
+
+    def set_int(self, name: str, value: int) -> None:
+        """Set an int."""
+        self._set(name, Int, value)
+
+    def set_long(self, name: str, value: int) -> None:
+        """Set a long."""
+        self._set(name, Long, value)
+
+    def set_float(self, name: str, value: float) -> None:
+        """Set a float, rounded to 32 bits."""
+        self._set(name, Float, value)
+
+    def set_double(self, name: str, value: float) -> None:
+        """Set a double."""
+        self._set(name, float, value)
+
+    def set_string(self, name: str, value: str | None) -> None:
+        """Set a text, or None."""
+        if value is None:
+            self.set_object(name, None)
+        else:
+            self._set(name, str, value)
+
+    def set_bytes(self, name: str, value: bytes | None, offset: int = 0, length: int | None = None) -> None:
+        """Set a copy of bytes, or of ``length`` of them from ``offset``. Raises IndexError outside of ``value``."""
+        check_map_name(name)
+        self._check_body_writable()
+        self._map[name] = None if value is None else cut(value, offset, length)
+
+    # ---------------------------------------------------------------- as a body
+
+    def clear_body(self) -> None:
+        """Remove all entries and make the message writable."""
+        super().clear_body()
+        self._map = {}
+
+    def _body_copy(self) -> dict[str, Value] | None:
+        return dict(self._map) if self._map else None
+
+    def is_body_assignable_to(self, body_type: type) -> bool:
+        """True for dict, mappings and object, and for any type when there are no entries."""
+        return not self._map or (isinstance(body_type, type) and issubclass(dict, body_type))
+
+
+def cut(value: Any, offset: int, length: int | None) -> bytes:
+    """A copy of ``length`` bytes of ``value`` from ``offset``.
+
+    Raises:
+        MessageFormatError: ``value`` is not bytes.
+        IndexError: the part is not inside of ``value`` (IndexOutOfBoundsException).
+    """
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise MessageFormatError(f"bytes are needed, not {type(value).__name__}")
+    size = len(value) - offset if length is None else length
+    if offset < 0 or size < 0 or offset + size > len(value):
+        raise IndexError(f"offset {offset} and length {length} are outside of {len(value)} bytes")
+    return bytes(value[offset : offset + size])

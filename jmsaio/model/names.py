@@ -1,0 +1,56 @@
+"""Names: Java identifiers for properties and selectors, and the names of map entries (jms-spec 1.3, 3.4)."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from typing import Any, Final
+
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.wire import RESERVED
+
+#: Words of the selector language, in any letter case; never a property name.
+RESERVED_WORDS: Final = frozenset(
+    {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
+)
+_START: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
+_PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}
+
+
+def is_identifier_start(character: str) -> bool:
+    """Java's ``Character.isJavaIdentifierStart``."""
+    return unicodedata.category(character) in _START
+
+
+def is_identifier_part(character: str) -> bool:
+    """Java's ``Character.isJavaIdentifierPart``."""
+    if unicodedata.category(character) in _PART:
+        return True
+    code = ord(character)
+    return code <= 0x08 or 0x0E <= code <= 0x1B or 0x7F <= code <= 0x9F
+
+
+@lru_cache(4096)
+def _property_name_problem(name: str) -> str | None:
+    if not name:
+        return "is empty"
+    if name in RESERVED:
+        return "carries a header on the wire; use the header's own setter"
+    if name.upper() in RESERVED_WORDS:
+        return "is a word of the selector language"
+    if not is_identifier_start(name[0]) or not all(map(is_identifier_part, name)):
+        return "is not an identifier (letters, digits, _ and $, not a digit first)"
+    return None
+
+
+def check_property_name(name: Any) -> None:
+    """Raise IllegalArgumentError unless ``name`` can name a property."""
+    problem = _property_name_problem(name) if isinstance(name, str) else "is not a text"
+    if problem is not None:
+        raise IllegalArgumentError(f"the property name {name!r} {problem}")
+
+
+def check_map_name(name: Any) -> None:
+    """Raise IllegalArgumentError unless ``name`` can name a map entry: any text that is not empty."""
+    if not isinstance(name, str) or not name:
+        raise IllegalArgumentError(f"the name of a map entry must be a text that is not empty, not {name!r}")

@@ -1,0 +1,112 @@
+"""ObjectMessage and JavaObject (jms-spec 2.5). Never pickle, never a Java object graph."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any, ClassVar
+
+import attrs
+
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.message import Message
+from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
+
+#: Nesting of lists and dicts that is taken.
+_MAX_DEPTH = 100
+_WRAPPERS = (Byte, Short, Int, Long, Float, Double, Char)
+
+
+@attrs.frozen
+class JavaObject:
+    """A Java object as it came, never made into an object.
+
+    Attributes:
+        class_name: name of its class, as the stream tells it.
+        data: the whole serialization stream.
+    """
+
+    class_name: str
+    data: bytes = attrs.field(repr=False)
+
+
+def snapshot(value: Any) -> Any:
+    """A copy of a value that an object message can hold: bytes, JavaObject, JMS values, or JSON-able.
+
+    Raises:
+        MessageFormatError: anything else; names the type.
+    """
+    if value is None or isinstance(value, bool | int | float | str | bytes | JavaObject):
+        if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+            raise MessageFormatError(f"an object message holds ints of 64 bits, not {value}")
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    _check_json(value, 0)
+    return json.loads(json.dumps(value))
+
+
+def _check_json(value: Any, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise MessageFormatError(f"an object message takes lists and dicts nested {_MAX_DEPTH} deep at most")
+    if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, _WRAPPERS)):
+        return
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_json(item, depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise MessageFormatError(f"an object message takes dicts with text keys, not {key!r:.100}")
+            _check_json(item, depth + 1)
+    else:
+        raise MessageFormatError(
+            f"an object message holds bytes or JSON-able values, not {type(value).__name__}; make bytes of it yourself"
+        )
+
+
+class ObjectMessage(Message):
+    """A message with an object: bytes, a JMS value, or a JSON-able value; a Java object arrives as JavaObject.
+
+    The value is copied when it is set and when it is read, so later changes don't show.
+
+    Args:
+        value: the object, or None.
+    """
+
+    __slots__ = ("_value",)
+    KIND: ClassVar[str] = "object"
+    _value: Any
+
+    def __init__(self, value: Any = None) -> None:
+        super().__init__()
+        self._value = snapshot(value)
+
+    def _set_received_body(self, body: Any) -> None:
+        self._value = body
+
+    def _body(self) -> Any:
+        return self._value
+
+    def get_object(self) -> Any:
+        """A copy of the object, or None."""
+        return copy.deepcopy(self._value)
+
+    def set_object(self, value: Any) -> None:
+        """Set the object. Raises MessageFormatError, MessageNotWriteableError."""
+        self._check_body_writable()
+        self._value = snapshot(value)
+
+    object = property(get_object, set_object, doc="The object; reading gives a copy.")
+
+    def clear_body(self) -> None:
+        """Set the object to None and make it writable."""
+        super().clear_body()
+        self._value = None
+
+    def _body_copy(self) -> Any:
+        return copy.deepcopy(self._value)
+
+    def is_body_assignable_to(self, body_type: type) -> bool:
+        """True for the object's own types, and for any type when there is none."""
+        return self._value is None or isinstance(self._value, body_type)

@@ -1,0 +1,206 @@
+"""Values with a JMS type: Python's own where the type is obvious, wrappers where it is not.
+
+A stored value's class tells its JMS type: ``bool`` boolean, ``Byte``, ``Short``, plain ``int`` (32 bits) int, ``Long``,
+``Float``, plain ``float`` double, ``str`` String, ``Char``, ``bytes`` byte[], and None.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from typing import Any, ClassVar, Final
+
+from jmsaio.errors import MessageFormatError
+
+_FLOAT = struct.Struct(">f")
+
+
+class JmsType(enum.Enum):
+    """A JMS type; the value is Starlight's mark on the wire, where it has one."""
+
+    BOOLEAN = "boolean"
+    BYTE = "byte"
+    SHORT = "short"
+    INT = "int"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    CHAR = "char"
+    BYTES = "bytes"
+
+
+class _Whole(int):
+    """A whole number of a fixed width. Raises ValueError out of range, TypeError for what is no int."""
+
+    bits: ClassVar[int] = 64
+
+    def __new__(cls, value: int = 0) -> _Whole:
+        if not isinstance(value, int):
+            raise TypeError(f"{cls.__name__} needs an int, not {type(value).__name__} {value!r}")
+        limit = 1 << (cls.bits - 1)
+        if not -limit <= value < limit:
+            raise ValueError(f"{cls.__name__} holds {-limit} to {limit - 1}, not {value}")
+        return super().__new__(cls, value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({int(self)})"
+
+    __str__ = int.__repr__
+
+    def __getnewargs__(self) -> tuple[int]:
+        return (int(self),)
+
+
+class Byte(_Whole):
+    """A JMS byte: -128 to 127."""
+
+    bits = 8
+
+
+class Short(_Whole):
+    """A JMS short: 16 bits, signed."""
+
+    bits = 16
+
+
+class Int(_Whole):
+    """A JMS int: 32 bits, signed. A plain int of that range is the same."""
+
+    bits = 32
+
+
+class Long(_Whole):
+    """A JMS long: 64 bits, signed."""
+
+    bits = 64
+
+
+class Float(float):
+    """A JMS float: rounded to 32 bits; too large becomes infinite, as a cast in Java does."""
+
+    def __new__(cls, value: float = 0.0) -> Float:
+        if not isinstance(value, float | int) or isinstance(value, bool):
+            raise TypeError(f"Float needs a number, not {type(value).__name__} {value!r}")
+        return super().__new__(cls, round_float(float(value)))
+
+    def __repr__(self) -> str:
+        return f"Float({float(self)!r})"
+
+
+class Double(float):
+    """A JMS double. A plain float is the same."""
+
+    def __new__(cls, value: float = 0.0) -> Double:
+        if not isinstance(value, float | int) or isinstance(value, bool):
+            raise TypeError(f"Double needs a number, not {type(value).__name__} {value!r}")
+        return super().__new__(cls, value)
+
+    def __repr__(self) -> str:
+        return f"Double({float(self)!r})"
+
+
+class Char(str):
+    """A JMS char: one UTF-16 unit, so one character up to U+FFFF."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: str = "\0") -> Char:
+        if not isinstance(value, str):
+            raise TypeError(f"Char needs a text of one character, not {type(value).__name__} {value!r}")
+        if len(value) != 1 or ord(value) > 0xFFFF:
+            raise ValueError(f"Char holds one character up to U+FFFF, not {value!r}")
+        return super().__new__(cls, value)
+
+    def __repr__(self) -> str:
+        return f"Char({str(self)!r})"
+
+
+#: What a property can hold; the values of map and stream messages add Char and bytes.
+Value = bool | int | float | str | bytes | None
+
+INT_MIN: Final = -(1 << 31)
+INT_MAX: Final = (1 << 31) - 1
+_LONG_MIN: Final = -(1 << 63)
+_LONG_MAX: Final = (1 << 63) - 1
+
+#: JMS type of each canonical class.
+TYPE_OF: Final[dict[type, JmsType]] = {
+    bool: JmsType.BOOLEAN,
+    Byte: JmsType.BYTE,
+    Short: JmsType.SHORT,
+    int: JmsType.INT,
+    Long: JmsType.LONG,
+    Float: JmsType.FLOAT,
+    float: JmsType.DOUBLE,
+    str: JmsType.STRING,
+    Char: JmsType.CHAR,
+    bytes: JmsType.BYTES,
+}
+
+
+def round_float(value: float) -> float:
+    """``value`` rounded to 32 bits, infinite where it is too large."""
+    try:
+        return float(_FLOAT.unpack(_FLOAT.pack(value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def canonical_property(value: Any, name: str = "") -> bool | int | float | str | None:
+    """The canonical form of a property value given without its type.
+
+    Raises:
+        MessageFormatError: a type that properties can't have, or an int above 64 bits; names property and type.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value  # type: ignore[no-any-return]  # checked by its class
+    if kind is int:
+        return _whole(value, name)
+    found = canonical(value, name)
+    if isinstance(found, bytes | Char):
+        raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r}")
+    return found
+
+
+def canonical(value: Any, name: str = "") -> Value:
+    """The canonical form of a value of a map, stream or bytes message given without its type.
+
+    Raises:
+        MessageFormatError: no JMS type, or an int above 64 bits; names the place and the type.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, str, float, bytes, Byte, Short, Long, Float, Char):
+        return value  # type: ignore[no-any-return]  # checked by its class
+    if kind is int:
+        return _whole(value, name)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    return _from_subclass(value, name)
+
+
+def _from_subclass(value: Any, name: str) -> Value:
+    if isinstance(value, Int | Double):
+        return int(value) if isinstance(value, Int) else float(value)
+    for kind in (Byte, Short, Long, Float, Char, bool):
+        if isinstance(value, kind):
+            return value
+    if isinstance(value, int):
+        return _whole(int(value), name)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
+    where = f" of {name!r}" if name else ""
+    raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__} {value!r:.100}")
+
+
+def _whole(value: int, name: str) -> int:
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    if _LONG_MIN <= value <= _LONG_MAX:
+        return Long(value)
+    raise MessageFormatError(f"the value of {name!r} is above 64 bits: {value}")
