@@ -1,0 +1,116 @@
+"""``Admin`` of the embedded broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
+from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.names import namespace_of
+from jmsaio.transport.memory.subscription import Subscription
+
+
+class MemoryAdmin:
+    """Administration in the process. See ``jmsaio.transport.base.Admin``.
+
+    Args:
+        broker: the broker.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def _find(self, topic: str, name: str) -> list[Subscription]:
+        """A subscription in every partition of a topic. With the lock held."""
+        self._broker.check_up()
+        found = [log.subscriptions[name] for log in self._broker.find(topic) if name in log.subscriptions]
+        if not found:
+            raise NotFoundError(f"topic {topic} has no subscription {name!r}")
+        return found
+
+    async def partitions(self, topic: str) -> int:
+        """Number of partitions, 0 for a topic without."""
+        with self._broker.lock:
+            self._broker.check_up()
+            self._broker.find(topic)
+            return self._broker.partitioned.get(topic, 0)
+
+    async def create_topic(self, topic: str, partitions: int = 0) -> bool:
+        """Create a topic; False if it exists."""
+        with self._broker.lock:
+            self._broker.check_up()
+            return self._broker.create(topic, partitions)
+
+    async def delete_topic(self, topic: str, force: bool = False) -> None:
+        """Delete a topic with its subscriptions. Raises AdminError (412) if clients are connected, without ``force``."""
+        with self._broker.lock:
+            self._broker.check_up()
+            self._broker.delete(topic, force)
+
+    async def topics(self, namespace: str) -> list[str]:
+        """Full names of the topics of a namespace, partitions one by one, sorted."""
+        with self._broker.lock:
+            self._broker.check_up()
+            return sorted(name for name in self._broker.logs if namespace_of(name) == namespace)
+
+    async def stats(self, topic: str) -> TopicStats:
+        """Statistics of a topic, all partitions together."""
+        with self._broker.lock:
+            self._broker.check_up()
+            logs = self._broker.find(topic)
+            parts: dict[str, list[Subscription]] = {}
+            for log in logs:
+                for subscription in log.subscriptions.values():
+                    parts.setdefault(subscription.name, []).append(subscription)
+            return TopicStats(
+                producers=len({sender for log in logs for sender in log.senders}),
+                subscriptions={name: _stats(name, found) for name, found in parts.items()},
+            )
+
+    async def cursor(self, topic: str, subscription: str) -> Cursor:
+        """How far a subscription of an unpartitioned topic or of one partition is acknowledged."""
+        with self._broker.lock:
+            found = self._find(topic, subscription)
+            if topic in self._broker.partitioned:
+                raise InvalidDestinationError(f"{topic} has partitions: ask for the cursor of one partition")
+            return found[0].log.cursor(found[0].pending())
+
+    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        """Create a subscription (and a missing topic); False if it exists."""
+        with self._broker.lock:
+            self._broker.check_up()
+            missing = [log for log in self._broker.open(topic) if name not in log.subscriptions]
+            for log in missing:
+                self._broker.subscribe(log, name, True, position)
+            return bool(missing)
+
+    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
+        """Delete a subscription with its backlog. Raises AdminError (412) if consumers are connected, without ``force``."""
+        with self._broker.lock:
+            found = self._find(topic, name)
+            if not force and any(subscription.consumers for subscription in found):
+                raise AdminError(f"subscription {name!r} of {topic} has connected consumers; close them, or force", 412)
+            for subscription in found:
+                self._broker.remove(subscription, NotFoundError(f"subscription {name!r} of {topic} was deleted"))
+
+    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
+        """The properties of a subscription."""
+        with self._broker.lock:
+            return dict(self._find(topic, name)[0].properties)
+
+    async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
+        """Replace the properties of a subscription."""
+        with self._broker.lock:
+            for subscription in self._find(topic, name):
+                subscription.properties = dict(properties)
+
+
+def _stats(name: str, parts: list[Subscription]) -> SubscriptionStats:
+    return SubscriptionStats(
+        name=name,
+        type=parts[0].type.value,
+        backlog=sum(part.size for part in parts),
+        consumers=len({consumer.port for part in parts for consumer in part.consumers}),
+        properties=dict(parts[0].properties),
+    )

@@ -1,0 +1,320 @@
+"""The embedded broker: topics by name, memory, time, and who is connected. It knows no event loop.
+
+A broker may be used from several event loops in several threads: whoever calls it holds its lock.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, JMSError, NotFoundError
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import Position
+from jmsaio.transport.memory.clock import Clock, SystemClock, Timers
+from jmsaio.transport.memory.faults import Faults
+from jmsaio.transport.memory.log import Log
+from jmsaio.transport.memory.names import full_name, partition_name, split_partition
+from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.subscription import Subscription
+from jmsaio.transport.memory.transactions import Unit
+
+
+#: Properties that Pulsar's client adds to a dead letter.
+REAL_TOPIC = "REAL_TOPIC"
+ORIGIN_ID = "ORIGIN_MESSAGE_ID"
+
+
+class Client(Protocol):
+    """A connected transport, as the broker sees it.
+
+    Attributes:
+        gone: its event loop is closed, so that it will never close itself.
+    """
+
+    @property
+    def gone(self) -> bool: ...
+
+    def abandon(self) -> None:
+        """Give back what it holds, and disconnect."""
+
+    def poke(self) -> None:
+        """The time of the next timer changed."""
+
+    def broker_down(self) -> None:
+        """The broker can't be reached from now on."""
+
+    def broker_up(self) -> None:
+        """It can be reached again."""
+
+
+class Blocked(Protocol):
+    """A sender that waits for memory."""
+
+    limit: int
+
+    def admit(self) -> None:
+        """Store what waits, as far as there is room."""
+
+
+class Watcher(Protocol):
+    """A receiver with a topics pattern."""
+
+    pattern: re.Pattern[str]
+
+    def discovered(self, topic: str, logs: list[Log]) -> None:
+        """A topic that fits came into being."""
+
+
+class Broker:
+    """One embedded broker.
+
+    Args:
+        name: its name, as in ``memory://name``.
+        clock: where its time comes from; default: the wall clock.
+
+    Attributes:
+        lock: to be held by whoever calls anything below.
+        used: bytes of the records kept.
+        timers: what is to happen.
+        logs: topics without partitions, and partitions, by full name.
+        partitioned: number of partitions of partitioned topics.
+        clients: connected transports.
+        watchers: receivers with a pattern.
+        units: open transactions.
+        faults: scripted faults, for tests.
+        down: it can't be reached, for tests.
+        blocked: senders that wait for memory.
+        disturbed: it is down, or faults of sends are to come.
+    """
+
+    def __init__(self, name: str, clock: Clock | None = None) -> None:
+        self.name = name
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.lock = threading.Lock()
+        self.used = 0
+        self.timers = Timers(self._earlier)
+        self.logs: dict[str, Log] = {}
+        self.partitioned: dict[str, int] = {}
+        self.clients: list[Client] = []
+        self.watchers: list[Watcher] = []
+        self.units: set[Unit] = set()
+        self.faults = Faults()
+        self.down = False
+        self.disturbed = False
+        self._numbers = 0
+        self.blocked: dict[Blocked, None] = {}
+        self._blocked_limit = 0
+        self.self_timed = not self.clock.watch(self.tick)
+
+    # ---------------------------------------------------------------- time
+
+    def tick(self) -> None:
+        """Do what is due. Takes the lock itself."""
+        with self.lock:
+            self.timers.run(self.clock.now())
+
+    def _earlier(self) -> None:
+        for client in self.clients:
+            client.poke()
+
+    def next_number(self) -> int:
+        """A number that this broker never gave before: ledgers, consumers."""
+        self._numbers += 1
+        return self._numbers
+
+    # ---------------------------------------------------------------- topics
+
+    def find(self, topic: str) -> list[Log]:
+        """The partitions of a topic, or the topic alone.
+
+        Raises:
+            NotFoundError: there is no such topic.
+        """
+        count = self.partitioned.get(topic)
+        if count is not None:
+            return [self.logs[partition_name(topic, index)] for index in range(count)]
+        if topic not in self.logs:
+            raise NotFoundError(f"there is no topic {topic}")
+        return [self.logs[topic]]
+
+    def open(self, topic: str) -> list[Log]:
+        """The same; a topic that does not exist is made, without partitions.
+
+        Raises:
+            InvalidDestinationError: not a full topic name.
+        """
+        if topic not in self.partitioned and topic not in self.logs:
+            self.create(topic, 0)
+        return self.find(topic)
+
+    def create(self, topic: str, partitions: int) -> bool:
+        """Make a topic; False if there is one.
+
+        Raises:
+            InvalidDestinationError: not a full topic name, or a negative number of partitions.
+        """
+        if "://" not in topic or topic.count("/") < 4 or topic.endswith("/"):
+            raise InvalidDestinationError(f"{topic!r} is not a full topic name: persistent://tenant/namespace/name")
+        if partitions < 0:
+            raise InvalidDestinationError(f"topic {topic}: {partitions} partitions; 0 or more are possible")
+        if topic in self.partitioned or topic in self.logs:
+            return False
+        if partitions:
+            self.partitioned[topic] = partitions
+            for index in range(partitions):
+                self._make(partition_name(topic, index), index)
+        else:
+            self._make(topic, split_partition(topic)[1])
+        logs = self.find(topic)
+        for watcher in list(self.watchers):
+            if watcher.pattern.fullmatch(split_partition(topic)[0]):
+                watcher.discovered(topic, logs)
+        return True
+
+    def _make(self, name: str, index: int) -> None:
+        if name not in self.logs:
+            self.logs[name] = Log(self, name, self.next_number(), index)
+
+    def matching(self, pattern: re.Pattern[str]) -> dict[str, list[Log]]:
+        """Topics that fit a pattern; partitions of a partitioned topic together, under its name."""
+        found = {topic: self.find(topic) for topic in self.partitioned if pattern.fullmatch(topic)}
+        taken = {log.name for logs in found.values() for log in logs}
+        for name, log in self.logs.items():
+            if name not in taken and pattern.fullmatch(split_partition(name)[0]):
+                found[name] = [log]
+        return found
+
+    def delete(self, topic: str, force: bool) -> None:
+        """Delete a topic with everything in it.
+
+        Raises:
+            NotFoundError: there is no such topic.
+            AdminError: clients are connected, and not ``force``.
+        """
+        logs = self.find(topic)
+        connected = any(log.senders or log.tails() or log.consumers() for log in logs)
+        if connected and not force:
+            raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
+        self.partitioned.pop(topic, None)
+        for log in logs:
+            del self.logs[log.name]
+            gone = NotFoundError(f"topic {log.name} was deleted")
+            for subscription in list(log.subscriptions.values()):
+                self.remove(subscription, gone)
+            for tail in log.tails():
+                tail.leave()
+                tail.port.end(gone)
+            for owner in list(log.senders):
+                owner.topic_deleted()
+            for record in list(log.records.values()):
+                log.drop(record)
+        self.freed()
+
+    def remove(self, subscription: Subscription, reason: JMSError | None) -> None:
+        """Delete a subscription; its receivers end with ``reason``."""
+        for consumer in list(subscription.consumers):
+            subscription.leave(consumer)
+            consumer.port.end(reason)
+        subscription.delete()
+        self.freed()
+
+    def subscribe(self, log: Log, name: str, durable: bool, position: Position) -> Subscription:
+        """The subscription of that name, made if there is none."""
+        subscription = log.subscriptions.get(name)
+        return Subscription(log, name, durable, position, {}) if subscription is None else subscription
+
+    def bury(self, record: StoredRecord, topic: str, subscription: str | None) -> None:
+        """Put a copy of ``record`` on a topic of dead letters, which keeps it until a subscription takes it."""
+        topic = full_name(topic)
+        known = topic in self.logs or topic in self.partitioned
+        log = self.open(topic)[0]
+        if not known:
+            log.keeps_unread = True
+        if subscription is not None:
+            self.subscribe(log, subscription, True, Position.EARLIEST)
+        place = record.message_id
+        properties = dict(record.properties)
+        properties[REAL_TOPIC] = record.topic
+        properties[ORIGIN_ID] = f"({place.ledger},{place.entry},{place.partition},{place.batch_index})"
+        copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)
+        log.append(copy, record.size, 0, self.clock.now())
+
+    # ---------------------------------------------------------------- memory
+
+    def freed(self) -> None:
+        """Memory may have become free: let senders that wait for it go on."""
+        if self.blocked and self.used < self._blocked_limit and not self.down:
+            blocked, self.blocked = self.blocked, {}
+            for sender in blocked:
+                sender.admit()
+            for sender in self.blocked:
+                self._blocked_limit = max(self._blocked_limit, sender.limit)
+
+    def block(self, sender: Blocked) -> None:
+        """Call ``sender.admit`` when less than its limit is used."""
+        self._blocked_limit = max(self._blocked_limit, sender.limit) if self.blocked else sender.limit
+        self.blocked[sender] = None
+
+    def unblock(self, sender: Blocked) -> None:
+        """Don't."""
+        self.blocked.pop(sender, None)
+
+    # ---------------------------------------------------------------- clients
+
+    def connect(self, client: Client) -> None:
+        """A transport came.
+
+        Raises:
+            BrokerUnavailableError: the broker is down.
+        """
+        self.check_up()
+        for other in [other for other in self.clients if other.gone]:
+            other.abandon()
+        self.clients.append(client)
+        self.timers.run(self.clock.now())
+        client.poke()
+
+    def check_up(self) -> None:
+        """Raises BrokerUnavailableError when the broker is down."""
+        if self.down:
+            raise BrokerUnavailableError(f"the embedded broker {self.name!r} is down")
+
+    def take_down(self) -> None:
+        """Nobody can reach the broker; open transactions are aborted."""
+        self.down = self.disturbed = True
+        for unit in list(self.units):
+            unit.abort()
+        for client in list(self.clients):
+            client.broker_down()
+
+    def bring_up(self) -> None:
+        """Everybody can reach it again."""
+        self.down = False
+        self.disturbed = bool(self.faults.sends)
+        self.timers.run(self.clock.now())
+        for client in list(self.clients):
+            client.broker_up()
+        self._blocked_limit = max((sender.limit for sender in self.blocked), default=0)
+        self.freed()
+
+
+_brokers: dict[str, Broker] = {}
+_registry = threading.Lock()
+
+
+def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:
+    """The broker of that name in this process, made at first need; it outlives its connections."""
+    with _registry:
+        broker = _brokers.get(name)
+        if broker is None:
+            broker = _brokers[name] = make(name)
+        return broker
+
+
+def forget_broker(name: str) -> None:
+    """Let go of the broker of that name: the next connection gets an empty one."""
+    with _registry:
+        _brokers.pop(name, None)

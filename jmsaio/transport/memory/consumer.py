@@ -1,0 +1,110 @@
+"""One consumer of a subscription, as the broker sees it: its receiver queue, and what it holds."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections import deque
+from typing import TYPE_CHECKING
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.transport.memory.log import Port
+from jmsaio.transport.memory.record import StoredRecord
+
+if TYPE_CHECKING:  # for annotations alone: subscriptions have consumers
+    from jmsaio.transport.memory.subscription import Subscription
+
+
+class Consumer:
+    """One consumer of one subscription.
+
+    Attributes:
+        subscription: what it consumes.
+        port: the receiver's end.
+        config: consumerConfig.
+        name: its name, for the order of failover consumers.
+        number: grows with each consumer of the broker.
+        queue: records sent to it that the application has not taken: its permits are what is free here.
+        capacity: records in ``queue`` at most; 0 while a zero queue was not asked.
+        held: every record that it has and did not settle, taken or not, by number.
+        taken: for the ack timeout: when each taken record is to come again.
+        waiting: numbers of the records that it gave back and that wait for their time.
+        parked: key-shared: numbers of records of its keys that wait for a permit, a heap.
+        listed: it stands in the list of those with permits.
+        dead_after: deliveries with a count above this go to the dead letters.
+    """
+
+    __slots__ = (
+        "capacity", "config", "dead_after", "held", "listed", "name", "number", "parked", "port", "queue",
+        "subscription", "taken", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, subscription: Subscription, port: Port, config: ConsumerConfig, number: int, size: int) -> None:
+        self.subscription = subscription
+        self.port = port
+        self.config = config
+        self.name = config.consumer_name or f"{number:08d}"
+        self.number = number
+        self.queue: deque[StoredRecord] = deque()
+        self.capacity = size
+        self.held: dict[int, StoredRecord] = {}
+        self.taken: dict[int, float] = {}
+        self.waiting: set[int] = set()
+        self.parked: list[int] = []
+        self.listed = False
+        policy = config.dead_letter
+        counted = policy is not None and subscription.type.value in ("Shared", "Key_Shared")
+        self.dead_after = policy.max_redeliver_count if counted and policy is not None else sys.maxsize
+
+    @property
+    def zero_queue(self) -> bool:
+        """It has no prefetch: a record is sent only when it is asked for."""
+        return self.config.receiver_queue_size == 0
+
+    def take(self, limit: int) -> list[StoredRecord]:
+        """The records for the application, up to ``limit``; their permits go back."""
+        queue = self.queue
+        subscription = self.subscription
+        if self.zero_queue:
+            limit = min(limit, 1)
+            self.capacity = 1
+            subscription.room(self)
+        if len(queue) <= limit:
+            records = list(queue)
+            queue.clear()
+        else:
+            records = [queue.popleft() for _ in range(limit)]
+        if records:
+            if self.config.ack_timeout is not None:
+                self._watch(records, self.config.ack_timeout)
+            if self.zero_queue:
+                self.capacity = 0
+            else:
+                subscription.room(self)
+        return records
+
+    def _watch(self, records: list[StoredRecord], timeout: float) -> None:
+        """Note when these records are to come again if they are not acknowledged."""
+        broker = self.subscription.log.broker
+        due = broker.clock.now() + timeout
+        for record in records:
+            self.taken[record.number] = due
+            broker.timers.add(due, self._overdue, record.number)
+
+    def _overdue(self, number: int, token: int) -> None:
+        """A record was not acknowledged in time."""
+        subscription = self.subscription
+        now = subscription.log.broker.clock.now()
+        due = self.taken.get(number)
+        if due is None or due > now:
+            return  # it was taken again later, or settled
+        del self.taken[number]
+        if number in self.held:
+            backoff = self.config.ack_timeout_backoff
+            count = subscription.counts.get(number, 0)
+            subscription.give_back(self, number, None if backoff is None else now + backoff.delay(count), counted=True)
+            subscription.dispatch()
+
+    def park(self, number: int) -> None:
+        """Keep a record of one of its keys until it has a permit."""
+        heapq.heappush(self.parked, number)

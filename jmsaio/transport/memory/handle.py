@@ -1,0 +1,56 @@
+"""``Transaction`` of the embedded broker: the handle that crosses the seam."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from jmsaio.transport.memory.transactions import Unit
+
+
+class MemoryTransaction:
+    """One open transaction. See ``jmsaio.transport.base.Transaction``.
+
+    Args:
+        unit: its work in the broker.
+    """
+
+    __slots__ = ("unit",)
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+
+    async def commit(self) -> None:
+        """Make all of it happen, once its sends are in. Raises TransactionRolledBackError if it ended in a rollback.
+
+        Cancelling leaves it open, to be committed or aborted.
+        """
+        await self._sends_taken()
+        with self.unit.broker.lock:
+            self.unit.commit()
+
+    async def abort(self) -> None:
+        """Undo all of it; does nothing if it is over."""
+        with self.unit.broker.lock:
+            self.unit.abort()
+
+    async def _sends_taken(self) -> None:
+        """Wait until no send of it waits for memory; each waits for the send timeout at most."""
+        while True:
+            with self.unit.broker.lock:
+                if not self.unit.waiting:
+                    return
+                woken = asyncio.get_running_loop().create_future()
+                loop = woken.get_loop()
+                self.unit.notify = partial(_notify, loop, woken)
+            await woken
+
+
+def _notify(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_wake, woken)
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)

@@ -1,0 +1,96 @@
+"""From the broker to one event loop: callbacks grouped, one ``call_soon`` for each turn of the loop, one timer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Protocol
+
+from jmsaio.transport.memory.broker import Broker
+
+
+class Debtor(Protocol):
+    """Something that owes its application a call."""
+
+    def settle_up(self) -> None:
+        """Call back. Called on the loop's thread, without the lock."""
+
+
+class Link:
+    """One client's way back to its event loop.
+
+    Args:
+        broker: the broker.
+        loop: the loop of the client.
+    """
+
+    __slots__ = ("_armed", "_debtors", "_handle", "_scheduled", "_thread", "broker", "loop")
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self.broker = broker
+        self.loop = loop
+        self._thread = threading.get_ident()
+        self._debtors: list[Debtor] = []
+        self._scheduled = False
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed: float | None = None
+
+    def owe(self, debtor: Debtor) -> None:
+        """Have ``debtor.settle_up`` called soon. With the broker's lock held, from any thread."""
+        self._debtors.append(debtor)
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the loop look soon: at debts and at the time of the next timer. With the lock held, from any thread."""
+        if self._scheduled:
+            return
+        self._scheduled = True
+        try:
+            if threading.get_ident() == self._thread:
+                self.loop.call_soon(self._flush)
+            else:
+                self.loop.call_soon_threadsafe(self._flush)
+        except RuntimeError:
+            self._scheduled = False  # the loop is closed: nobody is there to be told
+
+    def _flush(self) -> None:
+        with self.broker.lock:
+            debtors, self._debtors = self._debtors, []
+            self._scheduled = False
+        for debtor in debtors:
+            try:
+                debtor.settle_up()
+            except Exception as error:  # noqa: BLE001 - foreign code: one that raises must not silence the others
+                context = {"message": "a callback given to the embedded broker raised", "exception": error}
+                self.loop.call_exception_handler(context)
+        self._arm()
+
+    def _arm(self) -> None:
+        """Set the loop's timer to the broker's next one."""
+        if not self.broker.self_timed:
+            return
+        due = self.broker.timers.due
+        if due == self._armed:
+            return
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._armed = due
+        if due is not None:
+            self._handle = self.loop.call_later(max(0.0, due - self.broker.clock.now()), self._ring)
+
+    def _ring(self) -> None:
+        self._handle = self._armed = None
+        self.broker.tick()
+        self._arm()
+
+    def cut(self) -> None:
+        """Stop the timer and call back what is owed."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._flush()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._armed = None

@@ -1,0 +1,62 @@
+"""Names of topics as Pulsar reads them: full names, partitions, patterns."""
+
+from __future__ import annotations
+
+import re
+
+from jmsaio.errors import InvalidDestinationError
+
+_PARTITION = re.compile(r"(.+)-partition-(\d{1,9})", re.DOTALL)
+_DEFAULT_NAMESPACE = "persistent://public/default/"
+
+
+def full_name(topic: str) -> str:
+    """The full name of a topic; a short one is in ``public/default``.
+
+    Raises:
+        InvalidDestinationError: an empty name.
+    """
+    if not topic:
+        raise InvalidDestinationError("a topic needs a name")
+    return topic if "://" in topic else _DEFAULT_NAMESPACE + topic
+
+
+def partition_name(topic: str, index: int) -> str:
+    """The name of one partition."""
+    return f"{topic}-partition-{index}"
+
+
+def split_partition(name: str) -> tuple[str, int]:
+    """Name of the topic and index of the partition that ``name`` names; -1 if it names no partition."""
+    match = _PARTITION.fullmatch(name)
+    return (name, -1) if match is None else (match[1], int(match[2]))
+
+
+def namespace_of(topic: str) -> str:
+    """``tenant/namespace`` of a full name."""
+    return "/".join(topic.partition("://")[2].split("/")[:2])
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Full name of topics (without partition) that a topics pattern means; the namespace is literal.
+
+    Raises:
+        InvalidDestinationError: not a regular expression that Python takes.
+    """
+    domain, _, rest = full_name(pattern).partition("://")
+    tenant, _, rest = rest.partition("/")
+    namespace, _, expression = rest.partition("/")
+    start = re.escape(f"{domain}://{tenant}/{namespace}/")
+    try:
+        return re.compile(f"{start}(?:{expression})", re.DOTALL)
+    except re.error as error:
+        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
+
+
+def java_hash(text: str) -> int:
+    """Java's string hash over UTF-16 units, without its sign bit: the choice of a key's partition."""
+    value = 0
+    units = text.encode("utf-16-le", "surrogatepass")
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + low + (high << 8)) & 0xFFFFFFFF
+    return value & 0x7FFFFFFF

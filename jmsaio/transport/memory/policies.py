@@ -1,0 +1,218 @@
+"""To which consumer a record goes: one policy for each way to share a subscription."""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections import deque
+from typing import Protocol
+
+from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.record import StoredRecord
+
+#: Key-shared: records set aside for consumers without permits, in all; Pulsar's ``keySharedLookAheadMsgInReplay``.
+LOOK_AHEAD = 20_000
+#: Key-shared: points of each consumer on the ring of key hashes.
+_POINTS = 100
+
+
+class Policy(Protocol):
+    """Chooses consumers.
+
+    Attributes:
+        solo: the only consumer that records go to, or None when there is a choice.
+    """
+
+    solo: Consumer | None
+
+    def joined(self, consumer: Consumer) -> Consumer | None:
+        """A consumer came; returns the one that has to give back what it did not take yet, if any."""
+
+    def left(self, consumer: Consumer) -> None:
+        """A consumer went; what it held is already given back."""
+
+    def room(self, consumer: Consumer) -> None:
+        """A consumer has permits again."""
+
+    def pick(self, record: StoredRecord) -> Consumer | None:
+        """Who gets ``record`` now; None: nobody, it stays first in line."""
+
+    def settled(self, record: StoredRecord) -> None:
+        """A record went out of a consumer's hands."""
+
+
+class SingleActive:
+    """Exclusive and failover: one active consumer, the others stand by.
+
+    The active one is, of the lowest priority level, the first to connect; on a partition the consumers of that level
+    are ordered by name and the partition's index chooses, so that partitions spread (as Pulsar does).
+    """
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self._consumers: list[Consumer] = []
+        self.solo: Consumer | None = None
+
+    def joined(self, consumer: Consumer) -> Consumer | None:
+        """Choose anew; the one that was active gives back what it did not take."""
+        before = self.solo
+        self._consumers.append(consumer)
+        self._choose()
+        return before if before is not self.solo else None
+
+    def left(self, consumer: Consumer) -> None:
+        """Choose anew."""
+        self._consumers.remove(consumer)
+        self._choose()
+
+    def _choose(self) -> None:
+        if not self._consumers:
+            self.solo = None
+            return
+        level = min(consumer.config.priority_level for consumer in self._consumers)
+        first = [consumer for consumer in self._consumers if consumer.config.priority_level == level]
+        if self._partition >= 0:
+            first.sort(key=lambda consumer: (consumer.name, consumer.number))
+        self.solo = first[max(self._partition, 0) % len(first)]
+
+    def room(self, consumer: Consumer) -> None:
+        """Nothing to note."""
+
+    def pick(self, record: StoredRecord) -> Consumer | None:
+        """The active consumer, if it has a permit."""
+        active = self.solo
+        return active if active is not None and len(active.queue) < active.capacity else None
+
+    def settled(self, record: StoredRecord) -> None:
+        """Nothing to note."""
+
+
+class RoundRobin:
+    """Shared: each record to the next consumer with a permit, of the lowest priority level that has one."""
+
+    def __init__(self) -> None:
+        self._ready: dict[int, deque[Consumer]] = {}
+        self._levels: list[int] = []
+        self._count = 0
+        self.solo: Consumer | None = None
+
+    def joined(self, consumer: Consumer) -> Consumer | None:
+        """One more to choose from."""
+        self._count += 1
+        self.solo = consumer if self._count == 1 else None
+        level = consumer.config.priority_level
+        if level not in self._ready:
+            self._ready[level] = deque()
+            self._levels = sorted(self._ready)
+        self.room(consumer)
+        return None
+
+    def left(self, consumer: Consumer) -> None:
+        """One less."""
+        self._count -= 1
+        ready = self._ready[consumer.config.priority_level]
+        if consumer.listed:
+            ready.remove(consumer)
+            consumer.listed = False
+        others = [other for other in consumer.subscription.consumers if other is not consumer]
+        self.solo = others[0] if len(others) == 1 else None
+
+    def room(self, consumer: Consumer) -> None:
+        """It can be chosen again."""
+        if not consumer.listed:
+            consumer.listed = True
+            self._ready[consumer.config.priority_level].append(consumer)
+
+    def pick(self, record: StoredRecord) -> Consumer | None:
+        """The next one; those without permits leave the list until they have some."""
+        for level in self._levels:
+            ready = self._ready[level]
+            while ready:
+                consumer = ready[0]
+                if len(consumer.queue) < consumer.capacity:
+                    ready.rotate(-1)
+                    return consumer
+                ready.popleft()
+                consumer.listed = False
+        return None
+
+    def settled(self, record: StoredRecord) -> None:
+        """Nothing to note."""
+
+
+class ByKey:
+    """Key-shared: a key's records go to one consumer as long as it holds any of them; else its hash chooses.
+
+    Records without key go round in turn.
+    """
+
+    def __init__(self) -> None:
+        self._ring: list[tuple[int, Consumer]] = []
+        self._points: list[int] = []
+        self._turn = RoundRobin()
+        self._consumers: list[Consumer] = []
+        self._owners: dict[str, tuple[Consumer, int]] = {}
+        self.solo: Consumer | None = None
+
+    def joined(self, consumer: Consumer) -> Consumer | None:
+        """One more on the ring; keys in somebody's hands stay there."""
+        self._consumers.append(consumer)
+        self._turn.joined(consumer)
+        self._arrange()
+        return None
+
+    def left(self, consumer: Consumer) -> None:
+        """One less on the ring."""
+        self._consumers.remove(consumer)
+        self._turn.left(consumer)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        ring = [
+            (zlib.crc32(f"{consumer.name}:{consumer.number}:{point}".encode()), consumer.number, consumer)
+            for consumer in self._consumers
+            for point in range(_POINTS)
+        ]
+        ring.sort(key=lambda entry: entry[:2])
+        self._ring = [(point, consumer) for point, _, consumer in ring]
+        self._points = [point for point, _, _ in ring]
+
+    def room(self, consumer: Consumer) -> None:
+        """It can be chosen for records without key."""
+        self._turn.room(consumer)
+
+    def pick(self, record: StoredRecord) -> Consumer | None:
+        """The consumer of the record's key, which may have no permit; then the record is parked with it."""
+        key = record.key
+        if key is None:
+            return self._turn.pick(record)
+        if not self._ring:
+            return None
+        owner, count = self._owners.get(key, (None, 0))
+        if owner is None:
+            place = bisect_right(self._points, zlib.crc32(key.encode("utf-8", "surrogatepass")))
+            owner = self._ring[place % len(self._ring)][1]
+        full = len(owner.queue) >= owner.capacity
+        if full and sum(len(consumer.parked) for consumer in self._consumers) >= LOOK_AHEAD:
+            return None
+        self._owners[key] = (owner, count + 1)
+        return owner
+
+    def settled(self, record: StoredRecord) -> None:
+        """The key is free for another consumer when none of its records is held."""
+        if record.key is not None and record.key in self._owners:
+            owner, count = self._owners[record.key]
+            if count > 1:
+                self._owners[record.key] = (owner, count - 1)
+            else:
+                del self._owners[record.key]
+
+
+def policy_for(type_: SubscriptionType, partition: int) -> Policy:
+    """A new policy for a way to share, on the partition with that index (-1: none)."""
+    if type_ is SubscriptionType.SHARED:
+        return RoundRobin()
+    if type_ is SubscriptionType.KEY_SHARED:
+        return ByKey()
+    return SingleActive(partition)

@@ -1,0 +1,289 @@
+"""``Receiver`` of the embedded broker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, ObjectClosedError, TransactionRolledBackError
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.transport import base
+from jmsaio.transport.base import Position, Transaction, Wake
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.handle import MemoryTransaction
+from jmsaio.transport.memory.link import Link
+from jmsaio.transport.memory.log import Log
+from jmsaio.transport.memory.names import compile_pattern
+from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.subscription import Subscription
+from jmsaio.transport.memory.transactions import State, Unit
+
+
+class MemoryReceiver:
+    """Consumes one subscription of one or more topics. See ``jmsaio.transport.base.Receiver``.
+
+    Made under the broker's lock.
+
+    Args:
+        link: way to the event loop.
+        wanted: what it subscribes to.
+        wake: called when there may be something to receive.
+        by_priority: partitions with a higher number get a larger share of the receiver queue (Starlight 6.3).
+
+    Raises:
+        ConsumerBusyError: a subscription is taken; none is joined then.
+        InvalidDestinationError: a name or pattern that can't be.
+    """
+
+    __slots__ = (
+        "_broker", "_by_priority", "_closed", "_consumers", "_failure", "_link", "_refused", "_single", "_turn",
+        "_wake", "_wanted", "armed", "pattern",
+    )  # fmt: skip
+
+    def __init__(self, link: Link, wanted: base.Subscription, wake: Wake, by_priority: bool = False) -> None:
+        self._link = link
+        self._broker: Broker = link.broker
+        self._wanted = wanted
+        self._wake = wake
+        self._by_priority = by_priority
+        self._consumers: dict[Log, Consumer] = {}
+        self._single: Consumer | None = None
+        self._turn = 0
+        self._failure: JMSError | None = None
+        self._refused: JMSError | None = None
+        self._closed = False
+        self.armed = True
+        self.pattern: re.Pattern[str] = re.compile(r"(?!)")
+        logs = [log for topic in wanted.topics for log in self._broker.open(topic)]
+        if wanted.pattern is not None:
+            self.pattern = compile_pattern(wanted.pattern)
+            logs += [log for found in self._broker.matching(self.pattern).values() for log in found]
+            self._broker.watchers.append(self)
+        try:
+            self._join(logs)
+        except JMSError:
+            self._leave()
+            raise
+
+    # ---------------------------------------------------------------- joining and leaving, with the lock
+
+    def _join(self, logs: Sequence[Log]) -> None:
+        wanted = self._wanted
+        total = len(self._consumers) + len(logs)
+        for log in logs:
+            if log in self._consumers:
+                continue
+            new = wanted.name not in log.subscriptions
+            subscription = self._broker.subscribe(log, wanted.name, wanted.durable, wanted.position)
+            if subscription.durable is not wanted.durable:
+                kinds = ("durable", "not durable") if subscription.durable else ("not durable", "durable")
+                raise ConsumerBusyError(f"subscription {wanted.name!r} of {log.name} is {kinds[0]}, not {kinds[1]}")
+            if new:
+                subscription.properties.update(wanted.properties)
+            size = self._queue_size(log, total)
+            self._consumers[log] = subscription.join(self, wanted.type, wanted.config, size)
+        self._note()
+
+    def _note(self) -> None:
+        self._single = next(iter(self._consumers.values())) if len(self._consumers) == 1 else None
+
+    def _queue_size(self, log: Log, total: int) -> int:
+        config = self._wanted.config
+        size = config.receiver_queue_size
+        if total > 1 and size > 0:
+            size = max(1, min(size, config.max_total_receiver_queue_size_across_partitions // total))
+            if self._by_priority:
+                size = max(1, (max(log.partition, 0) + 1) * size // (total * (total + 1) // 2))
+        return size
+
+    def discovered(self, topic: str, logs: list[Log]) -> None:
+        """A topic that fits the pattern came into being."""
+        try:
+            self._join(logs)
+        except ConsumerBusyError:
+            pass  # as in Pulsar: the topics that can be consumed are
+        self._note()
+
+    def _leave(self, keep: bool = False) -> None:
+        consumers = list(self._consumers.values())
+        if not keep:
+            if self in self._broker.watchers:
+                self._broker.watchers.remove(self)
+            self._consumers.clear()
+            self._single = None
+        for consumer in consumers:
+            consumer.subscription.leave(consumer, keep)
+        self._broker.freed()
+
+    def broker_down(self) -> None:
+        """The connection is lost: the broker gives what was not acknowledged to others."""
+        self._leave(keep=True)
+
+    def broker_up(self) -> None:
+        """The connection is there again."""
+        logs = [log for log in self._consumers if self._broker.logs.get(log.name) is log]
+        self._consumers.clear()
+        try:
+            self._join(logs)
+        except JMSError as error:
+            self._leave()
+            self.end(error)
+
+    def rouse(self) -> None:
+        """Records are there."""
+        self.armed = False
+        self._link.owe(self)
+
+    def end(self, reason: JMSError | None) -> None:
+        """A topic or subscription is gone; without any left the receiver has ended."""
+        self._consumers = {
+            log: consumer for log, consumer in self._consumers.items() if consumer in consumer.subscription.consumers
+        }
+        self._note()
+        if not self._consumers and reason is not None:
+            self._failure = reason
+            self.rouse()
+
+    # ---------------------------------------------------------------- the application's side
+
+    def settle_up(self) -> None:
+        """Wake the application."""
+        if not self._closed:
+            self._wake()
+
+    def receive(self, limit: int) -> list[ReceivedRecord]:
+        """Records that are here. See ``Receiver.receive``."""
+        with self._broker.lock:
+            single = self._single
+            records = single.take(limit) if single is not None else self._take_in_turn(limit)
+            self.armed = len(records) < limit
+        if not records:
+            if self._closed:
+                raise ObjectClosedError(f"the receiver of subscription {self._wanted.name!r} is closed")
+            if self._failure is not None:
+                raise self._failure
+        return cast("list[ReceivedRecord]", records)
+
+    def _take_in_turn(self, limit: int) -> list[StoredRecord]:
+        """Records of several topics: each in turn gives a share, then each what fits."""
+        consumers = list(self._consumers.values())
+        records: list[StoredRecord] = []
+        if not consumers:
+            return records
+        self._turn = turn = (self._turn + 1) % len(consumers)
+        share = max(1, limit // len(consumers))
+        for most in (share, limit):
+            for consumer in consumers[turn:] + consumers[:turn]:
+                room = min(most, limit - len(records))
+                if room > 0 and (consumer.queue or consumer.zero_queue):
+                    records += consumer.take(room)
+        return records
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """Acknowledge records. See ``Receiver.acknowledge``."""
+        unit = transaction.unit if isinstance(transaction, MemoryTransaction) else None
+        broker = self._broker
+        with broker.lock:
+            for record in cast("Sequence[StoredRecord]", records):
+                consumer = self._single or self._consumers.get(record.log)
+                if consumer is None or consumer.subscription.log is not record.log:
+                    continue
+                if broker.faults.lost_acknowledgements and broker.faults.loses_acknowledgement():
+                    continue
+                if unit is not None:
+                    self._acknowledge_in(unit, consumer, record.number)
+                    continue
+                stored = consumer.held.pop(record.number, None)
+                if stored is not None:
+                    consumer.subscription.settle(stored)
+                else:
+                    consumer.subscription.acknowledge_elsewhere(record.number)
+            if broker.blocked:
+                broker.freed()
+
+    def _acknowledge_in(self, unit: Unit, consumer: Consumer, number: int) -> None:
+        if unit.state is not State.OPEN:
+            self._refused = TransactionRolledBackError(f"the transaction is {unit.state.value} already")
+            return
+        stored = consumer.held.pop(number, None)
+        conflict = unit.acknowledge(consumer.subscription, number, stored)
+        if conflict is not None:
+            self._refused = conflict
+
+    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
+        """Give records back. See ``Receiver.negative_acknowledge``."""
+        with self._broker.lock:
+            due = self._broker.clock.now() + delay if delay > 0 else None
+            subscriptions: dict[Subscription, None] = {}
+            for record in cast("Sequence[StoredRecord]", records):
+                consumer = self._consumers.get(record.log)
+                if consumer is not None:
+                    consumer.subscription.give_back(consumer, record.number, due, counted)
+                    subscriptions[consumer.subscription] = None
+            for subscription in subscriptions:
+                subscription.dispatch()
+
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """Count one more delivery of records that are held. See ``Receiver.count_delivery``."""
+        with self._broker.lock:
+            for record in cast("Sequence[StoredRecord]", records):
+                consumer = self._consumers.get(record.log)
+                if consumer is not None and record.number in consumer.held:
+                    counts = consumer.subscription.counts
+                    counts[record.number] = counts.get(record.number, 0) + 1
+
+    async def settle(self, timeout: float) -> None:
+        """Raise the error of an acknowledgement that was refused. The broker has the others already."""
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription. See ``Receiver.unsubscribe``.
+
+        Raises:
+            ConsumerBusyError: it has other consumers.
+            NotFoundError: it is gone.
+        """
+        with self._broker.lock:
+            subscriptions = [consumer.subscription for consumer in self._consumers.values()]
+            if not subscriptions and self._wanted.pattern is None:
+                raise NotFoundError(f"subscription {self._wanted.name!r} is gone")
+            for subscription in subscriptions:
+                if len(subscription.consumers) > 1:
+                    raise ConsumerBusyError(
+                        f"subscription {subscription.name!r} of {subscription.log.name} has other consumers"
+                    )
+            self._leave()
+            for subscription in subscriptions:
+                self._broker.remove(subscription, None)
+
+    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
+        """Move the subscription. See ``Receiver.seek``; with an id, the topic that the record is of."""
+        with self._broker.lock:
+            consumers = list(self._consumers.values())
+            if isinstance(position, WireId) and len(consumers) > 1:
+                consumers = [consumer for consumer in consumers if consumer.subscription.log.ledger == position.ledger]
+                if not consumers:
+                    raise NotFoundError(f"{position} is in no topic of subscription {self._wanted.name!r}")
+            for consumer in consumers:
+                consumer.subscription.seek(position)
+            self._broker.freed()
+
+    async def aclose(self, timeout: float) -> None:
+        """Give back what is not acknowledged, and close. See ``Receiver.aclose``."""
+        with self._broker.lock:
+            self.abandon()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def abandon(self) -> None:
+        """Close at once. With the lock held."""
+        if not self._closed:
+            self._closed = True
+            self._leave()

@@ -1,0 +1,119 @@
+"""Records as the embedded broker keeps them and hands them over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from jmsaio.errors import MessageTooLargeError
+from jmsaio.model.wire import OutgoingRecord, WireId
+
+if TYPE_CHECKING:  # for the annotation alone: a log makes records
+    from jmsaio.transport.memory.log import Log
+
+#: Largest record in bytes, Pulsar's ``maxMessageSize``.
+MAX_SIZE = 5 * 1024 * 1024
+#: Bytes that the objects around a record's content take, measured.
+OVERHEAD = 640
+#: Bytes of the largest UTF-8 character.
+_WIDEST = 4
+
+
+class StoredRecord:
+    """One record in a log. It is a ``ReceivedRecord`` as it stands: all subscriptions hand out the same object.
+
+    A plain slots class, because there is one for each message.
+
+    Attributes:
+        log: the log that it lies in.
+        number: its place there, from 0.
+        references: subscriptions and readers that still need it; it is dropped with the last.
+    """
+
+    __slots__ = (
+        "_message_id", "event_time", "key", "log", "number", "payload", "properties", "publish_time", "references",
+        "sequence_id", "size",
+    )  # fmt: skip
+
+    #: How often it was delivered before; ``RedeliveredRecord`` has its own.
+    redelivery_count: int = 0
+
+    def __init__(
+        self,
+        log: Log,
+        number: int,
+        payload: bytes | None,
+        properties: Mapping[str, str],
+        key: str | None,
+        event_time: int,
+        publish_time: int,
+        sequence_id: int,
+        size: int,
+        references: int,
+    ) -> None:
+        self.log = log
+        self.number = number
+        self.payload = payload
+        self.properties = properties
+        self.key = key
+        self.event_time = event_time
+        self.publish_time = publish_time
+        self.sequence_id: int | None = sequence_id
+        self.size = size
+        self.references = references
+        self._message_id: WireId | None = None
+
+    @property
+    def message_id(self) -> WireId:
+        """Where it is stored."""
+        place = self._message_id
+        if place is None:
+            place = self._message_id = WireId(self.log.ledger, self.number, self.log.partition)
+        return place
+
+    @property
+    def topic(self) -> str:
+        """Full name of its topic or partition."""
+        return self.log.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.message_id} of {self.topic}, redelivered {self.redelivery_count} times>"
+
+
+class RedeliveredRecord(StoredRecord):
+    """A stored record as one subscription hands it out again, with its count."""
+
+    __slots__ = ("redelivery_count",)
+
+    def __init__(self, stored: StoredRecord, count: int) -> None:
+        self.log = stored.log
+        self.number = stored.number
+        self.payload = stored.payload
+        self.properties = stored.properties
+        self.key = stored.key
+        self.event_time = stored.event_time
+        self.publish_time = stored.publish_time
+        self.sequence_id = stored.sequence_id
+        self.size = stored.size
+        self.references = 0
+        self._message_id = stored._message_id
+        self.redelivery_count = count
+
+
+def weigh(record: OutgoingRecord) -> int:
+    """About the bytes that ``record`` takes in the broker's memory.
+
+    Raises:
+        MessageTooLargeError: it is larger than ``MAX_SIZE``.
+    """
+    properties = record.properties
+    size = len("".join(properties)) + len("".join(properties.values()))
+    if record.payload is not None:
+        size += len(record.payload)
+    if record.key is not None:
+        size += len(record.key)
+    if size * _WIDEST + 8 * len(properties) > MAX_SIZE and record.size() > MAX_SIZE:
+        raise MessageTooLargeError(
+            f"the message has {record.size()} bytes, the broker takes {MAX_SIZE}; send it in parts, or send a reference"
+        )
+    return size + OVERHEAD

@@ -1,0 +1,272 @@
+"""``Sender`` of the embedded broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from itertools import count
+
+from jmsaio.errors import (
+    JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError, SendError, SendInDoubtError,
+    TransactionRolledBackError,
+)  # fmt: skip
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import SendDone, SenderOptions, Transaction
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.handle import MemoryTransaction
+from jmsaio.transport.memory.link import Link
+from jmsaio.transport.memory.log import Log
+from jmsaio.transport.memory.names import java_hash
+from jmsaio.transport.memory.record import StoredRecord, weigh
+from jmsaio.transport.memory.transactions import State, Unit
+
+#: A record that waits for memory: log, record, size, sequence id, callback, transaction, and its last moment.
+_Waiting = tuple[Log, OutgoingRecord, int, int, SendDone, Unit | None, float]
+
+
+class MemorySender:
+    """Sends to one topic. See ``jmsaio.transport.base.Sender``.
+
+    Args:
+        link: way to the event loop.
+        logs: the partitions, or the one topic.
+        topic: full name.
+        options: how it sends.
+        limit: bytes the broker may hold before records of this sender wait.
+    """
+
+    __slots__ = (
+        "_broker", "_bytes", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes", "_owed",
+        "_sequence", "_special", "_topic", "_turn", "_waiters", "_waiting", "limit",
+    )  # fmt: skip
+
+    def __init__(self, link: Link, logs: Sequence[Log], topic: str, options: SenderOptions, limit: int) -> None:
+        self._broker: Broker = link.broker
+        self._link = link
+        self._logs = logs
+        self._topic = topic
+        self._options = options
+        self.limit = limit
+        first = options.config.initial_sequence_id
+        self._sequence = -1 if first is None else first
+        self._turn = count()
+        self._outcomes: list[tuple[SendDone, StoredRecord | JMSError | None]] = []
+        self._owed = False
+        self._waiting: deque[_Waiting] = deque()
+        self._late: dict[int, tuple[SendDone, StoredRecord | JMSError | None]] = {}
+        self._bytes = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._failure: JMSError | None = None
+        self._closed = False
+        self._special = False  # closed, failed, or records wait: send must look closer
+        for log in logs:
+            log.senders.add(self)
+
+    @property
+    def full(self) -> bool:
+        """The window has no room."""
+        options = self._options
+        on_way = len(self._outcomes) + len(self._waiting) + len(self._late)
+        return on_way >= options.window_records or self._bytes >= options.window_bytes
+
+    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
+        """Take a record; it belongs to the broker from now on. See ``Sender.send``."""
+        size = weigh(record)
+        logs = self._logs
+        log = logs[0] if len(logs) == 1 else self._choose(record)
+        broker = self._broker
+        with broker.lock:
+            if transaction is None and not self._special and not broker.disturbed and broker.used < self.limit:
+                self._sequence = sequence = self._sequence + 1
+                self._outcomes.append((done, log.append(record, size, sequence, broker.clock.now())))
+            else:
+                self._send_closely(log, record, size, done, transaction)
+            self._bytes += size
+            if not self._owed:
+                self._owe()
+
+    def _owe(self) -> None:
+        self._owed = True
+        self._link.owe(self)
+
+    def _choose(self, record: OutgoingRecord) -> Log:
+        """The partition of a record: by the route, by key, or in turn."""
+        logs = self._logs
+        route = self._options.route
+        index = None if route is None else route(record, len(logs))
+        if index is None:
+            index = next(self._turn) if record.key is None else java_hash(record.key)
+        return logs[index % len(logs)]
+
+    # ---------------------------------------------------------------- everything out of the ordinary, with the lock
+
+    def _send_closely(
+        self, log: Log, record: OutgoingRecord, size: int, done: SendDone, transaction: Transaction | None
+    ) -> None:
+        if self._closed:
+            raise ObjectClosedError(f"the sender to {self._topic} is closed")
+        self._sequence += 1
+        if self._failure is not None:
+            self._outcomes.append((done, self._failure))
+            return
+        unit = transaction.unit if isinstance(transaction, MemoryTransaction) else None
+        if unit is not None:
+            unit.waiting += 1
+        timeout = self._options.config.send_timeout
+        now = self._broker.clock.now()
+        last = now + timeout if timeout > 0 else float("inf")
+        self._waiting.append((log, record, size, self._sequence, done, unit, last))
+        self.admit()
+        if self._waiting and self._waiting[0][3] == self._sequence and timeout > 0:
+            self._broker.timers.add(last, self._expire)
+
+    def admit(self) -> None:
+        """Store what waits, as far as there is room."""
+        broker = self._broker
+        while self._waiting:
+            if broker.down or broker.used >= self.limit:
+                self._special = True
+                broker.block(self)
+                break
+            self._store(self._waiting.popleft())
+        else:
+            self._special = self._closed or self._failure is not None
+        if self._outcomes and not self._owed:
+            self._owe()
+
+    def _store(self, waiting: _Waiting) -> None:
+        log, record, size, sequence, done, unit, _ = waiting
+        broker = self._broker
+        fault = broker.faults.next_send(self._topic) if broker.faults.sends else None
+        broker.disturbed = broker.down or bool(broker.faults.sends)
+        result: StoredRecord | JMSError | None = None
+        if fault is not None and fault.error is not None and not fault.stored:
+            result = fault.error
+        elif unit is None:
+            result = log.append(record, size, sequence, broker.clock.now())
+        elif unit.state is State.OPEN:
+            unit.send(log, record, size, sequence)
+        else:
+            result = TransactionRolledBackError(f"the transaction of this message is {unit.state.value} already")
+        if unit is not None:
+            unit.settled_one()
+        if fault is not None and fault.stored:
+            result = fault.error
+        if fault is not None and fault.delay > 0:
+            token = broker.timers.add(broker.clock.now() + fault.delay, self._come_late)
+            self._late[token] = (done, result)
+        else:
+            self._outcomes.append((done, result))
+
+    def _come_late(self, argument: int, token: int) -> None:
+        outcome = self._late.pop(token, None)
+        if outcome is not None:
+            self._outcomes.append(outcome)
+            if not self._owed:
+                self._owe()
+
+    def _expire(self, argument: int, token: int) -> None:
+        """Records that waited too long fail."""
+        broker = self._broker
+        now = broker.clock.now()
+        while self._waiting and self._waiting[0][6] <= now:
+            timeout = self._options.config.send_timeout
+            why = f"it was down for {timeout:g} s" if broker.down else (
+                f"its memory was full for {timeout:g} s ({broker.used} of {self.limit} bytes): receive and acknowledge "
+                f"messages, or raise memory_limit"
+            )  # fmt: skip
+            self._fail_first(SendError(f"the embedded broker did not take the message to {self._topic}: {why}"))
+        if self._waiting:
+            broker.timers.add(self._waiting[0][6], self._expire)
+
+    def _fail_first(self, error: JMSError) -> None:
+        waiting = self._waiting.popleft()
+        if waiting[5] is not None:
+            waiting[5].settled_one()
+        self._outcomes.append((waiting[4], error))
+        if not self._waiting:
+            self._broker.unblock(self)
+            self._special = self._closed or self._failure is not None
+        if not self._owed:
+            self._owe()
+
+    def topic_deleted(self) -> None:
+        """The topic is gone: what is sent from now on fails, and what waits fails at once."""
+        self._special = True
+        self._failure = NotFoundError(f"topic {self._topic} was deleted")
+        while self._waiting:
+            self._fail_first(self._failure)
+
+    # ---------------------------------------------------------------- on the loop
+
+    def settle_up(self) -> None:
+        """Tell the outcomes."""
+        with self._broker.lock:
+            outcomes, self._outcomes = self._outcomes, []
+            self._owed = False
+            self._bytes = sum(waiting[2] for waiting in self._waiting) if self._waiting else 0
+        for done, result in outcomes:
+            try:
+                if isinstance(result, StoredRecord):
+                    done(result.message_id, None)
+                else:
+                    done(None, result)
+            except Exception as error:  # noqa: BLE001 - foreign code: one that raises must not silence the others
+                context = {"message": "the callback of a sent record raised", "exception": error}
+                self._link.loop.call_exception_handler(context)
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def _change(self) -> None:
+        """Wait until outcomes were told, or the sender was closed."""
+        waiter = self._link.loop.create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    async def ready(self) -> None:
+        """Wait until the window has room. See ``Sender.ready``."""
+        while self.full and not self._closed:
+            await self._change()
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until every record taken has its outcome. See ``Sender.drain``."""
+        try:
+            async with asyncio.timeout(timeout):
+                while self._outcomes or self._waiting or self._late:
+                    await self._change()
+        except TimeoutError as error:
+            open_ = len(self._outcomes) + len(self._waiting) + len(self._late)
+            raise OperationTimeoutError(f"{open_} messages to {self._topic} had no answer in {timeout:g} s") from error
+
+    async def aclose(self, timeout: float) -> None:
+        """Let what is on its way end, fail the rest, close. See ``Sender.aclose``."""
+        self._closed = self._special = True
+        try:
+            await self.drain(timeout)
+        except OperationTimeoutError:
+            pass  # what is left fails now
+        finally:
+            with self._broker.lock:
+                self.abandon()
+            self.settle_up()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed and has told every outcome."""
+        return self._closed and not (self._outcomes or self._waiting or self._late)
+
+    def abandon(self) -> None:
+        """Close at once: what has no outcome fails. With the lock held."""
+        self._closed = self._special = True
+        while self._waiting:
+            self._fail_first(SendError(f"the sender to {self._topic} was closed before the message was stored"))
+        for done, _ in self._late.values():
+            error = SendInDoubtError(f"the sender to {self._topic} was closed before the broker's answer came")
+            self._outcomes.append((done, error))
+        self._late.clear()
+        for log in self._logs:
+            log.senders.discard(self)

@@ -1,0 +1,344 @@
+"""A subscription of one log: what is still to be acknowledged, and who has it.
+
+Each record that is not acknowledged is in exactly one of four places:
+
+* ``backlog``: not delivered yet, in order;
+* ``Consumer.held``: with a consumer;
+* ``returned``: given back, delayed or parked; a heap or a timer says when it goes out again;
+* ``in_transaction``: acknowledged in a transaction that is open.
+
+All methods are called with the broker's lock held.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.log import Log, Port
+from jmsaio.transport.memory.policies import Policy, policy_for
+from jmsaio.transport.memory.record import RedeliveredRecord, StoredRecord
+
+if TYPE_CHECKING:  # for annotations alone: transactions know subscriptions
+    from jmsaio.transport.memory.transactions import Unit
+
+
+class Subscription:
+    """One subscription of one log.
+
+    Attributes:
+        log: what it subscribes to.
+        name: its name.
+        type: how its consumers share it; the next first consumer may bring another type.
+        durable: it outlives its consumers.
+        properties: subscription properties.
+        consumers: who is connected.
+        counts: redelivery counts above 0, by record number.
+    """
+
+    __slots__ = (
+        "_policy", "_replay", "_waiting", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
+        "properties", "returned", "type",
+    )  # fmt: skip
+
+    def __init__(self, log: Log, name: str, durable: bool, position: Position, properties: Mapping[str, str]) -> None:
+        self.log = log
+        self.name = name
+        self.type = SubscriptionType.SHARED
+        self.durable = durable
+        self.properties = dict(properties)
+        self.consumers: list[Consumer] = []
+        self.counts: dict[int, int] = {}
+        self.backlog: deque[StoredRecord] = deque(log.after(position))
+        self.returned: dict[int, StoredRecord] = {}
+        self.in_transaction: dict[int, tuple[Unit, StoredRecord]] = {}
+        self._replay: list[int] = []
+        self._waiting: dict[int, tuple[int, Consumer | None]] = {}
+        self._policy: Policy = policy_for(self.type, log.partition)
+        for record in self.backlog:
+            record.references += 1
+        log.listen(self)
+        log.subscriptions[name] = self
+        if log.keeps_unread:
+            for record in [record for record in log.records.values() if record.references <= 0]:
+                log.drop(record)
+
+    # ---------------------------------------------------------------- in
+
+    def publish(self, record: StoredRecord, due: float | None) -> None:
+        """Take a new record, and deliver it at once where it can be."""
+        if due is not None:
+            self._delay(record, due, None)
+            return
+        solo = self._policy.solo
+        if solo is not None and not self.backlog and not self._replay and len(solo.queue) < solo.capacity:
+            solo.held[record.number] = record
+            solo.queue.append(record)
+            if solo.port.armed:
+                solo.port.rouse()
+            return
+        self.backlog.append(record)
+        self.dispatch()
+
+    def _delay(self, record: StoredRecord, due: float, consumer: Consumer | None) -> None:
+        number = record.number
+        self.returned[number] = record
+        self._waiting[number] = (self.log.broker.timers.add(due, self._due, number), consumer)
+        if consumer is not None:
+            consumer.waiting.add(number)
+
+    def _due(self, number: int, token: int) -> None:
+        """The time of a waiting record has come, unless it waits for another time now."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and waiting[0] == token:
+            self._ready(number)
+            self.dispatch()
+
+    def _ready(self, number: int) -> None:
+        """A waiting record waits no longer."""
+        consumer = self._waiting.pop(number)[1]
+        if consumer is not None:
+            consumer.waiting.discard(number)
+        heapq.heappush(self._replay, number)
+
+    # ---------------------------------------------------------------- out
+
+    def dispatch(self) -> None:
+        """Deliver what can be delivered: first what came back, by number, then the backlog."""
+        replay, backlog, policy = self._replay, self.backlog, self._policy
+        while replay or backlog:
+            record: StoredRecord | None
+            if replay:
+                record = self.returned.get(replay[0])
+                if record is None:  # acknowledged meanwhile
+                    heapq.heappop(replay)
+                    continue
+            else:
+                record = backlog[0]
+            consumer = policy.pick(record)
+            if consumer is None:
+                return
+            if replay:
+                del self.returned[heapq.heappop(replay)]
+            else:
+                backlog.popleft()
+            self._deliver(record, consumer)
+
+    def _deliver(self, record: StoredRecord, consumer: Consumer) -> None:
+        number = record.number
+        if len(consumer.queue) >= consumer.capacity:
+            self.returned[number] = record
+            consumer.park(number)
+            return
+        handed = record
+        if self.counts:
+            count = self.counts.get(number, 0)
+            if count > consumer.dead_after:
+                self._policy.settled(record)
+                self._bury(record, consumer)
+                return
+            if count:
+                handed = RedeliveredRecord(record, count)
+        consumer.held[number] = record
+        consumer.queue.append(handed)
+        if consumer.port.armed:
+            consumer.port.rouse()
+
+    def _bury(self, record: StoredRecord, consumer: Consumer) -> None:
+        """Move a record to the dead letters."""
+        policy = consumer.config.dead_letter
+        assert policy is not None  # dead_after comes from it
+        broker = self.log.broker
+        default = f"{self.log.name}-{self.name}-DLQ"
+        broker.bury(record, policy.dead_letter_topic or default, policy.initial_subscription_name)
+        self.forget(record)
+
+    def room(self, consumer: Consumer) -> None:
+        """A consumer has permits again."""
+        parked = consumer.parked
+        while parked and len(consumer.queue) < consumer.capacity:
+            record = self.returned.pop(heapq.heappop(parked), None)
+            if record is not None:  # not acknowledged meanwhile
+                self._deliver(record, consumer)
+        self._policy.room(consumer)
+        if self.backlog or self._replay:
+            self.dispatch()
+
+    # ---------------------------------------------------------------- acknowledgements
+
+    def forget(self, record: StoredRecord) -> None:
+        """A record that is in none of the four places any more is done with."""
+        if self.counts:
+            self.counts.pop(record.number, None)
+        self.log.release(record)
+
+    def settle(self, record: StoredRecord) -> None:
+        """A record just taken out of a consumer's ``held`` is acknowledged."""
+        self._policy.settled(record)
+        self.forget(record)
+
+    def acknowledge_elsewhere(self, number: int) -> None:
+        """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
+        record = self.returned.pop(number, None)
+        if record is not None:
+            waiting = self._waiting.pop(number, None)
+            if waiting is not None and waiting[1] is not None:
+                waiting[1].waiting.discard(number)
+            self.forget(record)
+            return
+        if number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
+            unit, record = self.in_transaction.pop(number)
+            unit.acknowledged.discard((self, number))
+            self.settle(record)
+            return
+        for consumer in self.consumers:
+            record = consumer.held.pop(number, None)
+            if record is not None:
+                consumer.queue = deque(queued for queued in consumer.queue if queued.number != number)
+                self.settle(record)
+                self.room(consumer)
+                return
+
+    def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None:
+        """A consumer gives a record back, to be delivered again from ``due`` on (None: at once, by ``dispatch``)."""
+        record = consumer.held.pop(number, None)
+        if record is None:
+            return
+        if counted:
+            self.counts[number] = self.counts.get(number, 0) + 1
+        self._policy.settled(record)
+        if due is not None:
+            self._delay(record, due, consumer)
+        else:
+            self._put_back(record)
+
+    def roll_back(self, number: int) -> None:
+        """The transaction that acknowledged a record was aborted: it comes again, by the next ``dispatch``."""
+        _, record = self.in_transaction.pop(number)
+        self.counts[number] = self.counts.get(number, 0) + 1
+        self._policy.settled(record)
+        self._put_back(record)
+
+    def _put_back(self, record: StoredRecord) -> None:
+        self.returned[record.number] = record
+        heapq.heappush(self._replay, record.number)
+
+    # ---------------------------------------------------------------- consumers
+
+    def join(self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int) -> Consumer:
+        """Add a consumer.
+
+        Raises:
+            ConsumerBusyError: the subscription has a consumer, and both can't share it.
+        """
+        if self.consumers and (self.type is not type_ or type_ is SubscriptionType.EXCLUSIVE):
+            raise ConsumerBusyError(
+                f"subscription {self.name!r} of {self.log.name} has {len(self.consumers)} "
+                f"{self.type.value} consumer(s): no {type_.value} consumer can join; close them first"
+            )
+        if not self.consumers:
+            self.type = type_
+            self._policy = policy_for(type_, self.log.partition)
+        consumer = Consumer(self, port, config, self.log.broker.next_number(), size)
+        self.consumers.append(consumer)
+        replaced = self._policy.joined(consumer)
+        if replaced is not None:
+            self._give_back_queue(replaced)
+        self.dispatch()
+        return consumer
+
+    def _give_back_queue(self, consumer: Consumer) -> None:
+        """What a consumer did not take yet goes back, uncounted."""
+        queue, consumer.queue = consumer.queue, deque()
+        for record in queue:
+            self.give_back(consumer, record.number, None, counted=False)
+
+    def leave(self, consumer: Consumer, keep: bool = False) -> None:
+        """A consumer is gone: what it holds comes again at once, counted if the application had it.
+
+        A subscription that is not durable is deleted with its last consumer, unless ``keep``.
+        """
+        if consumer not in self.consumers:
+            return
+        self._give_back_queue(consumer)
+        for number in list(consumer.held):
+            self.give_back(consumer, number, None, counted=True)
+        for number in consumer.waiting.copy():
+            self._ready(number)
+        for number in consumer.parked:
+            record = self.returned.get(number)
+            if record is not None:
+                self._policy.settled(record)
+                heapq.heappush(self._replay, number)
+        consumer.parked.clear()
+        consumer.taken.clear()
+        self._policy.left(consumer)
+        self.consumers.remove(consumer)
+        if self.consumers or self.durable or keep:
+            self.dispatch()
+        else:
+            self.delete()
+
+    # ---------------------------------------------------------------- as a whole
+
+    def pending(self) -> list[int]:
+        """Numbers of all records not acknowledged, ascending."""
+        numbers = {record.number for record in self.backlog} | self.returned.keys() | self.in_transaction.keys()
+        return sorted(numbers.union(*(consumer.held for consumer in self.consumers)))
+
+    @property
+    def size(self) -> int:
+        """Number of records not acknowledged."""
+        held = sum(len(consumer.held) for consumer in self.consumers)
+        return len(self.backlog) + len(self.returned) + len(self.in_transaction) + held
+
+    def _records(self) -> Iterable[StoredRecord]:
+        yield from self.backlog
+        yield from self.returned.values()
+        for _, record in self.in_transaction.values():
+            yield record
+        for consumer in self.consumers:
+            yield from consumer.held.values()
+
+    def seek(self, start: Position | WireId | int) -> None:
+        """Deliver from ``start`` on, everything anew; what consumers hold is theirs no more."""
+        wanted = self.log.after(start)
+        for record in wanted:
+            record.references += 1
+        self.clear()
+        self.backlog.extend(wanted)
+        self.dispatch()
+
+    def clear(self) -> None:
+        """Let go of every record."""
+        for record in list(self._records()):
+            self.log.release(record)
+        for number, (unit, _) in self.in_transaction.items():
+            unit.acknowledged.discard((self, number))
+        self.in_transaction.clear()
+        self.backlog.clear()
+        self.returned.clear()
+        self.counts.clear()
+        self._replay.clear()
+        self._waiting.clear()
+        consumers, self.consumers = self.consumers, []
+        self._policy = policy_for(self.type, self.log.partition)
+        for consumer in consumers:
+            for held in (consumer.queue, consumer.held, consumer.taken, consumer.waiting, consumer.parked):
+                held.clear()
+            consumer.listed = False
+            self.consumers.append(consumer)
+            self._policy.joined(consumer)
+
+    def delete(self) -> None:
+        """Remove the subscription; its consumers are taken off before."""
+        self.clear()
+        self.log.silence(self)
+        self.log.subscriptions.pop(self.name, None)

@@ -1,0 +1,130 @@
+"""Transactions: records that nobody sees before the commit, acknowledgements that an abort undoes.
+
+Atomic because commit and abort run in one go, under the broker's lock.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jmsaio.errors import JMSError, TransactionRolledBackError
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.memory.log import Log
+from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.subscription import Subscription
+
+if TYPE_CHECKING:  # for annotations alone: a broker makes units
+    from jmsaio.transport.memory.broker import Broker
+
+
+class State(enum.Enum):
+    """Where a transaction stands."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class Unit:
+    """The work of one transaction. All methods are called with the broker's lock held.
+
+    Attributes:
+        broker: where it happens.
+        state: open, or how it ended.
+        failure: why it can't be committed, or None.
+        acknowledged: what was acknowledged in it: subscription and record number.
+        waiting: sends taken that wait for memory.
+        notify: called once none waits any more.
+    """
+
+    __slots__ = ("_sent", "acknowledged", "broker", "failure", "notify", "state", "waiting")
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.state = State.OPEN
+        self.failure: JMSError | None = None
+        self.acknowledged: set[tuple[Subscription, int]] = set()
+        self.waiting = 0
+        self.notify: Callable[[], object] | None = None
+        self._sent: list[tuple[Log, OutgoingRecord, int, int]] = []
+
+    def send(self, log: Log, record: OutgoingRecord, size: int, sequence_id: int) -> None:
+        """Keep a record for the commit."""
+        self._sent.append((log, record, size, sequence_id))
+        self.broker.used += size
+
+    def settled_one(self) -> None:
+        """A send that waited has its outcome."""
+        self.waiting -= 1
+        if not self.waiting and self.notify is not None:
+            notify, self.notify = self.notify, None
+            notify()
+
+    def acknowledge(self, subscription: Subscription, number: int, record: StoredRecord | None) -> JMSError | None:
+        """Acknowledge a record; ``record`` is None if the consumer does not hold it.
+
+        Returns:
+            The conflict with what became of the record, after which the transaction can't be committed.
+        """
+        if record is None:
+            other = subscription.in_transaction.get(number)
+            if other is not None and other[0] is self:
+                return None
+            why = "another transaction acknowledged it" if other is not None else "it was acknowledged or given back"
+            place = subscription.log.place(number)
+            self.failure = TransactionRolledBackError(f"conflict on record {place} of {subscription.log.name}: {why}")
+            return self.failure
+        subscription.in_transaction[number] = (self, record)
+        self.acknowledged.add((subscription, number))
+        return None
+
+    def commit(self) -> None:
+        """Make it all happen.
+
+        Raises:
+            TransactionRolledBackError: it had failed or was over; nothing of it happened.
+        """
+        if self.state is State.OPEN and self.failure is not None:
+            self.abort()
+        if self.state is State.ABORTED:
+            reason = self.failure.reason if self.failure is not None else "it was aborted before"
+            raise TransactionRolledBackError(f"the transaction was rolled back: {reason}") from self.failure
+        if self.state is State.COMMITTED:
+            return
+        self.state = State.COMMITTED
+        for subscription, number in self.acknowledged:
+            _, record = subscription.in_transaction.pop(number)
+            subscription.settle(record)
+        now = self.broker.clock.now()
+        for log, outgoing, size, sequence_id in self._sent:
+            self.broker.used -= size
+            log.append(outgoing, size, sequence_id, now)
+        self._end()
+
+    def abort(self) -> None:
+        """Undo it all: acknowledged records come again, counted. Nothing if it is over."""
+        if self.state is not State.OPEN:
+            return
+        self.state = State.ABORTED
+        subscriptions = set()
+        for subscription, number in self.acknowledged:
+            subscription.roll_back(number)
+            subscriptions.add(subscription)
+        self.broker.used -= sum(size for _, _, size, _ in self._sent)
+        self._end()
+        for subscription in subscriptions:
+            subscription.dispatch()
+
+    def _end(self) -> None:
+        self._sent.clear()
+        self.acknowledged.clear()
+        self.broker.units.discard(self)
+        self.broker.freed()
+
+    def overdue(self, argument: int, token: int) -> None:
+        """Its time is over: it is aborted."""
+        if self.state is State.OPEN:
+            self.failure = TransactionRolledBackError("its time was over before the commit")
+            self.abort()

@@ -1,0 +1,158 @@
+"""``Transport`` of the embedded broker: one client of one broker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from jmsaio.config import Configuration
+from jmsaio.errors import ObjectClosedError
+from jmsaio.transport.base import Capabilities, ReaderOptions, SenderOptions, Subscription, Wake
+from jmsaio.transport.memory.admin import MemoryAdmin
+from jmsaio.transport.memory.broker import Broker, broker_named
+from jmsaio.transport.memory.handle import MemoryTransaction
+from jmsaio.transport.memory.link import Link
+from jmsaio.transport.memory.reader import MemoryReader
+from jmsaio.transport.memory.receiver import MemoryReceiver
+from jmsaio.transport.memory.sender import MemorySender
+from jmsaio.transport.memory.transactions import Unit
+
+_CAPABILITIES = Capabilities(
+    transactions=True,
+    subscription_properties=True,
+    non_durable=True,
+    sequence_ids=True,
+    delayed_exclusive=True,
+    exact_redelivery_count=True,
+)
+
+
+class MemoryTransport:
+    """One client of one embedded broker. See ``jmsaio.transport.base.Transport``.
+
+    Args:
+        broker: the broker.
+        config: options; used are ``memory_limit``, ``use_pulsar_admin`` and ``enable_jms_priority``.
+    """
+
+    def __init__(self, broker: Broker, config: Configuration) -> None:
+        self._broker = broker
+        self._config = config
+        self._link = Link(broker, asyncio.get_running_loop())
+        self._admin = MemoryAdmin(broker) if config.use_pulsar_admin else None
+        self._senders: set[MemorySender] = set()
+        self._receivers: set[MemoryReceiver] = set()
+        self._readers: set[MemoryReader] = set()
+        self._units: list[Unit] = []
+        self._closed = False
+        with broker.lock:
+            broker.connect(self)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the embedded broker can do: everything."""
+        return _CAPABILITIES
+
+    @property
+    def admin(self) -> MemoryAdmin | None:
+        """Administration, or None with ``jms.usePulsarAdmin=false``."""
+        return self._admin
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ObjectClosedError(f"the client of the embedded broker {self._broker.name!r} is closed")
+        self._broker.check_up()
+
+    async def open_sender(self, topic: str, options: SenderOptions) -> MemorySender:
+        """Make a sender. See ``Transport.open_sender``."""
+        with self._broker.lock:
+            self._check()
+            self._senders = {sender for sender in self._senders if not sender.closed}
+            sender = MemorySender(self._link, self._broker.open(topic), topic, options, self._config.memory_limit)
+            self._senders.add(sender)
+            return sender
+
+    async def open_receiver(self, subscription: Subscription, wake: Wake) -> MemoryReceiver:
+        """Subscribe. See ``Transport.open_receiver``."""
+        with self._broker.lock:
+            self._check()
+            self._receivers = {receiver for receiver in self._receivers if not receiver.closed}
+            receiver = MemoryReceiver(self._link, subscription, wake, self._config.enable_jms_priority)
+            self._receivers.add(receiver)
+            return receiver
+
+    async def open_reader(self, options: ReaderOptions) -> MemoryReader:
+        """Make a reader. See ``Transport.open_reader``."""
+        with self._broker.lock:
+            self._check()
+            self._readers = {reader for reader in self._readers if not reader.closed}
+            reader = MemoryReader(self._link, options)
+            self._readers.add(reader)
+            return reader
+
+    async def begin(self, timeout: float) -> MemoryTransaction:
+        """Open a transaction. See ``Transport.begin``."""
+        with self._broker.lock:
+            self._check()
+            unit = Unit(self._broker)
+            self._broker.units.add(unit)
+            self._broker.timers.add(self._broker.clock.now() + timeout, unit.overdue)
+            self._units = [other for other in self._units if other in self._broker.units]
+            self._units.append(unit)
+            return MemoryTransaction(unit)
+
+    async def aclose(self, timeout: float) -> None:
+        """Close everything made from it; open transactions are aborted. See ``Transport.aclose``."""
+        self._closed = True
+        end = time.monotonic() + timeout
+        try:
+            for sender in list(self._senders):
+                await sender.aclose(max(0.0, end - time.monotonic()))
+        finally:
+            with self._broker.lock:
+                self.abandon()
+            self._link.cut()
+
+    # ---------------------------------------------------------------- the broker's side, with the lock
+
+    @property
+    def gone(self) -> bool:
+        """Its event loop is closed."""
+        return self._link.loop.is_closed()
+
+    def poke(self) -> None:
+        """The time of the next timer changed."""
+        self._link.wake()
+
+    def abandon(self) -> None:
+        """Close everything at once, and disconnect."""
+        self._closed = True
+        for unit in self._units:
+            unit.abort()
+        parts: list[MemorySender | MemoryReceiver | MemoryReader] = [*self._senders, *self._receivers, *self._readers]
+        for part in parts:
+            part.abandon()
+        self._senders.clear()
+        self._receivers.clear()
+        self._readers.clear()
+        if self in self._broker.clients:
+            self._broker.clients.remove(self)
+
+    def broker_down(self) -> None:
+        """The broker can't be reached from now on."""
+        for receiver in self._receivers:
+            receiver.broker_down()
+
+    def broker_up(self) -> None:
+        """It can be reached again."""
+        for receiver in self._receivers:
+            receiver.broker_up()
+
+
+async def open_transport(config: Configuration) -> MemoryTransport:
+    """A client of the embedded broker that ``config.broker_name`` names, which is made at first need.
+
+    Raises:
+        BrokerUnavailableError: a test took the broker down.
+    """
+    return MemoryTransport(broker_named(config.broker_name), config)
