@@ -1,0 +1,116 @@
+"""The command's entry: the group of commands, and what a mistake looks like (one line, never a traceback)."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from jmsaio._version import __version__
+from jmsaio.cli.bench import bench
+from jmsaio.cli.broker import broker
+from jmsaio.cli.browse import browse
+from jmsaio.cli.exits import ERROR, INTERRUPTED, OK, USAGE
+from jmsaio.cli.guide import guide
+from jmsaio.cli.receive import receive
+from jmsaio.cli.send import send
+from jmsaio.cli.tour import demo
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    ConsumerBusyError,
+    InvalidSelectorError,
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+)
+
+#: What to do about an error, by its class; the first that fits counts.
+_ADVICE: tuple[tuple[type[Exception], str], ...] = (
+    (BrokerUnavailableError, "is a broker running there? 'jmsaio broker start' starts one on this machine"),
+    (OperationTimeoutError, "the broker is reached but slow or stuck; 'jmsaio broker status' tells of a local one"),
+    (ConfigurationError, "all options: 'jmsaio guide configuration'"),
+    (InvalidSelectorError, "the language: 'jmsaio guide selectors'"),
+    (JMSSecurityError, "give credentials: -o authPlugin=token -o authParams=file:///path/of/token"),
+    (ConsumerBusyError, "another consumer has this subscription; receive --shared NAME lets several share one"),
+)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 error, 2 wrong use, 3 nothing there, 130 interrupted. "
+    "On a terminal the commands write for people, else (or with --json) JSON lines.",
+)
+@click.version_option(__version__, "--version", prog_name="jmsaio")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def app(debug: bool) -> None:
+    """JMS for asyncio on Apache Pulsar, from the command line. Start with 'jmsaio demo': it needs no server."""
+
+
+for command in (demo, send, receive, browse, bench, broker, guide):
+    app.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: default: those of the process.
+
+    Returns:
+        The exit code, see ``jmsaio.cli``.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given[: _first_command(given)]
+    try:
+        result = app.main(given, prog_name="jmsaio", standalone_mode=False)
+    except click.Abort:
+        return _complain("interrupted", INTERRUPTED)
+    except click.ClickException as error:
+        return _complain(_usage(error), error.exit_code)
+    except BrokenPipeError:  # the reader of our output has gone, such as head
+        _forget_output()
+        return OK
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+            return _code(error)
+        return _complain(_sentence(error), _code(error))
+    return result if isinstance(result, int) else OK
+
+
+def _first_command(arguments: Sequence[str]) -> int:
+    """Where the command's own arguments begin."""
+    return next((index for index, text in enumerate(arguments) if text in app.commands), len(arguments))
+
+
+def _usage(error: click.ClickException) -> str:
+    """One line for a wrong use: what is wrong, and whose help to ask."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "jmsaio"
+    return f"{' '.join(error.format_message().split())} ('{path} --help' shows how)"
+
+
+def _code(error: Exception) -> int:
+    return USAGE if isinstance(error, ConfigurationError | InvalidSelectorError) else ERROR
+
+
+def _sentence(error: Exception) -> str:
+    """One line that says what happened and what to do."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if not isinstance(error, JMSError | ValueError | OSError):
+        return f"{type(error).__name__}: {text} (this is a fault of jmsaio; 'jmsaio --debug ...' shows where)"
+    advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
+    return f"{text} ({advice})" if advice else text
+
+
+def _complain(text: str, code: int) -> int:
+    click.echo(f"jmsaio: {text}", err=True)
+    return code
+
+
+def _forget_output() -> None:
+    """Let the interpreter end in peace: it would flush the broken pipe once more."""
+    sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115  # lives until the process ends

@@ -1,0 +1,156 @@
+"""What is sent: bodies from arguments, files and standard input, and whole messages from JSON lines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import attrs
+import click
+
+from jmsaio.cli.typed import typed
+from jmsaio.errors import JMSError
+from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.map_message import MapMessage
+from jmsaio.model.message import Message
+from jmsaio.model.object_message import ObjectMessage
+from jmsaio.model.stream_message import StreamMessage
+from jmsaio.model.text_message import TextMessage
+
+#: Kinds of message by the name that ``--as`` takes.
+KINDS = ("text", "bytes", "map", "stream", "object", "header")
+
+
+@attrs.frozen
+class Source:
+    """Where bodies come from.
+
+    Attributes:
+        arguments: bodies given as arguments.
+        files: opened files, one body each (or many with ``lines`` or ``records``).
+        kind: kind of the messages.
+        lines: each line of a file is a body.
+        records: each line of a file is a message as ``jmsaio receive --json`` writes it.
+    """
+
+    arguments: tuple[str, ...]
+    files: tuple[BinaryIO, ...]
+    kind: str
+    lines: bool = False
+    records: bool = False
+
+    def messages(self) -> Iterator[Message]:
+        """The messages, read as they are asked for.
+
+        Raises:
+            click.UsageError: a body that is not of the kind, or a broken line; says which.
+        """
+        for text in self.arguments:
+            yield make(self.kind, text.encode())
+        for file in self._files():
+            name = getattr(file, "name", "standard input")
+            if not (self.lines or self.records):
+                yield make(self.kind, file.read())
+                continue
+            for number, line in enumerate(file, 1):
+                line = line.rstrip(b"\r\n")
+                if self.records and not line.strip():
+                    continue
+                try:
+                    yield from_record(line) if self.records else make(self.kind, line)
+                except click.UsageError as error:
+                    raise click.UsageError(f"{name}, line {number}: {error.message}") from None
+
+    def _files(self) -> tuple[BinaryIO, ...]:
+        if self.files or self.arguments:
+            return self.files
+        if self.kind == "header":
+            return ()
+        if sys.stdin.isatty():
+            raise click.UsageError("nothing to send: give a body, --file PATH, or pipe something in")
+        return (sys.stdin.buffer,)
+
+    def count(self) -> int | None:
+        """How many messages there are, None when that is known only at the end."""
+        many = self.lines or self.records
+        return None if many and not self.arguments else len(self.arguments) + len(self.files or ())
+
+
+def make(kind: str, data: bytes) -> Message:
+    """A message of ``kind`` from a body as text or, for bytes, as it is; map, stream and object are JSON.
+
+    Raises:
+        click.UsageError: the body is not of the kind.
+    """
+    if kind == "bytes":
+        return BytesMessage(data)
+    if kind == "header":
+        return Message()
+    try:
+        text = data.decode("utf-8")
+        if kind == "text":
+            return TextMessage(text)
+        value = json.loads(text)
+    except UnicodeDecodeError:
+        raise click.UsageError("the body is not UTF-8 text; send it with --as bytes") from None
+    except ValueError as error:
+        raise click.UsageError(f"the body of a {kind} message is JSON; {error}") from None
+    try:
+        if kind == "map":
+            return MapMessage(_expect(value, dict, "a JSON object"))
+        return StreamMessage(_expect(value, list, "a JSON array")) if kind == "stream" else ObjectMessage(value)
+    except (JMSError, ValueError) as error:
+        raise click.UsageError(f"no {kind} message: {error}") from None
+
+
+def from_record(line: bytes) -> Message:
+    """A message from a line of ``jmsaio receive --json``; id, times and destination are given anew.
+
+    Raises:
+        click.UsageError: not such a line.
+    """
+    try:
+        record = json.loads(line)
+        message = _from_kind(str(record.get("kind", "text")), record.get("body"), record.get("body_types") or {})
+        types = record.get("types") or {}
+        for name, value in (record.get("properties") or {}).items():
+            if not name.startswith("JMSX") or name in ("JMSXGroupID", "JMSXGroupSeq"):
+                message.set_object_property(name, typed(value, types.get(name)))
+        if record.get("correlation_id") is not None:
+            message.jms_correlation_id = record["correlation_id"]
+        if record.get("type") is not None:
+            message.jms_type = record["type"]
+    except (JMSError, ValueError, AttributeError, TypeError, KeyError) as error:
+        raise click.UsageError(f"no message in JSON: {error}") from None
+    return message
+
+
+def _from_kind(kind: str, body: Any, types: Any) -> Message:
+    if kind == "text":
+        return TextMessage(body)
+    if kind == "bytes":
+        return BytesMessage(base64.b64decode(body or "", validate=True))
+    if kind == "map":
+        return MapMessage({name: _value(value, types.get(name)) for name, value in body.items()})
+    if kind == "stream":
+        return StreamMessage([_value(value, types.get(str(index))) for index, value in enumerate(body)])
+    if kind == "object":
+        if types == "java":
+            raise ValueError("a Java object can be received, not sent")
+        return ObjectMessage(_value(body, types or None))
+    if kind == "header":
+        return Message()
+    raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+
+
+def _value(value: Any, kind: str | None) -> Any:
+    return base64.b64decode(value, validate=True) if kind == "bytes" else typed(value, kind)
+
+
+def _expect(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"the body must be {what}")
+    return value

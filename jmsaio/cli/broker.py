@@ -1,0 +1,171 @@
+"""``jmsaio broker``: a real Pulsar broker on this machine, without Docker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jmsaio.cli.exits import NOTHING, OK
+from jmsaio.cli.output import Output, json_option, make_output, printable
+
+if TYPE_CHECKING:
+    from jmsaio.launcher import BrokerStatus, Progress
+
+_directory = click.option(
+    "--dir", "directory", type=click.Path(file_okay=False, path_type=Path),
+    help="The broker's own folder (data, log, settings); default: one in the user's state folder.",
+)  # fmt: skip
+
+
+@click.group()
+def broker() -> None:
+    """Start and stop a real Pulsar broker on this machine, without Docker.
+
+    It needs Java 17 or newer and, the first time, Maven, which downloads about 230 MB.
+    """
+
+
+@broker.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=6650, show_default=True, help="For clients; 0: any.")
+@click.option("--web-port", type=click.IntRange(0, 65535), default=8080, show_default=True,
+              help="For the REST interface; 0: any.")
+@_directory
+@click.option("--memory", default="2g", show_default=True, help="Upper bound of the Java heap, as Java writes sizes.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
+              help="Seconds to wait until it is ready.")
+@click.option("--fresh", is_flag=True, help="Delete what an earlier broker stored in the folder.")
+@click.option("--no-filter", is_flag=True, help="Without Starlight's server-side selector filter.")
+@click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
+              help="A broker setting by Pulsar's name. May be repeated.")
+@json_option
+def start(
+    port: int, web_port: int, directory: Path | None, memory: str, timeout: float, fresh: bool, no_filter: bool,
+    settings: tuple[str, ...], as_json: bool | None,
+) -> int:  # fmt: skip
+    """Start the broker and wait until it is ready; it goes on running when the command ends."""
+    from jmsaio import launcher
+
+    values = dict(_setting(text) for text in settings)
+    output = make_output(as_json)
+    options = launcher.StartOptions(
+        broker_port=port, web_port=web_port, memory=memory, timeout=timeout, fresh=fresh, filters=not no_filter,
+        settings=values, state_directory=directory if directory is not None else launcher.state_directory(),
+    )  # fmt: skip
+    with _telling(output, "starting a broker") as tell:
+        status = launcher.start(options, tell)
+    _show(output, status)
+    if not output.as_json:
+        output.line(f"use it:   export JMSAIO_URL={status.service_url}")
+        output.line("stop it:  jmsaio broker stop" + ("" if directory is None else f" --dir {directory}"))
+    return OK
+
+
+@broker.command()
+@click.option("--timeout", type=click.FloatRange(min=0), default=30.0, show_default=True,
+              help="Seconds that it may take to end in order, then it is killed; 0 kills it at once.")
+@_directory
+@json_option
+def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
+    """Stop the broker; what it stored stays. The exit code is 3 when none was running."""
+    from jmsaio import launcher
+
+    output = make_output(as_json)
+    with _telling(output, "stopping the broker"):
+        stopped = launcher.stop(timeout, directory=directory)
+    if output.as_json:
+        output.record({"stopped": stopped})
+    else:
+        output.line("the broker is stopped" if stopped else "no broker was running")
+    return OK if stopped else NOTHING
+
+
+@broker.command()
+@_directory
+@json_option
+def status(directory: Path | None, as_json: bool | None) -> int:
+    """Tell whether a broker runs, and where. The exit code is 3 when none does."""
+    from jmsaio import launcher
+
+    output = make_output(as_json)
+    found = launcher.status(directory=directory)
+    if found is None:
+        if output.as_json:
+            output.record({"running": False})
+        else:
+            output.line("no broker is running; 'jmsaio broker start' starts one")
+        return NOTHING
+    _show(output, found)
+    return OK
+
+
+@broker.command()
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=50, show_default=True, help="How many last lines.")
+@click.option("-F", "--follow", is_flag=True, help="Go on with each new line, until interrupted or the broker ends.")
+@_directory
+def logs(lines: int, follow: bool, directory: Path | None) -> int:
+    """Show the end of the broker's log."""
+    from jmsaio import launcher
+
+    if not follow:
+        click.echo(launcher.logs(lines, directory=directory), nl=False)
+        return OK
+    for line in launcher.follow(lines, directory=directory):
+        click.echo(line)
+    return OK
+
+
+@broker.command("filter")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@json_option
+def pack(folder: Path, as_json: bool | None) -> int:
+    """Write Starlight's server-side selector filter into FOLDER, for a broker that runs elsewhere (see compose/)."""
+    from jmsaio import launcher
+
+    output = make_output(as_json)
+    with _telling(output, "packing the filter") as tell:
+        path = launcher.pack_filter(folder, tell)
+    if output.as_json:
+        output.record({"file": str(path)})
+    else:
+        output.line(f"written: {path}")
+    return OK
+
+
+@contextmanager
+def _telling(output: Output, what: str) -> Iterator[Progress]:
+    """Show what the launcher says: a spinner with its last line on a terminal, else each line as a remark."""
+    if output.as_json or not output.remarks.is_terminal:
+        yield output.remark
+        return
+    with output.remarks.status(what) as spinner:
+        yield lambda text: spinner.update(printable(text))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--option needs NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _show(output: Output, status: BrokerStatus) -> None:
+    data: dict[str, Any] = {
+        "running": True,
+        "ready": status.ready,
+        "service_url": status.service_url,
+        "web_service_url": status.web_service_url,
+        "pid": status.pid,
+        "version": status.version,
+        "started_at": status.started_at,
+        "log": str(status.log_path),
+    }
+    if output.as_json:
+        output.record(data)
+        return
+    output.line(f"Pulsar {status.version} {'is ready' if status.ready else 'runs, but does not answer'}", style="bold")
+    for name in ("service_url", "web_service_url", "pid", "started_at", "log"):
+        output.line(f"  {name:16} {data[name]}")

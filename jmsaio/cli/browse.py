@@ -1,0 +1,56 @@
+"""``jmsaio browse``: looks at a queue without taking anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from jmsaio.cli.connecting import connection_options, read_connection, run
+from jmsaio.cli.exits import NOTHING, OK
+from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.receive import write
+
+
+@click.command()
+@click.argument("name", metavar="QUEUE")
+@connection_options
+@click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages at most; default: all.")
+@click.option("-H", "--headers", is_flag=True, help="Show all headers to people, too (JSON always has them).")
+@json_option
+def browse(
+    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
+    headers: bool, as_json: bool | None,
+) -> int:  # fmt: skip
+    """Look at the messages of a queue; they stay where they are.
+
+    The exit code is 3 when there is none.
+    """
+    if topic:
+        raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
+    config = read_connection(url, settings)
+    return run(_browse(config, name, selector, count, headers, make_output(as_json)))
+
+
+async def _browse(
+    config: dict[str, Any], name: str, selector: str | None, limit: int | None, headers: bool, output: Output
+) -> int:
+    import jmsaio
+
+    seen = 0
+    async with (
+        jmsaio.connect(config, auto_start=False) as connection,
+        connection.create_session() as session,
+        session.create_browser(session.create_queue(name), selector) as browser,
+    ):
+        async for message in browser.stream():
+            write(output, message, headers)
+            seen += 1
+            if limit is not None and seen >= limit:
+                break
+    if not seen:
+        output.remark(f"no message in {printable(name)}")
+        return NOTHING
+    output.remark(f"{seen} messages seen in {printable(name)}, all still there")
+    return OK

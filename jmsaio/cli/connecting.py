@@ -1,0 +1,78 @@
+"""What send, receive and browse have in common: broker, configuration, destination, and the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import pathlib
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from jmsaio.config import Configuration, load
+from jmsaio.config.sources import is_url, read_file
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Arguments of a connection as the options give them: config and keyword options of ``jmsaio.connect``.
+Arguments = tuple[dict[str, Any], dict[str, Any]]
+
+
+def connection_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options that name and configure the broker."""
+    options = [
+        click.option("-u", "--url", metavar="URL",
+                     help="Broker, or a JSON or TOML file that names it; default: $JMSAIO_URL."),
+        click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="An option by Starlight's name or ours: -o jms.clientId=billing. May be repeated."),
+        click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue."),
+    ]  # fmt: skip
+    return functools.reduce(lambda done, option: option(done), reversed(options), command)
+
+
+def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, object]:
+    """The configuration as one map, checked.
+
+    Args:
+        url: what ``--url`` says.
+        settings: what ``--option`` says.
+
+    Raises:
+        click.UsageError: an option without ``=``, or the embedded broker.
+        ConfigurationError: as ``jmsaio.config.load``.
+    """
+    url = url or os.environ.get("JMSAIO_URL") or None
+    source: dict[str, object] = {}
+    if url is not None:
+        source = {"brokerServiceUrl": url} if is_url(url) else read_file(pathlib.Path(url))
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--option needs NAME=VALUE, not {name!r}")
+        source[name] = value
+    config = load(source)
+    if config.scheme == "memory":
+        raise click.UsageError(refusal(config))
+    return source
+
+
+def refusal(config: Configuration) -> str:
+    """Why the embedded broker can't be used from here, and what to start."""
+    which = "no broker is configured, and the embedded one" if config.fallback else "the embedded broker"
+    return (
+        f"{which} lives in one process only, so this command would be alone with it; start a real one with "
+        "'jmsaio broker start', then give --url pulsar://127.0.0.1:6650 or set JMSAIO_URL"
+    )
+
+
+def run(work: Coroutine[Any, Any, int]) -> int:
+    """Run a command's coroutine on a loop of its own; an interrupt closes the connection first."""
+    return asyncio.run(work)
+
+
+def destination(session: Any, name: str, topic: bool) -> Any:
+    """The queue or topic of a name."""
+    return session.create_topic(name) if topic else session.create_queue(name)

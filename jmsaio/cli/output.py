@@ -1,0 +1,64 @@
+"""Where output goes: for people on a terminal, JSON lines when piped or asked for. Remarks go to standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import click
+from rich.console import Console
+from rich.text import Text
+
+# What could move the cursor or change the terminal, except line ends and tabs.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@attrs.define
+class Output:
+    """One command's output.
+
+    Attributes:
+        as_json: write JSON lines.
+        console: standard output for people.
+        remarks: standard error for people: progress, hints, counts.
+    """
+
+    as_json: bool
+    console: Console = attrs.field(factory=lambda: Console(highlight=False, emoji=False, soft_wrap=True))
+    remarks: Console = attrs.field(
+        factory=lambda: Console(stderr=True, highlight=False, emoji=False, soft_wrap=True, markup=False)
+    )
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """A line for people; nothing in it is markup."""
+        self.console.print(Text(text, style=style))
+
+    def record(self, data: Mapping[str, Any]) -> None:
+        """A JSON line, written out at once so that a pipe's reader sees it."""
+        sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False, default=str) + "\n")
+        sys.stdout.flush()
+
+    def remark(self, text: str) -> None:
+        """A line beside the output, left out when the output is for a program."""
+        if not self.as_json:
+            self.remarks.print(text)
+
+
+def printable(text: str) -> str:
+    """``text`` with control characters made visible: a message must not drive the terminal."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def make_output(as_json: bool | None) -> Output:
+    """The output for a ``--json/--no-json`` option, None when it was not given."""
+    return Output(as_json=not sys.stdout.isatty() if as_json is None else as_json)
+
+
+#: Adds ``--json/--no-json`` to a command, as the parameter ``as_json``.
+json_option = click.option(
+    "--json/--no-json", "as_json", default=None, help="JSON lines, or text for people; default: JSON unless a terminal."
+)

@@ -1,0 +1,137 @@
+"""``jmsaio receive``: takes messages, and acknowledges each one only after it was written out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import attrs
+import click
+
+from jmsaio.cli.connecting import connection_options, destination, read_connection, run
+from jmsaio.cli.exits import NOTHING, OK
+from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.show import to_json, to_text
+
+
+@attrs.frozen
+class Job:
+    """What is to be received and how.
+
+    Attributes:
+        config: the connection's configuration.
+        name: the destination's name.
+        topic: it is a topic.
+        selector: which messages, or None.
+        subscription: kind and name of a topic's subscription, or None.
+        limit: how many messages at most, None for no limit.
+        timeout: seconds to wait for each, None for no end.
+        headers: show all headers.
+    """
+
+    config: dict[str, Any]
+    name: str
+    topic: bool
+    selector: str | None
+    subscription: tuple[str, str] | None
+    limit: int | None
+    timeout: float | None
+    headers: bool
+
+
+@click.command()
+@click.argument("name", metavar="DESTINATION")
+@connection_options
+@click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages; default 1.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Until no message comes for the time-out.")
+@click.option("-F", "--follow", is_flag=True, help="Until interrupted.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True),
+              help="Seconds to wait for a message; default 10, with --all 2, with --follow no end.")
+@click.option("--durable", metavar="NAME", help="Durable subscription of a topic; -o jms.clientId=... makes it yours.")
+@click.option("--shared", metavar="NAME", help="Shared subscription of a topic, which ends with its last consumer.")
+@click.option("--shared-durable", metavar="NAME", help="Shared durable subscription of a topic.")
+@click.option("-H", "--headers", is_flag=True, help="Show all headers to people, too (JSON always has them).")
+@json_option
+def receive(
+    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
+    everything: bool, follow: bool, timeout: float | None, durable: str | None, shared: str | None,
+    shared_durable: str | None, headers: bool, as_json: bool | None,
+) -> int:  # fmt: skip
+    """Take messages from a queue (or topic, with -t).
+
+    Each message is acknowledged after it was written out, so that none is lost when the command is interrupted. The
+    exit code is 3 when no message came.
+
+    \b
+      jmsaio receive orders
+      jmsaio receive orders --all -s "amount > 3" --json > orders.jsonl
+      jmsaio receive -t prices --follow --durable audit -o jms.clientId=me
+    """
+    if everything + follow + (count is not None) > 1:
+        raise click.UsageError("--count, --all and --follow exclude each other")
+    subscriptions = [
+        (kind, value)
+        for kind, value in (("durable", durable), ("shared", shared), ("shared-durable", shared_durable))
+        if value is not None
+    ]
+    if len(subscriptions) > 1:
+        raise click.UsageError("--durable, --shared and --shared-durable exclude each other")
+    if subscriptions and not topic:
+        raise click.UsageError(f"--{subscriptions[0][0]} is a subscription of a topic; add --topic")
+    if timeout is None and not follow:
+        timeout = 2.0 if everything else 10.0
+    limit = None if everything or follow else count or 1
+    config = read_connection(url, settings)
+    subscription = subscriptions[0] if subscriptions else None
+    job = Job(config, name, topic, selector, subscription, limit, timeout, headers)
+    return run(_receive(job, make_output(as_json)))
+
+
+async def _receive(job: Job, output: Output) -> int:
+    import jmsaio
+
+    taken = 0
+    async with (
+        jmsaio.connect(job.config) as connection,
+        connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session,
+        _consumer(session, job) as consumer,
+    ):
+        if job.limit is None:
+            output.remark(f"receiving from {printable(job.name)}, Ctrl-C ends it")
+        try:
+            while job.limit is None or taken < job.limit:
+                message = await consumer.receive(job.timeout)
+                if message is None:
+                    break
+                write(output, message, job.headers)
+                await message.acknowledge()
+                taken += 1
+        except asyncio.CancelledError:
+            output.remark(f"{taken} messages received")
+            raise
+    if not taken:
+        output.remark(f"no message in {printable(job.name)}" + (f" within {job.timeout:g} s" if job.timeout else ""))
+        return NOTHING
+    return OK
+
+
+def _consumer(session: Any, job: Job) -> Any:
+    place = destination(session, job.name, job.topic)
+    if job.subscription is None:
+        return session.create_consumer(place, job.selector)
+    kind, name = job.subscription
+    create = {
+        "durable": session.create_durable_consumer,
+        "shared": session.create_shared_consumer,
+        "shared-durable": session.create_shared_durable_consumer,
+    }[kind]
+    return create(place, name, job.selector)
+
+
+def write(output: Output, message: Any, headers: bool) -> None:
+    """Write a message out, as a JSON line or for people."""
+    if output.as_json:
+        output.record(to_json(message))
+    else:
+        output.console.print(to_text(message, headers=headers))

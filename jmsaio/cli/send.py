@@ -1,0 +1,214 @@
+"""``jmsaio send``: one message, many from a file, or what another program pipes in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import attrs
+import click
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from jmsaio.cli.bodies import KINDS, Source
+from jmsaio.cli.connecting import connection_options, destination, read_connection, run
+from jmsaio.cli.exits import OK
+from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.typed import parse_property
+from jmsaio.errors import JMSError
+from jmsaio.model.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from jmsaio.client.receipt import Receipt
+    from jmsaio.model.message import Message
+
+#: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
+_MANY = 200
+_PENDING = 5000
+
+
+@attrs.frozen
+class Job:
+    """What is to be sent and how.
+
+    Attributes:
+        config: the connection's configuration.
+        name: the destination's name.
+        topic: it is a topic.
+        source: where the bodies come from.
+        repeat: how often each message is sent.
+        properties: set on every message.
+        headers: correlation id, type and reply destination, those that were given.
+        options: keyword arguments of ``producer.send_async``.
+    """
+
+    config: dict[str, Any]
+    name: str
+    topic: bool
+    source: Source
+    repeat: int
+    properties: dict[str, Any]
+    headers: dict[str, str]
+    options: dict[str, Any]
+
+
+@click.command()
+@click.argument("name", metavar="DESTINATION")
+@click.argument("bodies", nargs=-1, metavar="[BODY]...")
+@connection_options
+@click.option("-f", "--file", "files", type=click.File("rb"), multiple=True,
+              help="A file with a body; - is standard input.")
+@click.option("--as", "kind", type=click.Choice(KINDS), default="text", show_default=True,
+              help="Kind of message; map, stream and object bodies are JSON.")
+@click.option("--lines", is_flag=True, help="Each line of the input is a message.")
+@click.option("--json-lines", "records", is_flag=True,
+              help="Each line is a message as 'jmsaio receive --json' writes it.")
+@click.option("-p", "--property", "properties", multiple=True, metavar="NAME[:TYPE]=VALUE",
+              help="A property; types: string boolean byte short int long float double.")
+@click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; default 4.")
+@click.option("--ttl", type=click.FloatRange(min=0), help="Seconds until the message expires; 0: never.")
+@click.option("--delay", type=click.FloatRange(min=0), help="Seconds until the message is delivered.")
+@click.option("--non-persistent", is_flag=True, help="Send with delivery mode NON_PERSISTENT.")
+@click.option("--correlation-id", help="Header JMSCorrelationID.")
+@click.option("--type", "jms_type", help="Header JMSType.")
+@click.option("--reply-to", help="Header JMSReplyTo, a queue; topic:NAME for a topic.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this often.")
+@json_option
+def send(
+    name: str, bodies: tuple[str, ...], url: str | None, settings: tuple[str, ...], topic: bool,
+    files: tuple[BinaryIO, ...], kind: str, lines: bool, records: bool, properties: tuple[str, ...],
+    priority: int | None, ttl: float | None, delay: float | None, non_persistent: bool, correlation_id: str | None,
+    jms_type: str | None, reply_to: str | None, count: int, as_json: bool | None,
+) -> int:  # fmt: skip
+    """Send messages to a queue (or topic, with -t).
+
+    Bodies are arguments, files, or standard input. Every message is confirmed by the broker before the command ends.
+
+    \b
+      jmsaio send orders 'hello' -p region=EU -p amount:int=5
+      jmsaio send orders --as map '{"price": 9.5, "item": "tea"}'
+      jmsaio send -t prices --file ticks.txt --lines
+      jmsaio receive orders --all --json | jmsaio send archive --json-lines
+    """
+    if lines and records:
+        raise click.UsageError("--lines and --json-lines exclude each other")
+    headers = {"correlation_id": correlation_id, "type": jms_type, "reply_to": reply_to}
+    options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay}
+    job = Job(
+        config=read_connection(url, settings),
+        name=name,
+        topic=topic,
+        source=Source(bodies, files, kind, lines, records),
+        repeat=count,
+        properties=dict(parse_property(text) for text in properties),
+        headers={key: value for key, value in headers.items() if value is not None},
+        options={key: value for key, value in options.items() if value is not None}
+        | ({"delivery_mode": DeliveryMode.NON_PERSISTENT} if non_persistent else {}),
+    )
+    return run(_send(job, make_output(as_json)))
+
+
+async def _send(job: Job, output: Output) -> int:
+    import jmsaio
+
+    known = job.source.count()
+    total = None if known is None else known * job.repeat
+    messages = job.source.messages()
+    first = next(messages, None)  # a broken body is refused before the broker is asked
+    if first is None:
+        output.remark("nothing to send: the input is empty")
+        return OK
+    async with (
+        jmsaio.connect(job.config) as connection,
+        connection.create_session() as session,
+        session.create_producer(destination(session, job.name, job.topic)) as producer,
+    ):
+        with _progress(output, total) as progress:
+            task = progress.add_task(f"sending to {printable(job.name)}", total=total)
+            window = Window(output, single=total == 1, advance=lambda done: progress.update(task, completed=done))
+            try:
+                for message in _chain(first, messages):
+                    _prepare(session, message, job)
+                    for _ in range(job.repeat):
+                        await window.add(await producer.send_async(message, **job.options))
+                await window.finish()
+            except JMSError as error:
+                raise JMSError(f"{window.sent} sent, then: {error}") from error
+            finally:
+                window.drop()
+    if not output.as_json and window.sent > 1:
+        output.line(f"{window.sent} messages sent to {printable(job.name)}")
+    return OK
+
+
+@attrs.define
+class Window:
+    """Sends on their way; their receipts are reported in order.
+
+    Attributes:
+        output: where receipts are reported.
+        single: there is only one message, so people are told its id.
+        advance: told how many are confirmed.
+        sent: how many are confirmed.
+    """
+
+    output: Output
+    single: bool
+    advance: Callable[[int], None]
+    sent: int = 0
+    _pending: deque[asyncio.Future[Receipt]] = attrs.field(factory=deque, init=False)
+
+    async def add(self, future: asyncio.Future[Receipt]) -> None:
+        """One more is on its way; waits when too many are. Raises what a send before it failed with."""
+        pending = self._pending
+        pending.append(future)
+        while pending and (pending[0].done() or len(pending) > _PENDING):
+            await self._next()
+
+    async def finish(self) -> None:
+        """Wait for all. Raises what the first failed send failed with."""
+        while self._pending:
+            await self._next()
+
+    async def _next(self) -> None:
+        receipt = await self._pending.popleft()
+        self.sent += 1
+        self.advance(self.sent)
+        if self.output.as_json:
+            place = None if receipt.place is None else str(receipt.place)
+            self.output.record({"message_id": receipt.jms_message_id, "place": place})
+        elif self.single:
+            self.output.line(f"sent {receipt.jms_message_id}")
+
+    def drop(self) -> None:
+        """Nobody will ask the rest for their outcome."""
+        for future in self._pending:
+            future.cancel()
+
+
+def _chain(first: Message, rest: Iterator[Message]) -> Iterator[Message]:
+    yield first
+    yield from rest
+
+
+def _prepare(session: Any, message: Message, job: Job) -> None:
+    """Set what the options say."""
+    for name, value in job.properties.items():
+        message.set_object_property(name, value)
+    if "correlation_id" in job.headers:
+        message.jms_correlation_id = job.headers["correlation_id"]
+    if "type" in job.headers:
+        message.jms_type = job.headers["type"]
+    if "reply_to" in job.headers:
+        kind, colon, rest = job.headers["reply_to"].partition("topic:")
+        is_topic = bool(colon) and not kind
+        message.jms_reply_to = destination(session, rest if is_topic else job.headers["reply_to"], is_topic)
+
+
+def _progress(output: Output, total: int | None) -> Progress:
+    worth_it = (total is None or total >= _MANY) and not output.as_json and output.remarks.is_terminal
+    return Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=output.remarks, transient=True, disable=not worth_it,
+    )  # fmt: skip

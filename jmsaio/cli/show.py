@@ -1,0 +1,150 @@
+"""A message as a JSON object, and as text for people."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.text import Text
+
+from jmsaio.cli.output import printable
+from jmsaio.cli.typed import mark, plain
+from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.map_message import MapMessage
+from jmsaio.model.message import Message
+from jmsaio.model.object_message import JavaObject, ObjectMessage
+from jmsaio.model.stream_message import StreamMessage
+from jmsaio.model.text_message import TextMessage
+
+#: Properties that the provider sets; people see them only when asked.
+_PROVIDER = frozenset({"JMSXDeliveryCount"})
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """The message as a JSON object; ``jmsaio send --json-lines`` takes it back.
+
+    Headers that are not set or have their default are left out. Bytes are Base64. Types that JSON does not show are
+    named in ``types``.
+    """
+    body, kinds = _body(message)
+    record: dict[str, Any] = {"message_id": message.jms_message_id, "kind": message.KIND, "body": body}
+    if kinds:
+        record["body_types"] = kinds
+    properties = dict(message.properties)
+    record["properties"] = {name: plain(value) for name, value in properties.items()}
+    types = {name: kind for name, value in properties.items() if (kind := mark(value)) is not None}
+    if types:
+        record["types"] = types
+    headers = {
+        "destination": _place(message.jms_destination),
+        "timestamp": message.jms_timestamp,
+        "correlation_id": message.jms_correlation_id,
+        "reply_to": _place(message.jms_reply_to),
+        "type": message.jms_type,
+        "priority": message.jms_priority,
+        "delivery_mode": "NON_PERSISTENT" if message.jms_delivery_mode == 1 else "PERSISTENT",
+        "expiration": message.jms_expiration,
+        "delivery_time": message.jms_delivery_time,
+        "redelivered": message.jms_redelivered,
+    }
+    usual = {"timestamp": 0, "priority": 4, "delivery_mode": "PERSISTENT", "expiration": 0, "redelivered": False}
+    record |= {name: value for name, value in headers.items() if value is not None and value != usual.get(name)}
+    return record
+
+
+def to_text(message: Message, *, headers: bool = False) -> Text:
+    """The message for people: id and time, properties with their types, headers, body. Control characters are shown."""
+    text = Text()
+    text.append(printable(message.jms_message_id or "(no id)"), style="bold")
+    if message.jms_timestamp:
+        text.append(f"  {_clock(message.jms_timestamp)}", style="dim")
+    if message.jms_redelivered:
+        text.append(f"  delivery {dict(message.properties).get('JMSXDeliveryCount', '?')}", style="yellow")
+    for name, value in message.properties.items():
+        if name in _PROVIDER and not headers:
+            continue
+        shown = repr(value) if isinstance(value, str) else plain(value)
+        kind = mark(value)
+        text.append(f"\n  {printable(name)} = {printable(str(shown))}", style="cyan")
+        if kind is not None:
+            text.append(f" ({kind})", style="dim")
+    if headers:
+        hidden = ("message_id", "kind", "body", "body_types", "properties", "types")
+        for name, value in to_json(message).items():
+            if name not in hidden:
+                text.append(f"\n  {name}: {printable(str(value))}", style="dim")
+    text.append("\n")
+    text.append(_body_text(message))
+    return text
+
+
+def _body(message: Message) -> tuple[Any, Any]:
+    """Body as JSON, and the types that JSON does not show."""
+    if isinstance(message, TextMessage):
+        return message.text, None
+    if isinstance(message, BytesMessage):
+        return _base64(_bytes(message)), None
+    if isinstance(message, MapMessage):
+        return _values(dict(message))
+    if isinstance(message, StreamMessage):
+        values, kinds = _values(dict(enumerate(_items(message))))
+        return list(values.values()), {str(index): kind for index, kind in kinds.items()}
+    if isinstance(message, ObjectMessage):
+        value = message.get_object()
+        if isinstance(value, JavaObject):
+            return {"class": value.class_name, "data": _base64(value.data)}, "java"
+        return (_base64(value), "bytes") if isinstance(value, bytes) else (plain(value), mark(value))
+    return None, None
+
+
+def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
+    bodies = {name: _base64(value) if isinstance(value, bytes) else plain(value) for name, value in values.items()}
+    kinds = {name: "bytes" if isinstance(value, bytes) else mark(value) for name, value in values.items()}
+    return bodies, {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _body_text(message: Message) -> str:
+    if isinstance(message, TextMessage):
+        return "  (no text)" if message.text is None else _indented(message.text)
+    if isinstance(message, BytesMessage):
+        data = _bytes(message)
+        shown = data[:64].hex(" ") + (" ..." if len(data) > 64 else "")
+        return f"  {len(data)} bytes: {shown}"
+    body, kinds = _body(message)
+    if message.KIND == "header":
+        return "  (no body)"
+    note = f"  types {kinds}" if kinds else ""
+    return f"  {message.KIND} {printable(json.dumps(body, ensure_ascii=False))}{note}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {printable(line)}" for line in text.split("\n"))
+
+
+def _bytes(message: BytesMessage) -> bytes:
+    data: bytes = message._body()
+    return data
+
+
+def _items(message: StreamMessage) -> list[Any]:
+    values: list[Any] = message._body()
+    return values
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _place(destination: Any) -> str | None:
+    if destination is None:
+        return None
+    kind = "topic" if hasattr(destination, "topic_name") else "queue"
+    return f"{kind}:{destination.name}"
+
+
+def _clock(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"

@@ -1,0 +1,120 @@
+"""``jmsaio demo``: shows the tour of ``jmsaio.demo`` on a terminal, as plain text, or as JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.text import Text
+
+from jmsaio.cli.exits import OK
+from jmsaio.cli.output import Output
+
+if TYPE_CHECKING:
+    from jmsaio.demo import Chapter
+
+#: Widest page; longer lines are hard to read.
+_WIDTH = 120
+#: Seconds between two lines on a terminal, so that the eye can follow.
+_PACE = 0.4
+
+
+@click.command()
+@click.option("--step", is_flag=True, help="Wait for Enter before each chapter.")
+@click.option("--pace", type=click.FloatRange(min=0), help="Seconds between two lines; default 0.4, when piped 0.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines: chapters and what happens in them.")
+def demo(step: bool, pace: float | None, as_json: bool) -> int:
+    """Take a tour on the embedded broker; no server is needed.
+
+    Typed properties, selectors, a browser, a durable subscription, redelivery and a dead letter. What you see is the
+    source that runs, and below it what it does, as it happens.
+    """
+    from jmsaio.demo import tour
+
+    if as_json:
+        asyncio.run(tour(JsonStage(Output(as_json=True))))
+        return OK
+    console = Console(highlight=False, emoji=False)
+    if console.width > _WIDTH or not console.is_terminal:
+        console = Console(highlight=False, emoji=False, width=_WIDTH)
+    usual = _PACE if console.is_terminal else 0.0
+    asyncio.run(tour(TerminalStage(console, usual if pace is None else pace, step)))
+    return OK
+
+
+@attrs.define
+class TerminalStage:
+    """Shows the tour to a person.
+
+    Attributes:
+        console: where.
+        pace: seconds before each line.
+        step: wait for Enter before each chapter.
+    """
+
+    console: Console
+    pace: float
+    step: bool
+
+    async def open(self, number: int, chapter: Chapter) -> None:
+        """Title, words, source."""
+        if self.step:
+            await asyncio.to_thread(click.pause, "press Enter to go on")
+        self.console.print()
+        self.console.rule(Text(f"{number}  {chapter.title}", style="bold cyan"), align="left")
+        self.console.print(Text(chapter.text))
+        code = Syntax(chapter.code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+        self.console.print(Padding(Panel(code, border_style="dim", expand=False), (1, 0, 1, 0)))
+        await asyncio.sleep(self.pace * 2)
+
+    async def say(self, text: str) -> None:
+        """One line."""
+        self.console.print(Text("  > ", style="bold green") + Text(text))
+        await asyncio.sleep(self.pace)
+
+    async def close(self) -> None:
+        """Where to go from here."""
+        self.console.print()
+        self.console.rule(Text("Where to go from here", style="bold cyan"), align="left")
+        for command, what in _NEXT:
+            self.console.print(Text(f"  {command:28}", style="bold") + Text(what))
+
+
+#: Shown at the end of the tour.
+_NEXT = (
+    ("jmsaio guide", "the guides: configuration, selectors, reliability, testing, migrating"),
+    ("jmsaio broker start", "a real Pulsar broker on this machine, without Docker"),
+    ("jmsaio send orders 'hello'", "a message to a real broker; 'jmsaio receive orders' takes it"),
+    ("jmsaio bench", "how fast it is here"),
+)
+
+
+@attrs.define
+class JsonStage:
+    """Writes the tour as JSON lines.
+
+    Attributes:
+        output: where.
+        chapter: title of the chapter that plays.
+    """
+
+    output: Output
+    chapter: str = ""
+
+    async def open(self, number: int, chapter: Chapter) -> None:
+        """The chapter's own line."""
+        self.chapter = chapter.title
+        self.output.record({"chapter": chapter.title, "number": number, "text": chapter.text, "code": chapter.code})
+
+    async def say(self, text: str) -> None:
+        """A line of what happens."""
+        self.output.record({"chapter": self.chapter, "happened": text})
+
+    async def close(self) -> None:
+        """Nothing more to tell: the lines are complete."""

@@ -1,0 +1,85 @@
+"""Typed properties on the command line: ``-p amount:int=5``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from jmsaio.errors import JMSError
+from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("write true or false")
+    return text.lower() == "true"
+
+
+#: How the text of a property is read, by the type's name.
+TYPES: Mapping[str, Callable[[str], Any]] = {
+    "string": str,
+    "boolean": _boolean,
+    "byte": lambda text: Byte(int(text)),
+    "short": lambda text: Short(int(text)),
+    "int": lambda text: Int(int(text)),
+    "long": lambda text: Long(int(text)),
+    "float": lambda text: Float(float(text)),
+    "double": lambda text: Double(float(text)),
+}
+
+
+def parse_property(text: str) -> tuple[str, Any]:
+    """Name and value of ``name=value`` (a string) or ``name:type=value``.
+
+    Raises:
+        click.UsageError: no ``=``, an unknown type, or a value that is not of the type.
+    """
+    name, equals, value = text.partition("=")
+    name, colon, kind = name.partition(":")
+    if not equals or not name:
+        raise click.UsageError(f"property {text!r} is not name=value or name:type=value")
+    reader = TYPES.get(kind if colon else "string")
+    if reader is None:
+        raise click.UsageError(f"property {text!r}: type {kind!r} is none of {', '.join(TYPES)}")
+    try:
+        return name, reader(value)
+    except (ValueError, OverflowError, JMSError) as error:
+        raise click.UsageError(f"property {name!r}: {value!r} is no {kind}: {error}") from None
+
+
+def typed(value: Any, kind: str | None) -> Any:
+    """A value read from JSON as the type it was written with, None for the obvious one.
+
+    Raises:
+        ValueError: not a value of the type.
+    """
+    if kind is None or value is None:
+        return value
+    if kind == "char":
+        return Char(value)
+    reader = TYPES.get(kind)
+    if reader is None:
+        raise ValueError(f"type {kind!r} is none of {', '.join(TYPES)}")
+    return reader(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def plain(value: Any) -> Any:
+    """A property's or body's value as JSON has it; a number that JSON lacks becomes its Java text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    return value
+
+
+def mark(value: Any) -> str | None:
+    """Name of the value's type when JSON does not tell it, else None."""
+    for kind in (Byte, Short, Long, Float, Char):
+        if isinstance(value, kind):
+            return kind.__name__.lower()
+    return "double" if isinstance(value, float) and not math.isfinite(value) else None

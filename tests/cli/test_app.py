@@ -1,0 +1,88 @@
+"""The command as a whole: exit codes, one line for a mistake, no traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+from jmsaio import BrokerUnavailableError, JMSError, __version__
+from jmsaio.cli import main
+from jmsaio.cli.app import _sentence, app
+from jmsaio.errors import ConfigurationError
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in (*app.commands, "Exit codes"))
+    assert main(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(app.commands))
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: jmsaio {name}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nosuch"], 2, "No such command"),
+        (["send"], 2, "DESTINATION"),
+        (["send", "q", "x", "-u", "memory:"], 2, "lives in one process only"),
+        (["receive", "q", "-u", "memory://x"], 2, "jmsaio broker start"),
+        (["browse", "q"], 2, "no broker is configured"),
+        (["send", "q", "x", "-u", "pulsar://h?jms.clientID=x"], 2, "did you mean 'jms.clientId'"),
+        (["receive", "q", "-u", "nosuch.toml"], 2, "can't read configuration file"),
+        (["receive", "q", "--option", "jms.clientId"], 2, "NAME=VALUE"),
+        (["browse", "q", "-t"], 2, "only a queue"),
+        (["receive", "q", "--durable", "d"], 2, "add --topic"),
+        (["receive", "t", "-t", "--durable", "d", "--shared", "s"], 2, "exclude each other"),
+        (["receive", "q", "--all", "--follow"], 2, "exclude each other"),
+        (["send", "q", "x", "--lines", "--json-lines"], 2, "exclude each other"),
+        (["send", "q", "x", "--priority", "10"], 2, "0<=x<=9"),
+        (["send", "q", "-f", "/nonexistent/file"], 2, "No such file"),
+        (["guide", "configurations"], 2, "did you mean 'configuration'"),
+        (["bench", "pulsa://x"], 2, "not a broker URL"),
+    ],
+)
+def test_a_users_mistake_is_one_sentence(
+    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JMSAIO_URL", raising=False)
+    assert main(arguments) == code
+    output = capsys.readouterr()
+    assert words in " ".join(output.err.split())
+    assert output.out == ""
+    assert "Traceback" not in output.err
+
+
+def test_a_broker_that_is_away_is_one_line_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["send", "q", "x", "-u", "pulsar://127.0.0.1:1", "-o", "connect_timeout=1", "-o", "operation_timeout=1"]
+    assert main(arguments) == 1
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len([line for line in lines if line.startswith("jmsaio: ")]) == 1
+    assert "127.0.0.1" in lines[-1] and "jmsaio broker start" in lines[-1]
+
+
+def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--debug", "receive", "q", "-u", "pulsar://h?nosuch=1"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_sentences() -> None:
+    assert _sentence(JMSError("a\nb")) == "a b"
+    assert _sentence(ConfigurationError("a")).endswith("(all options: 'jmsaio guide configuration')")
+    assert "jmsaio broker start" in _sentence(BrokerUnavailableError("gone"))
+    assert "fault of jmsaio" in _sentence(KeyError("x"))
+
+
+def test_the_process_ends_with_the_code_and_imports_no_command_line_library_before() -> None:
+    code = "import sys, jmsaio; print(sorted({'click', 'rich'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    code = "import sys; from jmsaio.cli import main; sys.exit(main(['guide', 'nosuch-at-all']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "there are benchmark, compatibility" in " ".join(done.stderr.split())

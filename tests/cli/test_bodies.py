@@ -1,0 +1,86 @@
+"""Bodies from arguments, files and standard input; messages from JSON lines."""
+
+import io
+import json
+import sys
+from typing import Any
+
+import click
+import pytest
+
+from jmsaio import BytesMessage, Float, MapMessage, Message, ObjectMessage, Short, StreamMessage, TextMessage
+from jmsaio.cli.bodies import Source, from_record, make
+from jmsaio.cli.show import to_json
+
+
+def test_kinds() -> None:
+    text = make("text", "é".encode())
+    assert isinstance(text, TextMessage) and text.text == "é"
+    data = make("bytes", b"\xff")
+    assert isinstance(data, BytesMessage) and data._body() == b"\xff"
+    mapping = make("map", b'{"a": 1, "b": null}')
+    assert isinstance(mapping, MapMessage) and dict(mapping) == {"a": 1, "b": None}
+    stream = make("stream", b'[1, "a", true]')
+    assert isinstance(stream, StreamMessage) and stream._body() == [1, "a", True]
+    anything = make("object", b'{"a": [1]}')
+    assert isinstance(anything, ObjectMessage) and anything.get_object() == {"a": [1]}
+    assert type(make("header", b"")) is Message
+
+
+@pytest.mark.parametrize(("kind", "body"), [("text", b"\xff"), ("map", b"{"), ("map", b"[]"), ("stream", b"{}"),
+                                            ("map", b'{"a": [1]}'), ("map", b'{"": 1}')])  # fmt: skip
+def test_a_body_that_is_not_of_the_kind_is_refused(kind: str, body: bytes) -> None:
+    with pytest.raises(click.UsageError):
+        make(kind, body)
+
+
+def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    def texts(source: Source) -> list[Any]:
+        return [message.text for message in source.messages()]  # type: ignore[attr-defined]  # all are TextMessage
+
+    lines = io.BytesIO(b"a\r\nb\n\nc")
+    assert texts(Source(("x", "y"), (), "text")) == ["x", "y"]
+    assert texts(Source((), (lines,), "text", lines=True)) == ["a", "b", "", "c"]
+    assert texts(Source((), (io.BytesIO(b"all\nof it"),), "text")) == ["all\nof it"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
+    assert texts(Source((), (), "text")) == ["piped"]
+    assert Source(("x",), (), "text").count() == 1
+    assert Source((), (lines,), "text", lines=True).count() is None
+
+
+def test_nothing_to_send_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    with pytest.raises(click.UsageError, match="nothing to send"):
+        list(Source((), (), "text").messages())
+
+
+MESSAGES: list[Message] = [
+    TextMessage("tea"), TextMessage(None), BytesMessage(b"\x00\xff"), MapMessage({"a": Short(1), "b": b"x", "c": None}),
+    StreamMessage([1, Float(0.5), b"x", "s"]), ObjectMessage({"a": [1, None]}), ObjectMessage(b"raw"), Message(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.KIND)
+def test_what_receive_writes_send_takes(message: Message) -> None:
+    message.clear_properties()
+    properties = {"region": "EU", "amount": 5, "shelf": Short(3), "weight": Float(0.5), "nan": float("nan")}
+    for name, value in properties.items():
+        message.set_object_property(name, value)
+    message.jms_correlation_id = "c"
+    message.jms_type = "order"
+    again = from_record(json.dumps(to_json(message)).encode())
+    assert type(again) is type(message)
+    assert repr(again._body()) == repr(message._body())
+    assert repr(dict(again.properties)) == repr(dict(message.properties))
+    assert (again.jms_correlation_id, again.jms_type) == ("c", "order")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"{", b"5", b'{"kind": "nosuch"}', b'{"kind": "bytes", "body": "?"}', b'{"kind": "map", "body": 5}',
+     b'{"properties": {"a": [1]}}', b'{"kind": "object", "body": {}, "body_types": "java"}',
+     b'{"properties": {"a": 1}, "types": {"a": "nosuch"}}'],
+)  # fmt: skip
+def test_a_broken_line_is_told_with_its_number(line: bytes) -> None:
+    with pytest.raises(click.UsageError, match="line 2: no message in JSON"):
+        list(Source((), (io.BytesIO(b"{}\n" + line),), "text", records=True).messages())

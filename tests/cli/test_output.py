@@ -1,0 +1,29 @@
+"""Where output goes, and that nothing in it drives a terminal."""
+
+import json
+
+import pytest
+
+from jmsaio.cli.output import Output, make_output, printable
+
+
+def test_json_lines_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_output(None).as_json is True
+    assert make_output(False).as_json is False
+    Output(as_json=True).record({"a": "é"})
+    Output(as_json=True).remark("not for a program")
+    output = capsys.readouterr()
+    assert json.loads(output.out) == {"a": "é"}
+    assert output.err == ""
+
+
+def test_remarks_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).remark("[bold]for people")
+    Output(as_json=False).line("[red]as it is")
+    output = capsys.readouterr()
+    assert output.err.strip() == "[bold]for people"
+    assert output.out.strip() == "[red]as it is"
+
+
+def test_printable() -> None:
+    assert printable("a\x1b\x00\x9b\tb\u2028") == "a\\x1b\\x00\\x9b\tb\\u2028"

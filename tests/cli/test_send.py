@@ -1,0 +1,88 @@
+"""``jmsaio send``."""
+
+import io
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+import jmsaio
+from jmsaio.cli import main
+from jmsaio.cli.bodies import Source
+from jmsaio.cli.output import Output
+from jmsaio.cli.send import Job, _send
+
+
+def job(config: dict[str, Any], source: Source, **more: Any) -> Job:
+    values: dict[str, Any] = {"topic": False, "repeat": 1, "properties": {}, "headers": {}, "options": {}}
+    return Job(config=config, name="orders", source=source, **(values | more))
+
+
+async def received(config: dict[str, Any], count: int) -> list[Any]:
+    async with (
+        jmsaio.connect(config) as connection,
+        connection.create_session() as session,
+        session.create_consumer(session.create_queue("orders")) as consumer,
+    ):
+        return [await consumer.receive(timeout=5) for _ in range(count)]
+
+
+async def test_a_message_with_everything(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    sent = job(
+        config,
+        Source(("tea",), (), "text"),
+        properties={"amount": jmsaio.Short(5)},
+        headers={"correlation_id": "c", "type": "order", "reply_to": "topic:answers"},
+        options={"priority": 7, "time_to_live": 60.0, "delivery_mode": jmsaio.DeliveryMode.NON_PERSISTENT},
+    )
+    async with jmsaio.connect(config):  # keeps nothing but the broker's name in use
+        assert await _send(sent, Output(as_json=True)) == 0
+        record = json.loads(capsys.readouterr().out)
+        (message,) = await received(config, 1)
+    assert message.jms_message_id == record["message_id"]
+    assert (message.text, message.jms_priority, message.jms_delivery_mode) == ("tea", 7, 1)
+    assert (message.jms_correlation_id, message.jms_type, message.jms_reply_to.name) == ("c", "order", "answers") or (
+        message.jms_reply_to.name.endswith("/answers")
+    )
+    assert isinstance(message.jms_reply_to, jmsaio.Topic)
+    assert message.jms_expiration > message.jms_timestamp
+    assert isinstance(message.properties["amount"], jmsaio.Short)
+
+
+async def test_many_lines_in_order(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    lines = io.BytesIO(b"".join(f"{number}\n".encode() for number in range(300)))
+    source = Source((), (lines,), "text", lines=True)
+    assert await _send(job(config, source), Output(as_json=False)) == 0
+    assert capsys.readouterr().out.strip() == "300 messages sent to orders"
+    assert [message.text for message in await received(config, 300)] == [str(number) for number in range(300)]
+
+
+async def test_repeated(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert await _send(job(config, Source(("a", "b"), (), "text"), repeat=3), Output(as_json=True)) == 0
+    ids = [json.loads(line)["message_id"] for line in capsys.readouterr().out.splitlines()]
+    assert len(set(ids)) == 6
+    assert [message.text for message in await received(config, 6)] == ["a", "a", "a", "b", "b", "b"]
+
+
+async def test_an_empty_input_sends_nothing(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    source = Source((), (io.BytesIO(b""),), "text", lines=True)
+    assert await _send(job(config, source), Output(as_json=False)) == 0
+    assert "nothing to send" in capsys.readouterr().err
+
+
+@pytest.mark.broker
+def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    queue = f"cli-{uuid.uuid4()}"
+    where = ["--url", pulsar_broker.service_url, "-o", f"webServiceUrl={pulsar_broker.web_service_url}"]
+    assert main(["receive", queue, *where, "--timeout", "1"]) == 3
+    assert main(["send", queue, "tea", "coffee", *where, "-p", "amount:int=5", "--priority", "7"]) == 0
+    sent = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main(["browse", queue, *where, "-s", "amount = 5"]) == 0
+    seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main(["receive", queue, *where, "--all", "--timeout", "3"]) == 0
+    taken = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["message_id"] for record in sent] == [record["message_id"] for record in taken]
+    assert seen == taken
+    assert taken[0]["body"] == "tea" and taken[0]["properties"]["amount"] == 5 and taken[0]["priority"] == 7
+    assert main(["browse", queue, *where]) == 3

@@ -1,0 +1,72 @@
+"""The tour: every chapter plays, says what it promises, and shows the source that runs."""
+
+import textwrap
+
+import anyio
+import attrs
+import pytest
+
+from jmsaio.demo import CHAPTERS, Chapter, tour
+
+
+@attrs.define
+class Listener:
+    """A stage that remembers."""
+
+    said: dict[str, list[str]] = attrs.field(factory=dict)
+    closed: bool = False
+    _title: str = ""
+
+    async def open(self, number: int, chapter: Chapter) -> None:
+        self._title = chapter.title
+        self.said[chapter.title] = []
+
+    async def say(self, text: str) -> None:
+        self.said[self._title].append(text)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+#: What must be among the lines of a chapter.
+PROMISES = {
+    "Typed properties": ["shelf = 12, in Python a Short", "amount as a long is 5", "amount as a string is '5'",
+                         "amount as a boolean is refused"],
+    "Selectors": ["Europe gets '2 kg to EU'", "Europe gets '7 kg to EU'",
+                  "heavy gets '9 kg to US'", "and nothing more: None"],
+    "A browser": ["first look: ", "second look: "],
+    "A durable subscription": ["at home: \"Monday's news\"", "letter box: \"Tuesday's news\"",
+                               "letter box: \"Wednesday's news\""],
+    "Redelivery and a dead letter": ["delivery 1, redelivered: False", "delivery 2, redelivered: True",
+                                     "delivery 3, redelivered: True", "dead letter: '12 pounds to nobody'"],
+}  # fmt: skip
+
+
+async def test_the_tour_plays_and_shows_what_it_promises() -> None:
+    stage = Listener()
+    await tour(stage)
+    assert stage.closed
+    assert list(stage.said) == list(PROMISES)
+    for title, promises in PROMISES.items():
+        lines = stage.said[title]
+        assert all(any(promise in line for line in lines) for promise in promises), (title, lines)
+    first, second = stage.said["A browser"]
+    assert first.removeprefix("first look: ") == second.removeprefix("second look: ")
+    assert "1 kg to US" in first and "somewhere" in first
+
+
+async def test_two_tours_at_once_do_not_meet() -> None:
+    one, two = Listener(), Listener()
+    async with anyio.create_task_group() as group:
+        group.start_soon(tour, one, CHAPTERS[:3])
+        group.start_soon(tour, two, CHAPTERS[:3])
+    assert one.said["A browser"] == two.said["A browser"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.title)
+def test_the_source_that_is_shown_is_the_source_that_runs(chapter: Chapter) -> None:
+    assert chapter.text
+    assert chapter.code.startswith("async with")
+    assert '"""' not in chapter.code
+    body = textwrap.indent(chapter.code, "    ")
+    compile(f"async def shown(connection, say):\n{body}\n", chapter.title, "exec")
