@@ -93,6 +93,7 @@ def send(
     """
     if lines and records:
         raise click.UsageError("--lines and --json-lines exclude each other")
+    typed = dict(parse_property(text) for text in properties)
     headers = {"correlation_id": correlation_id, "type": jms_type, "reply_to": reply_to}
     options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay}
     job = Job(
@@ -101,7 +102,7 @@ def send(
         topic=topic,
         source=Source(bodies, files, kind, lines, records),
         repeat=count,
-        properties=dict(parse_property(text) for text in properties),
+        properties=typed,
         headers={key: value for key, value in headers.items() if value is not None},
         options={key: value for key, value in options.items() if value is not None}
         | ({"delivery_mode": DeliveryMode.NON_PERSISTENT} if non_persistent else {}),

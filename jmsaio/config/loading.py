@@ -58,6 +58,8 @@ def load(
     if url is not None:
         broker, below = split_url(url)
         source = below | source
+    if _is_embedded(broker, source, options):
+        source.pop("enableTransaction", None)  # it has transactions anyway
     groups = _groups(source)
     client = dict(take_group(source, "client") or {})
     values: dict[str, object] = {}
@@ -102,6 +104,12 @@ def _fill(values: dict[str, object], client: dict[str, object], source: Mapping[
         if option.field in target:
             raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)
         target[option.field] = read
+
+
+def _is_embedded(broker: Broker | None, source: Mapping[str, object], options: Mapping[str, object]) -> bool:
+    if broker is not None:
+        return broker.scheme == "memory"
+    return _WEB.isdisjoint((*source, *options))
 
 
 def _groups(source: dict[str, object]) -> dict[str, Mapping[str, object]]:

@@ -79,7 +79,7 @@ BROKER = (
     _top("brokerServiceUrl", _T, "memory:", "service_url", note="where the broker is"),
     _top("webServiceUrl", _T, "", "web_service_url",
          note="REST interface; not given: port 8080 of the broker's first host"),
-    _top("enableTransaction", _F, False, **_LATER, note="pulsar-client has no transactions"),
+    _top("enableTransaction", _F, False, **_LATER, note="pulsar-client has no transactions; the embedded broker has them anyway"),
     _top("authPlugin", _T, None, "auth_plugin", note="Pulsar's authentication class or its short name"),
     _top("authParams", Kind.SECRET, None, "auth_params", note="parameters of the authentication"),
     _top("tlsAllowInsecureConnection", _F, False, "tls_allow_insecure_connection", note="take any certificate"),

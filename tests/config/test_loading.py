@@ -95,7 +95,8 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
         ({"consumerConfig": {"deadLetterPolicy": {"maxRedeliver": 1}}},
          "consumerConfig.deadLetterPolicy.maxRedeliver", "maxRedeliverCount"),
         ("pulsar://h?jms.useServerSideFiltering=true", "jms.useServerSideFiltering", "known but not built yet"),
-        ({"enableTransaction": True}, "enableTransaction", "known but not built yet"),
+        ({"enableTransaction": True, "webServiceUrl": "http://h"}, "enableTransaction", "known but not built yet"),
+        ("pulsar://h?enableTransaction=true", "enableTransaction", "pulsar-client has no transactions"),
         ({"jms.sessionListenersThreads": 4}, "jms.sessionListenersThreads", "no meaning"),
         ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
         ({"consumerConfig.subscriptionName": "s"}, "consumerConfig.subscriptionName", "no meaning"),
@@ -142,6 +143,11 @@ def test_keyword_names_are_the_fields_names() -> None:
 def test_an_option_that_is_not_built_is_accepted_with_the_value_that_holds_anyway() -> None:
     config = {"enableTransaction": "false", "jms.enableJMSPriority": False, "jms.priorityMapping": "linear"}
     assert load(config) == load()
+
+
+def test_the_embedded_broker_has_transactions_anyway() -> None:
+    assert load({"enableTransaction": True}) == load()
+    assert load("memory://x?enableTransaction=true") == load("memory://x")
 
 
 SECRETS = {

@@ -77,7 +77,7 @@ def test_what_is_not_built_is_refused_by_name(option: Option) -> None:
     }.get(option.kind, option.choices[-1] if option.choices else "x")  # fmt: skip
     sentence = f"option {re.escape(option.name)}.*(not built yet|no meaning)"
     with pytest.raises(ConfigurationError, match=sentence) as caught:
-        load({option.name: other})
+        load({option.name: other, "brokerServiceUrl": "pulsar://h"})
     assert caught.value.key == option.name
 
 
