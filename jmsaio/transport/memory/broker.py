@@ -76,6 +76,7 @@ class Broker:
         clock: where its time comes from; default: the wall clock.
 
     Attributes:
+        now: seconds since the epoch.
         lock: to be held by whoever calls anything below.
         used: bytes of the records kept.
         timers: what is to happen.
@@ -93,6 +94,7 @@ class Broker:
     def __init__(self, name: str, clock: Clock | None = None) -> None:
         self.name = name
         self.clock: Clock = SystemClock() if clock is None else clock
+        self.now: Callable[[], float] = self.clock.now
         self.lock = threading.Lock()
         self.used = 0
         self.timers = Timers(self._earlier)
@@ -114,7 +116,7 @@ class Broker:
     def tick(self) -> None:
         """Do what is due. Takes the lock itself."""
         with self.lock:
-            self.timers.run(self.clock.now())
+            self.timers.run(self.now())
 
     def _earlier(self) -> None:
         for client in self.clients:
@@ -240,7 +242,7 @@ class Broker:
         properties[REAL_TOPIC] = record.topic
         properties[ORIGIN_ID] = f"({place.ledger},{place.entry},{place.partition},{place.batch_index})"
         copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)
-        log.append(copy, record.size, 0, self.clock.now())
+        log.append(copy, record.size, 0, self.now())
 
     # ---------------------------------------------------------------- memory
 
@@ -274,7 +276,7 @@ class Broker:
         for other in [other for other in self.clients if other.gone]:
             other.abandon()
         self.clients.append(client)
-        self.timers.run(self.clock.now())
+        self.timers.run(self.now())
         client.poke()
 
     def check_up(self) -> None:
@@ -294,7 +296,7 @@ class Broker:
         """Everybody can reach it again."""
         self.down = False
         self.disturbed = bool(self.faults.sends)
-        self.timers.run(self.clock.now())
+        self.timers.run(self.now())
         for client in list(self.clients):
             client.broker_up()
         self._blocked_limit = max((sender.limit for sender in self.blocked), default=0)

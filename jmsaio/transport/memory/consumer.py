@@ -86,7 +86,7 @@ class Consumer:
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
         """Note when these records are to come again if they are not acknowledged."""
         broker = self.subscription.log.broker
-        due = broker.clock.now() + timeout
+        due = broker.now() + timeout
         for record in records:
             self.taken[record.number] = due
             broker.timers.add(due, self._overdue, record.number)
@@ -94,7 +94,7 @@ class Consumer:
     def _overdue(self, number: int, token: int) -> None:
         """A record was not acknowledged in time."""
         subscription = self.subscription
-        now = subscription.log.broker.clock.now()
+        now = subscription.log.broker.now()
         due = self.taken.get(number)
         if due is None or due > now:
             return  # it was taken again later, or settled

@@ -22,9 +22,11 @@ class Policy(Protocol):
 
     Attributes:
         solo: the only consumer that records go to, or None when there is a choice.
+        follows: it has to be told which records were settled.
     """
 
     solo: Consumer | None
+    follows: bool
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """A consumer came; returns the one that has to give back what it did not take yet, if any."""
@@ -48,6 +50,8 @@ class SingleActive:
     The active one is, of the lowest priority level, the first to connect; on a partition the consumers of that level
     are ordered by name and the partition's index chooses, so that partitions spread (as Pulsar does).
     """
+
+    follows = False
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
@@ -90,6 +94,8 @@ class SingleActive:
 
 class RoundRobin:
     """Shared: each record to the next consumer with a permit, of the lowest priority level that has one."""
+
+    follows = False
 
     def __init__(self) -> None:
         self._ready: dict[int, deque[Consumer]] = {}
@@ -146,6 +152,8 @@ class ByKey:
 
     Records without key go round in turn.
     """
+
+    follows = True
 
     def __init__(self) -> None:
         self._ring: list[tuple[int, Consumer]] = []

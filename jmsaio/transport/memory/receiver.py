@@ -183,23 +183,24 @@ class MemoryReceiver:
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records. See ``Receiver.acknowledge``."""
-        unit = transaction.unit if isinstance(transaction, MemoryTransaction) else None
         broker = self._broker
+        stored = cast("Sequence[StoredRecord]", records)
         with broker.lock:
-            for record in cast("Sequence[StoredRecord]", records):
-                consumer = self._single or self._consumers.get(record.log)
-                if consumer is None or consumer.subscription.log is not record.log:
-                    continue
-                if broker.faults.lost_acknowledgements and broker.faults.loses_acknowledgement():
-                    continue
-                if unit is not None:
-                    self._acknowledge_in(unit, consumer, record.number)
-                    continue
-                stored = consumer.held.pop(record.number, None)
-                if stored is not None:
-                    consumer.subscription.settle(stored)
-                else:
-                    consumer.subscription.acknowledge_elsewhere(record.number)
+            if broker.faults.lost_acknowledgements:
+                stored = [record for record in stored if not broker.faults.loses_acknowledgement()]
+            single = self._single
+            if isinstance(transaction, MemoryTransaction):
+                for record in stored:
+                    consumer = self._consumers.get(record.log)
+                    if consumer is not None:
+                        self._acknowledge_in(transaction.unit, consumer, record.number)
+            elif single is not None:
+                single.subscription.acknowledge(single, stored)
+            else:
+                for record in stored:
+                    consumer = self._consumers.get(record.log)
+                    if consumer is not None:
+                        consumer.subscription.acknowledge(consumer, (record,))
             if broker.blocked:
                 broker.freed()
 
@@ -215,7 +216,7 @@ class MemoryReceiver:
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back. See ``Receiver.negative_acknowledge``."""
         with self._broker.lock:
-            due = self._broker.clock.now() + delay if delay > 0 else None
+            due = self._broker.now() + delay if delay > 0 else None
             subscriptions: dict[Subscription, None] = {}
             for record in cast("Sequence[StoredRecord]", records):
                 consumer = self._consumers.get(record.log)

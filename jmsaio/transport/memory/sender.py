@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from itertools import count
+from typing import cast
 
 from jmsaio.errors import (
     JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError, SendError, SendInDoubtError,
@@ -38,7 +39,8 @@ class MemorySender:
 
     __slots__ = (
         "_broker", "_bytes", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes", "_owed",
-        "_sequence", "_special", "_topic", "_turn", "_waiters", "_waiting", "limit",
+        "_sequence", "_special", "_topic", "_turn", "_waiters", "_waiting", "_window_bytes",
+        "_window_records", "limit",
     )  # fmt: skip
 
     def __init__(self, link: Link, logs: Sequence[Log], topic: str, options: SenderOptions, limit: int) -> None:
@@ -47,6 +49,8 @@ class MemorySender:
         self._logs = logs
         self._topic = topic
         self._options = options
+        self._window_records = options.window_records
+        self._window_bytes = options.window_bytes
         self.limit = limit
         first = options.config.initial_sequence_id
         self._sequence = -1 if first is None else first
@@ -66,9 +70,10 @@ class MemorySender:
     @property
     def full(self) -> bool:
         """The window has no room."""
-        options = self._options
-        on_way = len(self._outcomes) + len(self._waiting) + len(self._late)
-        return on_way >= options.window_records or self._bytes >= options.window_bytes
+        on_way = len(self._outcomes)
+        if self._special or self._late:
+            on_way += len(self._waiting) + len(self._late)
+        return on_way >= self._window_records or self._bytes >= self._window_bytes
 
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
         """Take a record; it belongs to the broker from now on. See ``Sender.send``."""
@@ -79,7 +84,7 @@ class MemorySender:
         with broker.lock:
             if transaction is None and not self._special and not broker.disturbed and broker.used < self.limit:
                 self._sequence = sequence = self._sequence + 1
-                self._outcomes.append((done, log.append(record, size, sequence, broker.clock.now())))
+                self._outcomes.append((done, log.append(record, size, sequence, broker.now())))
             else:
                 self._send_closely(log, record, size, done, transaction)
             self._bytes += size
@@ -114,7 +119,7 @@ class MemorySender:
         if unit is not None:
             unit.waiting += 1
         timeout = self._options.config.send_timeout
-        now = self._broker.clock.now()
+        now = self._broker.now()
         last = now + timeout if timeout > 0 else float("inf")
         self._waiting.append((log, record, size, self._sequence, done, unit, last))
         self.admit()
@@ -144,7 +149,7 @@ class MemorySender:
         if fault is not None and fault.error is not None and not fault.stored:
             result = fault.error
         elif unit is None:
-            result = log.append(record, size, sequence, broker.clock.now())
+            result = log.append(record, size, sequence, broker.now())
         elif unit.state is State.OPEN:
             unit.send(log, record, size, sequence)
         else:
@@ -154,7 +159,7 @@ class MemorySender:
         if fault is not None and fault.stored:
             result = fault.error
         if fault is not None and fault.delay > 0:
-            token = broker.timers.add(broker.clock.now() + fault.delay, self._come_late)
+            token = broker.timers.add(broker.now() + fault.delay, self._come_late)
             self._late[token] = (done, result)
         else:
             self._outcomes.append((done, result))
@@ -169,7 +174,7 @@ class MemorySender:
     def _expire(self, argument: int, token: int) -> None:
         """Records that waited too long fail."""
         broker = self._broker
-        now = broker.clock.now()
+        now = broker.now()
         while self._waiting and self._waiting[0][6] <= now:
             timeout = self._options.config.send_timeout
             why = f"it was down for {timeout:g} s" if broker.down else (
@@ -208,10 +213,10 @@ class MemorySender:
             self._bytes = sum(waiting[2] for waiting in self._waiting) if self._waiting else 0
         for done, result in outcomes:
             try:
-                if isinstance(result, StoredRecord):
+                if type(result) is StoredRecord:  # not isinstance: twice as fast, and there is one for each message
                     done(result.message_id, None)
                 else:
-                    done(None, result)
+                    done(None, cast(JMSError | None, result))
             except Exception as error:  # noqa: BLE001 - foreign code: one that raises must not silence the others
                 context = {"message": "the callback of a sent record raised", "exception": error}
                 self._link.loop.call_exception_handler(context)

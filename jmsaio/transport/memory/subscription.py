@@ -78,12 +78,16 @@ class Subscription:
             self._delay(record, due, None)
             return
         solo = self._policy.solo
-        if solo is not None and not self.backlog and not self._replay and len(solo.queue) < solo.capacity:
-            solo.held[record.number] = record
-            solo.queue.append(record)
-            if solo.port.armed:
-                solo.port.rouse()
-            return
+        if solo is not None and not self._replay:
+            if len(solo.queue) >= solo.capacity:
+                self.backlog.append(record)
+                return
+            if not self.backlog:
+                solo.held[record.number] = record
+                solo.queue.append(record)
+                if solo.port.armed:
+                    solo.port.rouse()
+                return
         self.backlog.append(record)
         self.dispatch()
 
@@ -168,10 +172,36 @@ class Subscription:
             if record is not None:  # not acknowledged meanwhile
                 self._deliver(record, consumer)
         self._policy.room(consumer)
-        if self.backlog or self._replay:
+        backlog = self.backlog
+        if self._policy.solo is consumer and not self._replay and not self.counts:  # no choice and nothing to look up
+            queue, held = consumer.queue, consumer.held
+            for _ in range(min(consumer.capacity - len(queue), len(backlog))):
+                record = backlog.popleft()
+                held[record.number] = record
+                queue.append(record)
+            if queue and consumer.port.armed:
+                consumer.port.rouse()
+        elif backlog or self._replay:
             self.dispatch()
 
     # ---------------------------------------------------------------- acknowledgements
+
+    def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
+        """A consumer acknowledges records of this subscription."""
+        take = consumer.held.pop
+        plain = not self._policy.follows
+        log = self.log
+        freed = 0
+        for handed in records:
+            record = take(handed.number, None)
+            if record is None:
+                self._acknowledge_elsewhere(handed.number)
+            elif plain and not self.counts and record.references == 1:
+                if log.records.pop(record.number, None) is not None:  # this was the last that needed it
+                    freed += record.size
+            else:
+                self.settle(record)
+        log.broker.used -= freed
 
     def forget(self, record: StoredRecord) -> None:
         """A record that is in none of the four places any more is done with."""
@@ -184,7 +214,7 @@ class Subscription:
         self._policy.settled(record)
         self.forget(record)
 
-    def acknowledge_elsewhere(self, number: int) -> None:
+    def _acknowledge_elsewhere(self, number: int) -> None:
         """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
         record = self.returned.pop(number, None)
         if record is not None:

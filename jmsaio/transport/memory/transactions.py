@@ -97,7 +97,7 @@ class Unit:
         for subscription, number in self.acknowledged:
             _, record = subscription.in_transaction.pop(number)
             subscription.settle(record)
-        now = self.broker.clock.now()
+        now = self.broker.now()
         for log, outgoing, size, sequence_id in self._sent:
             self.broker.used -= size
             log.append(outgoing, size, sequence_id, now)

@@ -96,7 +96,7 @@ class MemoryTransport:
             self._check()
             unit = Unit(self._broker)
             self._broker.units.add(unit)
-            self._broker.timers.add(self._broker.clock.now() + timeout, unit.overdue)
+            self._broker.timers.add(self._broker.now() + timeout, unit.overdue)
             self._units = [other for other in self._units if other in self._broker.units]
             self._units.append(unit)
             return MemoryTransaction(unit)
