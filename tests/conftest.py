@@ -21,13 +21,20 @@ if str(ROOT) not in sys.path:
 
 from jmsaio import launcher  # noqa: E402 - after the path
 from jmsaio.launcher.maven import fetch_jars  # noqa: E402 - after the path
-from tests.support.broker import LaunchedBroker, TestBroker, external_broker  # noqa: E402 - after the path
+from tests.support.broker import (  # noqa: E402 - after the path
+    LaunchedBroker,
+    TestBroker,
+    external_broker,
+    watch_launcher,
+)
 from tests.support.java import class_path, compile_java  # noqa: E402 - after the path
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
 JAVA_FIXTURES = frozenset({"java_classpath", "java_peer_dir", "javac", "maven_jars"})
 _MISSING = pytest.StashKey[tuple[str, int]]()
+
+watch_launcher()
 
 
 @pytest.fixture

@@ -87,6 +87,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         options = _ports(options)
         settings = broker_settings(options, filters)
         (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
+        state.forget(home)  # between spawning and saving, nobody may take the old process for the new one
         process = _spawn(list(command(java, jars, options)), home)
         started = BrokerStatus(
             pid=process.pid,

@@ -70,6 +70,11 @@ def save(status: BrokerStatus) -> None:
     part.replace(status.state_directory / _FILE)
 
 
+def forget(directory: Path) -> None:
+    """Delete the status file of a broker that has ended: its process number may be somebody else's by now."""
+    (directory / _FILE).unlink(missing_ok=True)
+
+
 def load(directory: Path) -> BrokerStatus | None:
     """The last status written in a state directory, of a broker that may have ended; None when there is none."""
     try:

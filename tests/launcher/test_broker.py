@@ -152,6 +152,23 @@ def test_a_killed_broker_is_noticed_and_its_number_is_not_trusted(fake: Fake) ->
     assert launcher.stop(directory=fake.home) is False
 
 
+def test_a_broker_that_is_just_being_spawned_is_not_taken_for_the_last_one(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = launcher.start(fake.options())
+    launcher.stop(directory=fake.home)
+    spawn, seen = module._spawn, []
+
+    def look(arguments: list[str], home: Path) -> object:
+        process = spawn(arguments, home)
+        seen.append((is_alive(home), launcher.status(directory=home), launcher.stop(directory=home)))
+        return process
+
+    monkeypatch.setattr(module, "_spawn", look)
+    assert launcher.start(fake.options()).pid != last.pid
+    assert seen == [(True, None, False)]
+
+
 def test_a_taken_port_is_found_before_anything_starts(fake: Fake) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

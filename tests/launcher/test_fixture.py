@@ -51,10 +51,10 @@ def test_a_broker_never_outlives_the_test_run() -> None:
     """Even when the run is killed: here by itself, with sleeping processes in the brokers' place."""
     code = (
         "import os, signal, subprocess\n"
-        "from tests.support.broker import _watch\n"
+        "from tests.support.broker import tell_watcher\n"
         "runs = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "ended = subprocess.Popen(['sleep', '600'], start_new_session=True, stdout=subprocess.DEVNULL)\n"
-        "_watch(runs.pid), _watch(ended.pid), _watch(ended.pid)\n"
+        "tell_watcher('runs', runs.pid), tell_watcher('runs', ended.pid), tell_watcher('ended', ended.pid)\n"
         "print(ended.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

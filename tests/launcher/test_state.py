@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from jmsaio.launcher.errors import LauncherError
-from jmsaio.launcher.state import BrokerStatus, claim, is_alive, load, save
+from jmsaio.launcher.state import BrokerStatus, claim, forget, is_alive, load, save
 
 
 def status(folder: Path) -> BrokerStatus:
@@ -25,6 +25,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     save(attrs.evolve(status(tmp_path), ready=True))
     assert load(tmp_path) == status(tmp_path), "readiness is asked anew, never remembered"
     assert [path.name for path in tmp_path.iterdir()] == ["broker.json"]
+    forget(tmp_path)
+    forget(tmp_path)
+    assert load(tmp_path) is None
 
 
 def test_urls_and_log(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jmsaio import launcher
+from jmsaio.launcher import broker as launch
 
 #: Names of the environment variables that point the tests to a running broker, for development.
 SERVICE_URL, WEB_URL = "JMSAIO_TEST_SERVICE_URL", "JMSAIO_TEST_WEB_URL"
@@ -22,8 +23,8 @@ _WATCHER = """
 import os, signal, sys
 groups = set()
 for line in sys.stdin:
-    group = int(line)
-    groups.symmetric_difference_update({group})  # told once: it runs; told again: it has ended
+    word, group = line.split()
+    (groups.add if word == "runs" else groups.discard)(int(group))
 for group in groups:
     try:
         os.killpg(group, signal.SIGKILL)
@@ -119,17 +120,16 @@ class LaunchedBroker(TestBroker):
                 if last is not None or attempt == 2:
                     raise
         assert self._status is not None
-        _watch(self._status.pid)
         self.service_url, self.web_service_url = self._status.service_url, self._status.web_service_url
 
     def stop(self) -> None:
         if self._paused:
             self.resume()
-        self._end(30)
+        launcher.stop(directory=self._folder)
 
     def kill(self) -> None:
         self._paused = False
-        self._end(0)
+        launcher.stop(0, directory=self._folder)
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
@@ -141,10 +141,6 @@ class LaunchedBroker(TestBroker):
 
     def log(self, lines: int = 200) -> str:
         return launcher.logs(lines, directory=self._folder)
-
-    def _end(self, timeout: float) -> None:
-        if launcher.stop(timeout, directory=self._folder) and self._status is not None:
-            _watch(self._status.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._status is not None, "the broker was never started"
@@ -159,11 +155,32 @@ def external_broker() -> TestBroker | None:
     return TestBroker(service_url, web_url) if service_url is not None and web_url is not None else None
 
 
+def watch_launcher() -> None:
+    """Make sure that every broker which the launcher starts in this process ends with it at the latest.
+
+    The launcher itself lets a broker outlive its starter, as users want it.
+    """
+    spawn, gone = launch._spawn, launch._gone
+
+    def watched_spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
+        process = spawn(arguments, home)
+        tell_watcher("runs", process.pid)
+        return process
+
+    def watched_gone(broker: launcher.BrokerStatus, timeout: float) -> bool:
+        ended = gone(broker, timeout)
+        if ended:
+            tell_watcher("ended", broker.pid)
+        return ended
+
+    launch._spawn, launch._gone = watched_spawn, watched_gone
+
+
 _watcher: subprocess.Popen[str] | None = None
 
 
-def _watch(group: int) -> None:
-    """Make sure that a process group ends with this process at the latest; a second call takes that back."""
+def tell_watcher(word: str, group: int) -> None:
+    """Tell that a process group ``runs``, so that it is killed at the end, or has ``ended``."""
     global _watcher
     if _watcher is None:
         _watcher = subprocess.Popen(
@@ -171,7 +188,7 @@ def _watch(group: int) -> None:
         )
         atexit.register(_release)
     assert _watcher.stdin is not None
-    _watcher.stdin.write(f"{group}\n")
+    _watcher.stdin.write(f"{word} {group}\n")
     _watcher.stdin.flush()
 
 
