@@ -191,7 +191,7 @@ class RestAdmin:
 
         retrying = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
-            wait=tenacity.wait_exponential_jitter(initial=0.1, max=2),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
             retry=tenacity.retry_if_exception(_passes),
             reraise=True,
             sleep=anyio.sleep,

@@ -17,7 +17,13 @@ import attrs
 from jmsaio.client.channel import Filter
 from jmsaio.client.consuming import parse_selector
 from jmsaio.codec import decode
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, MalformedMessageError, NotFoundError, ObjectClosedError
+from jmsaio.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    MalformedMessageError,
+    NotFoundError,
+    ObjectClosedError,
+)
 from jmsaio.model import wire
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.message import Message

@@ -1,7 +1,7 @@
 """A channel: one subscription as one consumer uses it, with the only Python-side buffer of its received records.
 
-Synchronous but for its close. The session's dispatch coroutine fills the inbox; consumers and the listener worker take from
-it; what the application gave back stands at its front again.
+Synchronous but for its close. The session's dispatch coroutine fills the inbox; consumers and the listener worker take
+from it; what the application gave back stands at its front again.
 """
 
 from __future__ import annotations

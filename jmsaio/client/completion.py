@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable
+from functools import partial
 from typing import Protocol
 
 import attrs
@@ -58,7 +59,7 @@ class Completions:
     def _advance(self, _: asyncio.Future[Receipt]) -> None:
         while self._expected and self._expected[0].future.done():
             expected = self._expected.popleft()
-            self.callbacks.add(lambda expected=expected: self._tell(expected))
+            self.callbacks.add(partial(self._tell, expected))
 
     async def _tell(self, expected: _Expected) -> None:
         message, future = expected.message, expected.future

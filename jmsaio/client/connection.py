@@ -390,7 +390,8 @@ def _scope(mode: AcknowledgeMode, scope: str) -> Scope:
         found = Scope.INDIVIDUAL
     if found is Scope.INDIVIDUAL:
         raise ConfigurationError(
-            f"acknowledge_scope is 'session' or 'group', not {scope!r}; for single messages use AcknowledgeMode.INDIVIDUAL",
+            f"acknowledge_scope is 'session' or 'group', not {scope!r}; "
+            "for single messages use AcknowledgeMode.INDIVIDUAL",
             "acknowledge_scope",
         )
     return found

@@ -168,7 +168,9 @@ class MessageConsumer:
                 if timer is not None:
                     timer.cancel()
                 if self._closed or self._runtime.closing:
-                    return self._ended()
+                    if self._runtime.failure is not None:
+                        raise self._runtime.failure
+                    return None
                 message = self._take(hold)
                 if message is not None:
                     return message
@@ -182,10 +184,6 @@ class MessageConsumer:
             channel.waiter = None
             self._receiving = False
             channel.wanted = self._listener is not None
-
-    def _ended(self) -> None:
-        if self._runtime.failure is not None:
-            raise self._runtime.failure
 
     async def _receive_held(self, timeout: Duration | None) -> Message | None:
         limit = None if timeout is None else seconds(timeout, "timeout") or None

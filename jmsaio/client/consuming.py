@@ -37,7 +37,8 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     named = request.kind in (Kind.SHARED, Kind.DURABLE, Kind.SHARED_DURABLE)
     adopted = runtime.adopt(planned.subscription)
     if named:
-        use = registry.Use(planned.subscription.topics, request.selector, request.no_local, request.kind is not Kind.DURABLE)
+        shared = request.kind is not Kind.DURABLE
+        use = registry.Use(planned.subscription.topics, request.selector, request.no_local, shared)
         registry.claim_subscription(connection.broker, name, request.kind, use)
     release = (lambda: registry.release_subscription(connection.broker, name)) if named else None
     try:

@@ -68,7 +68,7 @@ class Context:
         return cls(shared, session, mode, auto_start)
 
     def create_context(self, mode: AcknowledgeMode | int = AcknowledgeMode.AUTO) -> Opening[Context]:
-        """A context with a session of its own on the same connection; does not start it. ``await`` or ``async with``."""
+        """Another session on the same connection, which it does not start; ``await`` it or use ``async with``."""
         self._check_open()
         return Opening(self._on(self._shared, AcknowledgeMode.of(mode), self._auto_start))
 
@@ -256,7 +256,7 @@ class JMSProducer:
         return self._template.properties
 
     def __getattr__(self, name: str) -> Any:
-        if (name.startswith("get_") and name.endswith("_property")) or name in ("property_exists", "get_property_names"):
+        if name in ("property_exists", "get_property_names") or (name[:4] == "get_" and name[-9:] == "_property"):
             return getattr(self._template, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -371,7 +371,9 @@ class JMSProducer:
         message = TextMessage(None) if body is None else message_for(body)
         names = list(self._template.get_property_names())
         if names and message._read_only_properties:
-            raise MessageNotWriteableError("a received message can't take the producer's properties; clear_properties first")
+            raise MessageNotWriteableError(
+                "a received message can't take the producer's properties; clear_properties first"
+            )
         for name in names:
             message.set_object_property(name, self._template.get_object_property(name))
         for name, value in self._headers.items():

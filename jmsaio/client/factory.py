@@ -153,12 +153,14 @@ class ConnectionFactory:
             except JMSError as error:
                 first = first or error
         timeout = self.configuration.close_timeout
-        for part in (self._senders and self._senders.close, self._transport and self._transport.aclose):
-            if part is not None:
-                try:
-                    await part(timeout)
-                except JMSError as error:
-                    first = first or error
+        closing = [] if self._transport is None else [self._transport.aclose]
+        if self._senders is not None:
+            closing.insert(0, self._senders.close)
+        for close in closing:
+            try:
+                await close(timeout)
+            except JMSError as error:
+                first = first or error
         self._senders = self._transport = None
         if first is not None:
             raise first
@@ -235,4 +237,4 @@ def _require_asyncio() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        raise JMSError("jmsaio runs on asyncio (also on uvloop), not under trio or without a loop; use asyncio.run") from None
+        raise JMSError("jmsaio runs on asyncio (or uvloop), not on trio, nor without a loop; use asyncio.run") from None

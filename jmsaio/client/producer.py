@@ -308,7 +308,7 @@ class MessageProducer:
 
     def set_delivery_mode(self, mode: int) -> None:
         """The same as setting ``delivery_mode``."""
-        self.delivery_mode = mode  # type: ignore[assignment]  # the setter takes any int
+        self.delivery_mode = mode
 
     def set_priority(self, priority: int) -> None:
         """The same as setting ``priority``."""
@@ -352,9 +352,9 @@ class MessageProducer:
 
         Cancelling: the producer is closed, the sends go on.
         """
+        inside.refuse("close of a producer", self, (Kind.COMPLETION,))
         if self._closed:
             return
-        inside.refuse("close of a producer", self, (Kind.COMPLETION,))
         self._closed = True
         self._runtime.children.pop(self, None)
         if self._runtime.pending_sends or len(self._runtime.completions):

@@ -56,7 +56,8 @@ class Requests:
         key = message.jms_correlation_id
         if key in self._replies:
             raise IllegalStateError(f"a request with JMSCorrelationID {key!r} waits for its reply already")
-        reply = self._replies[key] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._replies[key] = reply
         message_id = None
         try:
             async with asyncio.timeout(limit):

@@ -377,8 +377,8 @@ class SessionRuntime:
             return
         try:
             message = consumer._open(record)
-        except MalformedMessageError as error:
-            self.connection.report(error)
+        except MalformedMessageError as malformed:
+            self.connection.report(malformed)
             return
         number = self.delivered(channel, record, message, hold=True)
         callback = Callback(Kind.LISTENER, self.connection, self, consumer)

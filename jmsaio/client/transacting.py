@@ -81,7 +81,7 @@ class Transacting:
         failure = self.work.failed()
         if failure is not None:
             await self._rollback()
-            raise TransactionRolledBackError(f"the work was rolled back, because a send in it failed: {failure}") from failure
+            raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
         deliveries = runtime.ledger.take_all()
         handle = self.work.handle
         if self.real and handle is None and deliveries:

@@ -160,8 +160,10 @@ async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name)
     for one in names:
         await producer.send(session.create_queue(one), one)
     async with session.create_consumer(session.create_queue(f"regex:{stem}-.*:other")) as consumer:
-        found = {await text(consumer) for _ in range(4)}
-        assert found == set(names)
+        found: set[str | None] = set()
+        while found != set(names):  # a broker may keep acknowledged messages for a new subscription
+            found.add(await text(consumer))
+            assert None not in found
 
 
 async def test_temporary_destinations(url: str, session: jmsaio.Session, name: Name) -> None:

@@ -1,0 +1,134 @@
+"""JMS for asyncio: a Jakarta Messaging client for Apache Pulsar, wire-compatible with Starlight for JMS."""
+
+from __future__ import annotations
+
+from jmsaio._version import __version__
+from jmsaio.client.browser import Enumeration, QueueBrowser
+from jmsaio.client.completion import CompletionListener
+from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
+from jmsaio.client.consumer import MessageConsumer, MessageListener
+from jmsaio.client.context import Context, JMSProducer
+from jmsaio.client.factory import ConnectionFactory, connect
+from jmsaio.client.producer import MessageProducer
+from jmsaio.client.receipt import Receipt
+from jmsaio.client.request import QueueRequestor, TopicRequestor
+from jmsaio.client.session import Session
+from jmsaio.errors import (
+    AdminError,
+    BrokerUnavailableError,
+    ConfigurationError,
+    ConsumerBusyError,
+    ForkError,
+    IllegalArgumentError,
+    IllegalStateError,
+    InvalidClientIDError,
+    InvalidDestinationError,
+    InvalidSelectorError,
+    JMSError,
+    JMSSecurityError,
+    MalformedMessageError,
+    MessageEOFError,
+    MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
+    MessageTooLargeError,
+    NotFoundError,
+    NullValueError,
+    NumberFormatError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    ResourceAllocationError,
+    SelectorRuntimeError,
+    SendError,
+    SendInDoubtError,
+    TransactionInProgressError,
+    TransactionRolledBackError,
+    TransportError,
+    UnsupportedOperationError,
+)
+from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsaio.model.map_message import MapMessage
+from jmsaio.model.message import Message
+from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
+from jmsaio.model.object_message import JavaObject, ObjectMessage
+from jmsaio.model.stream_message import StreamMessage
+from jmsaio.model.text_message import TextMessage
+from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
+from jmsaio.model.wire import WireId
+from jmsaio.selector import Selector
+
+__all__ = [
+    "AcknowledgeMode",
+    "AdminError",
+    "BrokerUnavailableError",
+    "Byte",
+    "BytesMessage",
+    "Char",
+    "CompletionListener",
+    "ConfigurationError",
+    "Connection",
+    "ConnectionFactory",
+    "ConnectionMetaData",
+    "ConsumerBusyError",
+    "Context",
+    "DeliveryMode",
+    "Destination",
+    "Double",
+    "Enumeration",
+    "ExceptionListener",
+    "Float",
+    "ForkError",
+    "IllegalArgumentError",
+    "IllegalStateError",
+    "Int",
+    "InvalidClientIDError",
+    "InvalidDestinationError",
+    "InvalidSelectorError",
+    "JMSError",
+    "JMSProducer",
+    "JMSSecurityError",
+    "JavaObject",
+    "Long",
+    "MalformedMessageError",
+    "MapMessage",
+    "Message",
+    "MessageConsumer",
+    "MessageEOFError",
+    "MessageFormatError",
+    "MessageListener",
+    "MessageNotReadableError",
+    "MessageNotWriteableError",
+    "MessageProducer",
+    "MessageTooLargeError",
+    "NotFoundError",
+    "NullValueError",
+    "NumberFormatError",
+    "ObjectClosedError",
+    "ObjectMessage",
+    "OperationTimeoutError",
+    "Queue",
+    "QueueBrowser",
+    "QueueRequestor",
+    "Receipt",
+    "ResourceAllocationError",
+    "Selector",
+    "SelectorRuntimeError",
+    "SendError",
+    "SendInDoubtError",
+    "Session",
+    "Short",
+    "StreamMessage",
+    "TemporaryQueue",
+    "TemporaryTopic",
+    "TextMessage",
+    "Topic",
+    "TopicRequestor",
+    "TransactionInProgressError",
+    "TransactionRolledBackError",
+    "TransportError",
+    "UnsupportedOperationError",
+    "WireId",
+    "__version__",
+    "connect",
+]
