@@ -25,10 +25,10 @@ async def idle_consumers(task: Task) -> Metrics:
         before = tracemalloc.get_traced_memory()[0]
         async with AsyncExitStack() as stack:
             sessions = [await stack.enter_async_context(connection.create_session()) for _ in range(work.sessions)]
-            consumers = [
-                await sessions[number % work.sessions].create_consumer(jmsaio.create_queue(f"{task.topic}-{number}"))
-                for number in range(work.consumers)
-            ]
+            consumers = []
+            for number in range(work.consumers):
+                session = sessions[number % work.sessions]
+                consumers.append(await session.create_consumer(session.create_queue(f"{task.topic}-{number}")))
             gc.collect()
             used = tracemalloc.get_traced_memory()[0] - before
             tracemalloc.stop()
