@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -13,18 +14,30 @@ import jmsaio
 #: Nothing that only an edge needs: not the command line's, the REST interface's, the pipeline's or a plot's library.
 NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "trio", "uvloop", "yaml")
 
-EXPORTS: frozenset[str] = frozenset()
+EXPORTS = """
+    AcknowledgeMode AdminError BrokerUnavailableError Byte BytesMessage Char CompletionListener
+    ConfigurationError Connection ConnectionFactory ConnectionMetaData ConsumerBusyError Context DeliveryMode
+    Destination Double Enumeration ExceptionListener Float ForkError IllegalArgumentError IllegalStateError Int
+    InvalidClientIDError InvalidDestinationError InvalidSelectorError JMSError JMSProducer JMSSecurityError
+    JavaObject Long MalformedMessageError MapMessage Message MessageConsumer MessageEOFError MessageFormatError
+    MessageListener MessageNotReadableError MessageNotWriteableError MessageProducer MessageTooLargeError
+    NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage OperationTimeoutError Queue
+    QueueBrowser QueueRequestor Receipt ResourceAllocationError Selector SelectorRuntimeError SendError
+    SendInDoubtError Session Short StreamMessage TemporaryQueue TemporaryTopic TextMessage Topic TopicRequestor
+    TransactionInProgressError TransactionRolledBackError TransportError UnsupportedOperationError WireId
+    __version__ connect
+"""
 
 
 def test_exports_are_pinned() -> None:
-    assert set(jmsaio.__all__) == EXPORTS
+    assert set(jmsaio.__all__) == set(EXPORTS.split())
 
 
 def test_every_export_is_there_once_and_documented() -> None:
     assert len(jmsaio.__all__) == len(set(jmsaio.__all__))
     for name in jmsaio.__all__:
         value = getattr(jmsaio, name)
-        if isinstance(value, type) or callable(value):
+        if inspect.isclass(value) or inspect.isroutine(value):
             assert value.__doc__, f"{name} has no docstring"
 
 

@@ -32,7 +32,7 @@ OWNERS = {
     "click": ("jmsaio.cli",),
     "rich": ("jmsaio.cli", "jmsaio.bench", "jmsaio.demo", "jmsaio.guide"),
     "matplotlib": ("jmsaio.bench",),
-    "threading": ("jmsaio.transport.pulsar", "jmsaio.launcher", "jmsaio.bench"),
+    "threading": ("jmsaio.transport", "jmsaio.launcher", "jmsaio.bench"),
     "subprocess": ("jmsaio.launcher", "jmsaio.bench"),
 }
 
