@@ -114,7 +114,7 @@ def _foot(report: Report) -> list[str]:
     if load is not None and pace is not None:
         warning = " Load above 1: the figures are those of a busy machine." if load.median > 1 else ""
         lines.append(
-            f"Load before a measurement: {load.median:.2f} ({load.low:.2f}..{load.high:.2f}); a fixed piece of work took "
-            f"{pace.median:.0f} ms ({pace.low:.0f}..{pace.high:.0f}).{warning}"
+            f"Load before a measurement: {load.median:.2f} ({load.low:.2f}..{load.high:.2f}); a fixed piece of work "
+            f"took {pace.median:.0f} ms ({pace.low:.0f}..{pace.high:.0f}).{warning}"
         )
     return lines
