@@ -19,7 +19,7 @@ from jmsaio.codec.view import expiration, header
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
-from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError
+from jmsaio.errors import JMSError, TransportError
 from jmsaio.model import wire
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
@@ -264,10 +264,11 @@ class Channel:
             await self.receiver.aclose(timeout)
 
     async def _drop(self, timeout: float) -> None:
+        """Delete the subscription; one that other consumers use, which the broker refuses, is left to them."""
         try:
             await self.receiver.unsubscribe(timeout)
-        except (ConsumerBusyError, NotFoundError):
-            _log.debug("the subscription of %r has other consumers, or is gone: it is left alone", self.destination)
+        except TransportError as error:
+            _log.info("the subscription of %r is left to its other consumers: %s", self.destination, error)
 
     # ---------------------------------------------------------------- held until their time
 

@@ -217,8 +217,10 @@ async def test_delivery_delay(session: jmsaio.Session, name: Name) -> None:
         for destination in (queue, topic):
             await producer.send(destination, "later", delivery_delay=1.0)
             await producer.send(destination, "now")
-        for receiver in (consumer, subscriber):
-            first, second = await receiver.receive(timeout=20), await receiver.receive(timeout=20)
+        async def two(receiver: jmsaio.MessageConsumer) -> list[jmsaio.Message | None]:
+            return [await receiver.receive(timeout=20), await receiver.receive(timeout=20)]
+
+        for first, second in await asyncio.gather(two(consumer), two(subscriber)):
             assert first is not None and first.get_body(str) == "now"
             assert second is not None and second.get_body(str) == "later"
             assert second.jms_delivery_time >= second.jms_timestamp + 1000
