@@ -9,7 +9,22 @@ from lark import Token, Transformer, v_args
 from jmsaio.model.values import Float, Long
 from jmsaio.selector.literals import BEYOND, LONG_MIN, jms_number, starlight_number, string_value
 from jmsaio.selector.nodes import (
-    And, Arithmetic, Between, Call, Compare, Group, In, IsNull, Like, Literal, Name, Node, Not, Or, Sign, deeper,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Compare,
+    Group,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Name,
+    Node,
+    Not,
+    Or,
+    Sign,
+    deeper,
 )  # fmt: skip
 from jmsaio.selector.numbers import wrap_long
 from jmsaio.selector.refusal import Refused
@@ -80,7 +95,7 @@ class Builder(Transformer[Token, Node]):
 
     def inside(self, subject: Node, *rest: Any) -> Node:
         """[NOT] IN (strings)."""
-        values = tuple(item.value for item in rest if isinstance(item, Literal))
+        values = tuple(str(item.value) for item in rest if isinstance(item, Literal))
         return _checked(In(subject, values, rest[0].type == "NOT", subject.at, deeper((subject,))))
 
     def like(self, subject: Node, *rest: Any) -> Node:

@@ -9,7 +9,21 @@ from typing import Final
 
 from jmsaio.selector.literals import BEYOND
 from jmsaio.selector.nodes import (
-    And, Arithmetic, Between, Compare, Group, In, IsNull, Like, Literal, Name, Node, Not, Or, Sign, bare,
+    And,
+    Arithmetic,
+    Between,
+    Compare,
+    Group,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Name,
+    Node,
+    Not,
+    Or,
+    Sign,
+    bare,
 )  # fmt: skip
 from jmsaio.selector.refusal import Refused
 

@@ -87,7 +87,7 @@ def between(subject: object, low: object, high: object) -> bool | None:
 
 
 def not_between(subject: object, low: object, high: object) -> bool | None:
-    """``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE for a subject without a number."""
+    """``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE for what is no number."""
     under, over = less(subject, low), less(high, subject)
     if under or over:
         return True

@@ -8,7 +8,7 @@ False and None. Names and strings of the selector enter the source through ``rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from jmsaio.model.values import Double, Float
@@ -16,7 +16,20 @@ from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ, ReceivedRecord
 from jmsaio.selector import compare, numbers, wire_values
 from jmsaio.selector.like import matcher
 from jmsaio.selector.nodes import (
-    And, Arithmetic, Between, Compare, In, IsNull, Like, Literal, Name, Node, Not, Or, Sign, bare,
+    And,
+    Arithmetic,
+    Between,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Name,
+    Node,
+    Not,
+    Or,
+    Sign,
+    bare,
 )  # fmt: skip
 
 Result = bool | None
@@ -69,10 +82,7 @@ class _Source:
     def compiled(self, tree: Node) -> Any:
         """The function, ready to be called."""
         tree = bare(tree)
-        if isinstance(tree, (And, Or)):
-            body = self.sequence(tree)
-        else:
-            body = [f"return {self.condition(tree, 0)}"]
+        body = self.sequence(tree) if isinstance(tree, (And, Or)) else [f"return {self.condition(tree, 0)}"]
         lines = [f"def evaluate({self.parameters}):", *(f" {line}" for line in (*self.opening, *body))]
         exec(compile("\n".join((*self.parts, *lines)), "<selector>", "exec"), self.globals)
         return self.globals["evaluate"]
@@ -252,7 +262,8 @@ class _OnRecord(_Source):
             # Up to nine digits an int or long is exact in every type, so Python's comparison is Java's.
             mark = self.fresh()
             kind = f"(({mark} := get({name + TYPE_SUFFIX!r})) == 'int' or {mark} == 'long')"
-            fast, usual = f"int({value}) {operator} {literal!r}", f"{kind} and {value}.isdecimal() and len({value}) < 10"
+            usual = f"{kind} and {value}.isdecimal() and len({value}) < 10"
+            fast = f"int({value}) {operator} {_digits(literal)}"
         else:
             return f"{function}({self.typed(name)}, {constant})"
         return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"
@@ -287,7 +298,7 @@ class _OnValues(_Source):
             return f"{function}({self.typed(name)}, {constant})"
         value = self.fresh()
         kind = "str" if type(literal) is str else "float" if type(literal) is float else "int"
-        fast = f"{value} {operator} {constant if kind == 'str' else repr(literal)}"
+        fast = f"{value} {operator} {constant if kind == 'str' else _digits(literal)}"
         slow = f"{function}(plain({value}), {constant})"
         return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
 
@@ -300,6 +311,11 @@ class _OnValues(_Source):
 def _is_header(name: str) -> bool:
     """Whether a record's value is asked for through the header function."""
     return name in wire_values.HEADERS or name in wire_values.PROVIDED
+
+
+def _digits(literal: object) -> str:
+    """A number as Python text, without its class."""
+    return int.__repr__(literal) if isinstance(literal, int) else float.__repr__(literal)
 
 
 def _is_number(literal: object) -> bool:

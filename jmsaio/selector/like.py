@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 #: One element of a pattern: a literal character, or one of these two.
-_RUN, _ONE = 0, 1
+RUN, ONE = 0, 1
 
 
 def elements(pattern: str, escape: str | None) -> list[str | int]:
@@ -24,9 +24,9 @@ def elements(pattern: str, escape: str | None) -> list[str | int]:
             parts.append(following)
             place += 1
         elif character == "%":
-            parts.append(_RUN)
+            parts.append(RUN)
         else:
-            parts.append(_ONE if character == "_" else character)
+            parts.append(ONE if character == "_" else character)
         place += 1
     return parts
 
@@ -46,7 +46,7 @@ def compiled(parts: list[str | int]) -> Callable[[str], bool]:
     pieces = _pieces(parts)
     if len(pieces) == 1:
         return _exactly(pieces[0])
-    if all(_ONE not in piece for piece in pieces):
+    if all(ONE not in piece for piece in pieces):
         simple = _ends(*map(_text, pieces)) if len(pieces) <= 3 else None
         if simple is not None:
             return simple
@@ -71,7 +71,7 @@ def _pieces(parts: list[str | int]) -> list[list[str | int]]:
     """The pattern cut at its runs."""
     pieces: list[list[str | int]] = [[]]
     for part in parts:
-        if part == _RUN:
+        if part == RUN:
             pieces.append([])
         else:
             pieces[-1].append(part)
@@ -88,7 +88,7 @@ def _regex(piece: list[str | int]) -> str:
 
 def _exactly(piece: list[str | int]) -> Callable[[str], bool]:
     """No run: as many characters as the pattern has."""
-    if _ONE not in piece:
+    if ONE not in piece:
         return _text(piece).__eq__
     whole = re.compile(_regex(piece), re.DOTALL).fullmatch
     return lambda text: whole(text) is not None

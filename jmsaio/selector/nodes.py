@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import attrs
 
+
 #: A literal too large for a long, which the ActiveMQ engine keeps as a BigDecimal (Starlight dialect only).
 class Big(int):
     """An integer beyond 64 bits; it equals nothing but another one of the same value."""
@@ -192,4 +193,11 @@ def bare(node: Node) -> Node:
     """``node`` without parentheses around it."""
     while isinstance(node, Group):
         node = node.inner
+    return node
+
+
+def plain(node: Node) -> Node:
+    """``node`` without parentheses and plus signs, both of which leave no trace in the Java engine's tree."""
+    while isinstance(node, Group) or (isinstance(node, Sign) and node.sign == "+"):
+        node = node.inner if isinstance(node, Group) else node.operand
     return node

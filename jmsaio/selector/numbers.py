@@ -7,10 +7,9 @@ are doubles, ``Float`` is a float. A plain int beyond 32 bits (from a mapping of
 from __future__ import annotations
 
 import math
-import struct
 from typing import Final
 
-from jmsaio.model.values import Byte, Double, Float, Int, Long, Short
+from jmsaio.model.values import Byte, Double, Float, Int, Long, Short, round_float
 
 INT, LONG, FLOAT, DOUBLE = 1, 2, 3, 4
 #: Rank of the number classes; a class that is not here is no number.
@@ -18,7 +17,6 @@ RANKS: Final[dict[type, int]] = {
     int: INT, Byte: INT, Short: INT, Int: INT, Long: LONG, Float: FLOAT, float: DOUBLE, Double: DOUBLE,
 }  # fmt: skip
 
-_SINGLE = struct.Struct("<f")
 _EXACT = 2**53
 
 
@@ -50,23 +48,14 @@ def wrap_long(value: int) -> int:
     return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
-def single(value: float) -> float:
-    """``value`` rounded to 32 bits; too large becomes infinity."""
-    try:
-        rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
-
-
 def single_of(value: float) -> float:
     """A number of any rank as a float, rounded once (a long must not be rounded to a double first)."""
     if isinstance(value, int) and not -_EXACT <= value <= _EXACT:
         size = abs(value)
         shift = size.bit_length() - 40
         kept = size >> shift | (size & ((1 << shift) - 1) != 0)  # the last bit remembers that something was cut off
-        return math.copysign(single(float(kept)) * 2.0**shift, value)
-    return single(float(value))
+        return math.copysign(round_float(float(kept)) * 2.0**shift, value)
+    return round_float(float(value))
 
 
 def _number(value: float, level: int) -> float:
@@ -76,7 +65,7 @@ def _number(value: float, level: int) -> float:
     if level == LONG:
         return int.__new__(Long, wrap_long(int(value)))
     if level == FLOAT:
-        return float.__new__(Float, single(value))
+        return float.__new__(Float, round_float(value))
     return value
 
 

@@ -32,20 +32,21 @@ _WORDS = {
 }  # fmt: skip
 
 
-def parse(text: str, dialect: str = "jms") -> Node:
+def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
     """The syntax tree of ``text``; its types are not checked yet.
 
     Args:
         text: the selector.
         dialect: ``jms`` or ``starlight``.
+        start: offset at which the selector begins; the places of nodes and errors count from the text's own beginning.
 
     Raises:
         InvalidSelectorError: the text is no selector, is longer than MAX_LENGTH, or nests deeper than MAX_DEPTH.
     """
     if len(text) > MAX_LENGTH:
-        raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text[:80], MAX_LENGTH)
+        raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text, MAX_LENGTH)
     try:
-        tree = _lark(dialect).parse(text)
+        tree = _lark(dialect).parse(" " * start + text[start:])
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
     except UnexpectedInput as error:

@@ -12,10 +12,16 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import check, generate, wire_values
 from jmsaio.selector.parser import parse
 from jmsaio.selector.refusal import Refused, refusal
+from jmsaio.selector.starlight import compiler, lookup
 
 Dialect = Literal["jms", "starlight"]
 Header = Callable[[ReceivedRecord, str], object]
+_Functions = tuple[
+    Callable[[ReceivedRecord, Header], bool | None], Callable[[Message | Mapping[str, object]], bool | None]
+]
 
+#: How a text of the Starlight dialect begins whose comparisons convert strings to numbers.
+CONVERT: Final = "convert_string_expressions:"
 #: Compiled selectors that are kept for the next one with the same text.
 CACHED: Final = 256
 
@@ -42,17 +48,17 @@ class Selector:
             ``starlight`` dialect raises, SelectorRuntimeError.
     """
 
-    __slots__ = ("_on_values", "dialect", "matches_record", "text")
+    __slots__ = ("_matches", "dialect", "matches_record", "text")
 
     text: str
     dialect: Dialect
     matches_record: Callable[[ReceivedRecord, Header], bool | None]
-    _on_values: Callable[[wire_values.Get, wire_values.Get], bool | None]
+    _matches: Callable[[Message | Mapping[str, object]], bool | None]
 
     def __init__(self, text: str, dialect: Dialect = "jms") -> None:
         self.text = text
         self.dialect = dialect
-        self.matches_record, self._on_values = _compiled(text, dialect)
+        self.matches_record, self._matches = _compiled(text, dialect)
 
     def matches(self, message: Message | Mapping[str, object]) -> bool | None:
         """Evaluate on a message or on a mapping of names to values.
@@ -67,9 +73,7 @@ class Selector:
         Raises:
             SelectorRuntimeError: ``starlight`` dialect only, where the Java plugin fails on this message.
         """
-        if isinstance(message, Mapping):
-            return self._on_values(*wire_values.of_mapping(message))
-        return self._on_values(*wire_values.of_message(message))
+        return self._matches(message)
 
     def __repr__(self) -> str:
         return f"Selector({self.text!r}, dialect={self.dialect!r})"
@@ -91,12 +95,40 @@ def compile_selector(text: str, dialect: Dialect = "jms") -> Selector:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _compiled(text: str, dialect: Dialect) -> tuple[generate.OnRecord, generate.OnValues]:
-    if dialect != "jms":
-        raise IllegalArgumentError(f"there is no selector dialect {dialect!r}; there are 'jms' and 'starlight'")
-    tree = parse(text, dialect)
+def _compiled(text: str, dialect: Dialect) -> _Functions:
+    maker = _MAKERS.get(dialect)
+    if maker is None:
+        raise IllegalArgumentError(f"there is no selector dialect {dialect!r}; there are {', '.join(_MAKERS)}")
     try:
-        check.check(tree)
+        return maker(text)
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
-    return generate.compile_record(tree), generate.compile_values(tree)
+
+
+def _jms(text: str) -> _Functions:
+    tree = parse(text, "jms")
+    check.check(tree)
+    on_values = generate.compile_values(tree)
+
+    def matches(message: Message | Mapping[str, object]) -> bool | None:
+        if isinstance(message, Mapping):
+            return on_values(*wire_values.of_mapping(message))
+        return on_values(*wire_values.of_message(message))
+
+    return generate.compile_record(tree), matches
+
+
+def _starlight(text: str) -> _Functions:
+    convert = text.startswith(CONVERT)
+    answer = compiler.compile_tree(parse(text, "starlight", start=len(CONVERT) if convert else 0), convert=convert)
+
+    def on_record(record: ReceivedRecord, header: Header) -> bool | None:
+        return answer(lookup.of_record(record, header))
+
+    def matches(message: Message | Mapping[str, object]) -> bool | None:
+        return answer(lookup.of_mapping(message) if isinstance(message, Mapping) else lookup.of_message(message))
+
+    return on_record, matches
+
+
+_MAKERS: Final[dict[str, Callable[[str], _Functions]]] = {"jms": _jms, "starlight": _starlight}

@@ -12,9 +12,9 @@ from jmsaio.errors import MessageFormatError
 from jmsaio.model.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.text import parse_wire
-from jmsaio.model.values import Long
+from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
 from jmsaio.model.wire import DELIVERY_MODE
-from jmsaio.selector.numbers import MISMATCH, RANKS
+from jmsaio.selector.numbers import MISMATCH
 
 #: Headers that a selector may name in both dialects (JMS 3.8.1.1).
 HEADERS: Final = frozenset(
@@ -55,15 +55,15 @@ def load(properties: Mapping[str, str], name: str, mark: str, old_mark: str) -> 
 def plain(value: object) -> object:
     """A caller's value as a canonical one: subclasses as their base, MISMATCH for what is no JMS property value."""
     kind = type(value)
-    if kind in RANKS:
-        return value if not isinstance(value, int) or -(2**63) <= value < 2**63 else MISMATCH
-    if value is None or kind is str or kind is bool:
+    if value is None or kind in _CANONICAL:
         return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return plain(int(value))
-    return float(value) if isinstance(value, float) else MISMATCH
+    try:
+        return canonical_property(value)
+    except MessageFormatError:
+        return MISMATCH
+
+
+_CANONICAL: Final = frozenset({bool, str, Byte, Short, Long, Float, float})
 
 
 def as_long(value: object) -> object:

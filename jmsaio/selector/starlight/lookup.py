@@ -1,0 +1,237 @@
+"""What the Java engine sees under a name: the broker plugin's view of a record, of a Message, of a mapping.
+
+Some names go through Java casts that throw; JMSRedelivered and JMSXDeliveryCount are constants; a few ActiveMQ names
+exist. Where Java throws, SelectorRuntimeError is raised (Starlight 5.3, 5.6).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from jmsaio.errors import NumberFormatError, SelectorRuntimeError
+from jmsaio.model.message import Message
+from jmsaio.model.text import parse_double, parse_float, parse_integer
+from jmsaio.model.values import Byte, Long, Short
+from jmsaio.model.wire import (
+    CORRELATION_ID,
+    DELIVERY_MODE,
+    DELIVERY_TIME,
+    EXPIRATION,
+    GROUP_ID,
+    GROUP_SEQ,
+    MESSAGE_ID,
+    PRIORITY,
+    REPLY_TO,
+    REPLY_TO_TYPE,
+    TYPE,
+    TYPE_SUFFIX,
+    ReceivedRecord,
+)
+from jmsaio.selector.starlight.functions import Look
+from jmsaio.selector.starlight.values import Value, native
+from jmsaio.selector.wire_values import word
+
+Header = Callable[[ReceivedRecord, str], object]
+
+#: What these names are, whatever the message has.
+_CONSTANTS: Final[dict[str, Value]] = {
+    "JMSRedelivered": False,
+    "JMSXDeliveryCount": 1,
+    "JMSXProducerTXID": None,
+    "JMSXGroupFirstForConsumer": False,
+    "JMSActiveMQBrokerInTime": Long(0),
+    "JMSActiveMQBrokerOutTime": Long(0),
+    "JMSActiveMQBrokerPath": "null",
+}
+#: Type marks that the plugin does not look for on the wire, because it knows them.
+_KNOWN_MARKS: Final = {
+    PRIORITY: "int", EXPIRATION: "long", "JMSXDeliveryCount": "int", DELIVERY_TIME: "long", TYPE: "string",
+    DELIVERY_MODE: "int", MESSAGE_ID: "string", GROUP_SEQ: "long",
+}  # fmt: skip
+_READERS: Final[dict[str, Callable[[str], Value]]] = {
+    "boolean": lambda text: text.lower() == "true",
+    "byte": lambda text: Byte(parse_integer(text, 8)),
+    "short": lambda text: Short(parse_integer(text, 16)),
+    "int": lambda text: parse_integer(text, 32),
+    "long": lambda text: Long(parse_integer(text, 64)),
+    "float": parse_float,
+    "double": parse_double,
+}
+
+
+def view(get: Look) -> Look:
+    """The engine's view of what ``get`` gives: constants, casts and defaults.
+
+    Args:
+        get: values of the names that a message has, None for the others.
+    """
+
+    def look(name: str) -> Value:
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        value = get(name)
+        cast = _CASTS.get(name)
+        return native(value) if cast is None else cast(name, value)
+
+    return look
+
+
+def _string(name: str, value: object) -> Value:
+    if value is None or isinstance(value, str):
+        return value
+    raise SelectorRuntimeError(f"the Java plugin can't use {name} when it is no string")
+
+
+def _group(name: str, value: object) -> Value:
+    return "" if value is None else _string(name, value)
+
+
+def _mode(name: str, value: object) -> Value:
+    return "PERSISTENT" if value is None else word(value)
+
+
+def _priority(name: str, value: object) -> Value:
+    if value is None:
+        return 4
+    return (_int(name, value) + 128) % 256 - 128  # the engine keeps it in a byte
+
+
+def _timestamp(name: str, value: object) -> Value:
+    return Long(0) if value is None else _long(name, value)
+
+
+def _long(name: str, value: object) -> Value:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Long(value)
+    raise SelectorRuntimeError(f"the Java plugin can't use {name} when it is no long")
+
+
+def _int(name: str, value: object) -> int:
+    if type(native(value)) is int:
+        assert isinstance(value, int)  # as just seen
+        return int(value)
+    raise SelectorRuntimeError(f"the Java plugin can't use {name} when it is no int")
+
+
+def _identity(name: str, value: object) -> Value:
+    """JMSMessageID: its last three parts between colons, as far as there are so many, must be integers."""
+    if not isinstance(value, str) or ":" not in value:
+        raise SelectorRuntimeError("the Java plugin can't use JMSMessageID when it does not end in : and an integer")
+    for part in value.split(":")[1:][-3:]:
+        try:
+            parse_integer(part, 64)
+        except NumberFormatError as error:
+            raise SelectorRuntimeError(f"the Java plugin can't read the JMSMessageID {value!r}") from error
+    return value
+
+
+_CASTS: Final[dict[str, Callable[[str, object], Value]]] = {
+    "JMSMessageID": _identity,
+    CORRELATION_ID: _string,
+    TYPE: _string,
+    REPLY_TO: _string,
+    "JMSDestination": _string,
+    GROUP_ID: _group,
+    GROUP_SEQ: _int,
+    EXPIRATION: _long,
+    PRIORITY: _priority,
+    DELIVERY_MODE: _mode,
+    "JMSTimestamp": _timestamp,
+}
+
+
+def of_mapping(mapping: Mapping[str, object]) -> Look:
+    """The view of a mapping of properties and headers; a destination is the text ``queue://name`` or ``topic://name``."""
+    return view(mapping.get)
+
+
+def of_message(message: Message) -> Look:
+    """The view of a message: what the plugin sees of it once it is sent."""
+    properties, headers = message._property_map(), message._headers()
+    known: dict[str, Callable[[], object]] = {
+        "JMSMessageID": lambda: properties.get("JMSMessageID"),
+        CORRELATION_ID: lambda: message.jms_correlation_id,
+        TYPE: lambda: headers.type,
+        EXPIRATION: lambda: headers.expiration or None,  # 0 is not written, and the plugin fails on a missing one
+        DELIVERY_TIME: lambda: Long(headers.delivery_time),
+        PRIORITY: lambda: headers.priority,
+        DELIVERY_MODE: lambda: headers.delivery_mode,
+        MESSAGE_ID: lambda: headers.message_id,
+        "JMSTimestamp": lambda: headers.timestamp,
+        REPLY_TO: lambda: _address(headers.reply_to),
+        "JMSDestination": lambda: _address(headers.destination),
+    }
+
+    def get(name: str) -> object:
+        return known[name]() if name in known else properties.get(name)
+
+    return view(get)
+
+
+def _address(destination: object) -> str | None:
+    """A destination as the engine prints it."""
+    if destination is None:
+        return None
+    queue = getattr(destination, "queue_name", None)
+    return f"topic://{getattr(destination, 'topic_name', '')}" if queue is None else f"queue://{queue}"
+
+
+def of_record(record: ReceivedRecord, header: Header) -> Look:
+    """The plugin's view of a record, with its own rules for marks, defaults and errors.
+
+    Args:
+        record: as received.
+        header: asked for JMSDestination only, which the record does not have.
+    """
+    properties = record.properties
+
+    def get(name: str) -> object:
+        match name:
+            case "JMSCorrelationID":
+                return _decoded(properties.get(name))
+            case "JMSTimestamp":
+                return Long(record.event_time)
+            case "JMSXGroupID":
+                return record.key
+            case "JMSReplyTo":
+                address = properties.get(REPLY_TO)
+                kind = "topic" if properties.get(REPLY_TO_TYPE) == "topic" else "queue"
+                return None if address is None else f"{kind}://{address}"
+            case "JMSDestination":
+                return header(record, name)
+            case "JMSDeliveryMode":
+                mode = _marked(properties, name)
+                return None if mode is None else "PERSISTENT" if mode == 2 else "NON_PERSISTENT"
+            case "JMSXGroupSeq":
+                return None  # a long or a string for the plugin, and the engine takes an int only
+        return _marked(properties, name)
+
+    return view(get)
+
+
+def _marked(properties: Mapping[str, str], name: str) -> Value:
+    """A raw property by its type mark, in Starlight's spelling only."""
+    text = properties.get(name)
+    if text is None:
+        return None
+    reader = _READERS.get(_KNOWN_MARKS.get(name) or properties.get(name + TYPE_SUFFIX, ""))
+    if reader is None:
+        return text
+    try:
+        return reader(text)
+    except NumberFormatError as error:
+        raise SelectorRuntimeError(f"the property {name} does not hold what its type mark says") from error
+
+
+def _decoded(text: str | None) -> str | None:
+    """A correlation id from Base64, which Java takes with or without its padding."""
+    if text is None:
+        return None
+    try:
+        padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
+        return base64.b64decode(text + padding, validate=True).decode("utf-8", "replace")
+    except (binascii.Error, ValueError) as error:
+        raise SelectorRuntimeError("the correlation id is no Base64") from error
