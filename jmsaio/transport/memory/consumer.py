@@ -63,24 +63,33 @@ class Consumer:
 
     def take(self, limit: int) -> list[StoredRecord]:
         """The records for the application, up to ``limit``; their permits go back."""
-        queue = self.queue
-        subscription = self.subscription
         if self.zero_queue:
-            limit = min(limit, 1)
-            self.capacity = 1
-            subscription.room(self)
-        if len(queue) <= limit:
-            records = list(queue)
-            queue.clear()
-        else:
-            records = [queue.popleft() for _ in range(limit)]
-        if records:
-            if self.config.ack_timeout is not None:
-                self._watch(records, self.config.ack_timeout)
-            if self.zero_queue:
-                self.capacity = 0
+            return self._ask(limit)
+        queue = self.queue
+        records: list[StoredRecord] = []
+        while queue and len(records) < limit:
+            if not records and len(queue) <= limit:
+                records = list(queue)
+                queue.clear()
             else:
-                subscription.room(self)
+                records += [queue.popleft() for _ in range(min(limit - len(records), len(queue)))]
+            self.subscription.room(self)  # may fill the queue again
+        if records and self.config.ack_timeout is not None:
+            self._watch(records, self.config.ack_timeout)
+        return records
+
+    def _ask(self, limit: int) -> list[StoredRecord]:
+        """Without prefetch: one record, which is sent for this call, or for the one after the next wake."""
+        if limit < 1:
+            return []
+        self.capacity = 1
+        self.subscription.room(self)
+        if not self.queue:
+            return []
+        self.capacity = 0
+        records = [self.queue.popleft()]
+        if self.config.ack_timeout is not None:
+            self._watch(records, self.config.ack_timeout)
         return records
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:

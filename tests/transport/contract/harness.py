@@ -1,0 +1,197 @@
+"""Short ways to use a transport in the contract suite."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import attrs
+
+from jmsaio.config import ConsumerConfig, Configuration, ProducerConfig
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.transport.base import (
+    Admin, Capabilities, Position, Reader, ReaderOptions, Receiver, Sender, SenderOptions, Subscription,
+    SubscriptionType, Transaction, Transport,
+)  # fmt: skip
+
+#: A hang guard: nothing takes that long, in seconds.
+GUARD = 30.0
+#: How long is waited to see that nothing comes, in seconds.
+QUIET = 0.3
+
+
+def record(text: str, **fields: Any) -> OutgoingRecord:
+    """A record with ``text`` as payload."""
+    return OutgoingRecord(text.encode(), fields.pop("properties", {}), **fields)
+
+
+def texts(records: Sequence[ReceivedRecord]) -> list[str]:
+    """The payloads of records."""
+    return [(received.payload or b"").decode() for received in records]
+
+
+class Outcomes:
+    """Collects what a sender says of each record."""
+
+    def __init__(self) -> None:
+        self.places: list[WireId | None] = []
+        self.errors: list[JMSError | None] = []
+
+    def __call__(self, place: WireId | None, error: JMSError | None) -> None:
+        self.places.append(place)
+        self.errors.append(error)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@attrs.define(eq=False)
+class Inbox:
+    """A receiver and its wake-ups."""
+
+    receiver: Receiver
+    woken: asyncio.Event
+
+    async def take(self, number: int, timeout: float = GUARD) -> list[ReceivedRecord]:
+        """The next ``number`` records."""
+        records: list[ReceivedRecord] = []
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    self.woken.clear()
+                    records += self.receiver.receive(number - len(records))
+                    if len(records) == number:
+                        return records
+                    await self.woken.wait()
+        except TimeoutError:
+            raise AssertionError(f"{len(records)} of {number} records came: {texts(records)}") from None
+
+    async def consume(self, number: int) -> list[str]:
+        """The payloads of the next ``number`` records, which are acknowledged."""
+        records = await self.take(number)
+        self.receiver.acknowledge(records)
+        return texts(records)
+
+    async def rest(self, seconds: float = QUIET) -> list[ReceivedRecord]:
+        """What comes in some time."""
+        records: list[ReceivedRecord] = []
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    self.woken.clear()
+                    records += self.receiver.receive(100)
+                    await self.woken.wait()
+        except TimeoutError:
+            return records + self.receiver.receive(100)
+
+    async def close(self) -> None:
+        """Close the receiver."""
+        await self.receiver.aclose(GUARD)
+
+
+@attrs.define(eq=False)
+class Harness:
+    """A client of an engine.
+
+    Attributes:
+        engine: its name.
+        configuration: how to reach the broker.
+        transport: the client.
+    """
+
+    engine: str
+    configuration: Configuration
+    transport: Transport
+    _unique: str = attrs.field(factory=lambda: uuid.uuid4().hex[:12])
+    _count: itertools.count[int] = attrs.field(factory=itertools.count)
+
+    @classmethod
+    async def start(cls, engine: str, configuration: Configuration) -> Harness:
+        """Make a client."""
+        module = import_module(f"jmsaio.transport.{engine}")
+        return cls(engine, configuration, await module.open_transport(configuration))
+
+    async def other(self) -> Harness:
+        """One more client of the same broker."""
+        return await Harness.start(self.engine, self.configuration)
+
+    async def stop(self) -> None:
+        """Close the client."""
+        await self.transport.aclose(GUARD)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine can do."""
+        return self.transport.capabilities
+
+    @property
+    def admin(self) -> Admin:
+        """The administration."""
+        assert self.transport.admin is not None
+        return self.transport.admin
+
+    def topic(self, name: str = "t") -> str:
+        """A full topic name that nobody used."""
+        return f"persistent://public/default/contract-{self._unique}-{next(self._count)}-{name}"
+
+    async def sender(
+        self,
+        topic: str,
+        *,
+        route: Callable[[OutgoingRecord, int], int | None] | None = None,
+        window_records: int = 5000,
+        window_bytes: int = 64 * 1024 * 1024,
+        **producer: Any,
+    ) -> Sender:
+        """A sender to ``topic``."""
+        options = SenderOptions(
+            ProducerConfig(**producer), route=route, window_records=window_records, window_bytes=window_bytes
+        )
+        return await self.transport.open_sender(topic, options)
+
+    async def send(
+        self, sender: Sender, *records: OutgoingRecord | str, transaction: Transaction | None = None
+    ) -> list[WireId | None]:
+        """Send records and wait for their places."""
+        outcomes = Outcomes()
+        for each in records:
+            sender.send(record(each) if isinstance(each, str) else each, outcomes, transaction)
+        await sender.drain(GUARD)
+        assert outcomes.errors == [None] * len(records)
+        return outcomes.places
+
+    async def fill(self, topic: str, *records: OutgoingRecord | str) -> list[WireId | None]:
+        """Send records with a sender made for it."""
+        sender = await self.sender(topic)
+        try:
+            return await self.send(sender, *records)
+        finally:
+            await sender.aclose(GUARD)
+
+    async def inbox(
+        self,
+        *topics: str,
+        name: str = "s",
+        type: SubscriptionType = SubscriptionType.SHARED,
+        position: Position = Position.EARLIEST,
+        pattern: str | None = None,
+        durable: bool = True,
+        properties: Mapping[str, str] | None = None,
+        **consumer: Any,
+    ) -> Inbox:
+        """Subscribe."""
+        woken = asyncio.Event()
+        subscription = Subscription(
+            topics=topics, name=name, type=type, config=ConsumerConfig(**consumer), position=position, pattern=pattern,
+            durable=durable, properties=properties or {},
+        )  # fmt: skip
+        return Inbox(await self.transport.open_receiver(subscription, woken.set), woken)
+
+    async def reader(self, topic: str, start: Position | WireId = Position.EARLIEST, inclusive: bool = True) -> Reader:
+        """Read ``topic``."""
+        return await self.transport.open_reader(ReaderOptions(topic, ConsumerConfig(), start, inclusive))

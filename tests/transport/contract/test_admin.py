@@ -1,0 +1,138 @@
+"""Contract: administration."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.transport.base import Position, SubscriptionType
+from tests.transport.contract.harness import GUARD, Harness
+
+
+async def test_topics_are_created_once(harness: Harness) -> None:
+    admin = harness.admin
+    plain, parted = harness.topic(), harness.topic()
+    assert await admin.create_topic(plain)
+    assert not await admin.create_topic(plain)
+    assert await admin.create_topic(parted, 3)
+    assert not await admin.create_topic(parted, 3)
+    assert await admin.partitions(plain) == 0
+    assert await admin.partitions(parted) == 3
+
+
+async def test_topics_of_a_namespace(harness: Harness) -> None:
+    plain, parted = harness.topic(), harness.topic()
+    await harness.admin.create_topic(plain)
+    await harness.admin.create_topic(parted, 2)
+    topics = await harness.admin.topics("public/default")
+    assert {plain, f"{parted}-partition-0", f"{parted}-partition-1"} <= set(topics)
+    assert parted not in topics
+
+
+async def test_what_does_not_exist_is_not_found(harness: Harness) -> None:
+    admin, topic = harness.admin, harness.topic()
+    with pytest.raises(NotFoundError):
+        await admin.partitions(topic)
+    with pytest.raises(NotFoundError):
+        await admin.delete_topic(topic)
+    with pytest.raises(NotFoundError):
+        await admin.stats(topic)
+    await admin.create_topic(topic)
+    with pytest.raises(NotFoundError):
+        await admin.delete_subscription(topic, "s")
+    with pytest.raises(NotFoundError):
+        await admin.subscription_properties(topic, "s")
+    with pytest.raises(NotFoundError):
+        await admin.cursor(topic, "s")
+
+
+async def test_a_created_subscription_keeps_records(harness: Harness) -> None:
+    topic = harness.topic()
+    assert await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    assert not await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.fill(topic, "1")
+    assert await harness.admin.create_subscription(topic, "late", Position.LATEST)
+    await harness.fill(topic, "2")
+    assert await (await harness.inbox(topic)).consume(2) == ["1", "2"]
+    assert await (await harness.inbox(topic, name="late")).consume(1) == ["2"]
+
+
+async def test_a_created_subscription_of_a_partitioned_topic(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, 2)
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.fill(topic, "1", "2")
+    assert sorted(await (await harness.inbox(topic)).consume(2)) == ["1", "2"]
+
+
+async def test_statistics(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=SubscriptionType.SHARED)
+    await harness.admin.create_subscription(topic, "idle", Position.EARLIEST)
+    sender = await harness.sender(topic)
+    await harness.send(sender, "1", "2", "3")
+    await inbox.consume(1)
+    await inbox.receiver.settle(GUARD)
+    stats = await harness.admin.stats(topic)
+    assert stats.producers == 1
+    assert set(stats.subscriptions) == {"s", "idle"}
+    assert stats.subscriptions["s"].consumers == 1
+    assert stats.subscriptions["s"].type == "Shared"
+    assert stats.subscriptions["idle"].consumers == 0
+    assert stats.subscriptions["idle"].backlog > 0
+
+
+async def test_a_cursor_says_what_is_acknowledged(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, batching_enabled=False)
+    await harness.send(sender, *[str(number) for number in range(6)])
+    records = await inbox.take(6)
+    inbox.receiver.acknowledge([records[0], records[1], records[3]])
+    await inbox.receiver.settle(GUARD)
+    cursor = await harness.admin.cursor(topic, "s")
+    acknowledged = [cursor.is_acknowledged(each.message_id) for each in records]
+    assert acknowledged == [True, True, False, True, False, False]
+    inbox.receiver.acknowledge(records)
+    await inbox.receiver.settle(GUARD)
+    cursor = await harness.admin.cursor(topic, "s")
+    assert all(cursor.is_acknowledged(each.message_id) for each in records)
+
+
+async def test_subscriptions_are_deleted_without_consumers_or_by_force(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    with pytest.raises(AdminError):
+        await harness.admin.delete_subscription(topic, "s")
+    await inbox.close()
+    await harness.admin.delete_subscription(topic, "s")
+    assert (await harness.admin.stats(topic)).subscriptions == {}
+
+
+async def test_topics_are_deleted_without_clients(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    with pytest.raises(AdminError):
+        await harness.admin.delete_topic(topic)
+    await inbox.close()
+    await harness.admin.delete_topic(topic)
+    with pytest.raises(NotFoundError):
+        await harness.admin.partitions(topic)
+
+
+async def test_partitioned_topics_are_deleted_as_a_whole(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, 2)
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.delete_topic(topic)
+    assert not [name for name in await harness.admin.topics("public/default") if name.startswith(topic)]
+
+
+async def test_subscription_properties_are_replaced(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    assert await harness.admin.subscription_properties(topic, "s") == {}
+    await harness.admin.set_subscription_properties(topic, "s", {"jmsaio.selector": "größe > 5", "a": "b"})
+    await harness.admin.set_subscription_properties(topic, "s", {"jmsaio.selector": "größe > 6"})
+    assert await harness.admin.subscription_properties(topic, "s") == {"jmsaio.selector": "größe > 6"}
+    assert (await harness.admin.stats(topic)).subscriptions["s"].properties == {"jmsaio.selector": "größe > 6"}

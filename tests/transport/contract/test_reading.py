@@ -1,0 +1,140 @@
+"""Contract: readers and seek."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, Reader
+from tests.transport.contract.harness import GUARD, Harness, Inbox, texts
+
+
+async def _read_all(reader: Reader) -> list[str]:
+    got: list[str] = []
+    async with asyncio.timeout(GUARD):
+        while not await reader.at_end():
+            got += texts(await reader.read(3, GUARD))
+    return got
+
+
+async def _filled(harness: Harness, number: int = 7) -> tuple[str, Inbox]:
+    """A topic with the records "0", "1" ..., kept by subscription "keeper"."""
+    topic = harness.topic()
+    keeper = await harness.inbox(topic, name="keeper", receiver_queue_size=1)
+    await harness.fill(topic, *[str(index) for index in range(number)])
+    return topic, keeper
+
+
+async def test_a_reader_reads_from_the_beginning_to_the_end(harness: Harness) -> None:
+    topic, _ = await _filled(harness)
+    reader = await harness.reader(topic)
+    assert await _read_all(reader) == [str(number) for number in range(7)]
+    assert await reader.at_end()
+    await harness.fill(topic, "later")
+    assert not await reader.at_end()
+    assert texts(await reader.read(10, GUARD)) == ["later"]
+    await reader.aclose(GUARD)
+    await reader.aclose(GUARD)
+
+
+async def test_a_reader_of_the_latest_reads_what_comes(harness: Harness) -> None:
+    topic, _ = await _filled(harness)
+    reader = await harness.reader(topic, Position.LATEST)
+    assert await reader.at_end()
+    await harness.fill(topic, "new")
+    assert texts(await reader.read(10, GUARD)) == ["new"]
+
+
+async def test_reading_at_the_end_is_over_in_time(harness: Harness) -> None:
+    reader = await harness.reader(harness.topic())
+    async with asyncio.timeout(GUARD):
+        assert await reader.read(10, 0.1) == []
+
+
+async def test_a_reader_starts_at_a_record(harness: Harness) -> None:
+    topic, keeper = await _filled(harness)
+    fourth = (await keeper.take(4))[3].message_id
+    assert await _read_all(await harness.reader(topic, fourth)) == ["3", "4", "5", "6"]
+    assert await _read_all(await harness.reader(topic, fourth, inclusive=False)) == ["4", "5", "6"]
+
+
+async def test_reading_disturbs_nobody(harness: Harness) -> None:
+    topic, keeper = await _filled(harness)
+    reader = await harness.reader(topic)
+    await _read_all(reader)
+    await reader.aclose(GUARD)
+    records = await keeper.take(7)
+    assert texts(records) == [str(number) for number in range(7)]
+    assert {each.redelivery_count for each in records} == {0}
+    assert set((await harness.admin.stats(topic)).subscriptions) == {"keeper"}
+
+
+async def test_two_readers_read_independently(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 3)
+    first, second = await harness.reader(topic), await harness.reader(topic)
+    assert await _read_all(first) == await _read_all(second) == ["0", "1", "2"]
+
+
+async def test_a_cancelled_read_loses_nothing(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 1)
+    reader = await harness.reader(topic, Position.LATEST)
+    for turns in range(5):
+        reading = asyncio.ensure_future(reader.read(10, GUARD))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    await harness.fill(topic, "x")
+    assert texts(await reader.read(10, GUARD)) == ["x"]
+
+
+async def test_seek_to_the_earliest_and_the_latest(harness: Harness) -> None:
+    topic, _ = await _filled(harness)
+    inbox = await harness.inbox(topic)
+    await inbox.consume(7)
+    await inbox.receiver.seek(Position.EARLIEST, GUARD)
+    assert await inbox.consume(7) == [str(number) for number in range(7)]
+    await inbox.receiver.seek(Position.EARLIEST, GUARD)
+    await inbox.receiver.seek(Position.LATEST, GUARD)
+    await harness.fill(topic, "new")
+    assert (await inbox.consume(1))[-1:] == ["new"]
+
+
+async def test_seek_to_a_record(harness: Harness) -> None:
+    topic, _ = await _filled(harness)
+    inbox = await harness.inbox(topic)
+    records = await inbox.take(7)
+    inbox.receiver.acknowledge(records)
+    await inbox.receiver.seek(records[4].message_id, GUARD)
+    assert await inbox.consume(3) == ["4", "5", "6"]
+
+
+async def test_seek_to_a_time(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 3)
+    await asyncio.sleep(0.05)
+    middle = int(time.time() * 1000)
+    await asyncio.sleep(0.05)
+    await harness.fill(topic, "a", "b")
+    inbox = await harness.inbox(topic)
+    await inbox.consume(5)
+    await inbox.receiver.seek(middle, GUARD)
+    assert await inbox.consume(2) == ["a", "b"]
+
+
+async def test_a_subscription_goes_on_after_a_seek(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 3)
+    inbox = await harness.inbox(topic)
+    await inbox.take(3)
+    await inbox.receiver.seek(Position.EARLIEST, GUARD)
+    await harness.fill(topic, "3")
+    assert await inbox.consume(4) == ["0", "1", "2", "3"]
+    await inbox.close()
+    assert await (await harness.inbox(topic)).rest() == []
+
+
+async def test_places_are_ordered(harness: Harness) -> None:
+    _, keeper = await _filled(harness)
+    places: list[WireId] = [each.message_id for each in await keeper.take(7)]
+    assert places == sorted(places)
+    assert len(set(places)) == 7

@@ -1,0 +1,183 @@
+"""Contract: acknowledgement, what comes again and how it is counted, dead letters, delayed delivery."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jmsaio.config import DeadLetterPolicy
+from jmsaio.transport.base import Position, SubscriptionType
+from tests.transport.contract.harness import GUARD, Harness, record, texts
+
+EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
+
+
+async def test_what_is_acknowledged_does_not_come_again(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, *[str(number) for number in range(10)])
+    records = await inbox.take(10)
+    inbox.receiver.acknowledge(records[:5])
+    inbox.receiver.acknowledge(records[5:])
+    inbox.receiver.acknowledge(records)  # settled ones are ignored
+    await inbox.close()
+    assert await (await harness.inbox(topic)).rest() == []
+
+
+@pytest.mark.parametrize("type_", [EXCLUSIVE, SHARED])
+async def test_part_of_a_batch_can_be_acknowledged(harness: Harness, type_: SubscriptionType) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=type_)
+    await harness.fill(topic, *[str(number) for number in range(10)])
+    records = await inbox.take(10)
+    inbox.receiver.acknowledge(records[::2])
+    await inbox.receiver.settle(GUARD)
+    await inbox.close()
+    again = await harness.inbox(topic, type=type_)
+    assert texts(await again.take(5)) == ["1", "3", "5", "7", "9"]
+    assert await again.rest() == []
+
+
+async def test_with_receipts_settle_waits_for_the_broker(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, ack_receipt_enabled=True)
+    await harness.fill(topic, "1", "2")
+    inbox.receiver.acknowledge(await inbox.take(2))
+    await inbox.receiver.settle(GUARD)
+    await inbox.receiver.settle(GUARD)
+    assert (await harness.admin.stats(topic)).subscriptions["s"].backlog == 0
+
+
+@pytest.mark.parametrize("type_", [EXCLUSIVE, SHARED])
+async def test_what_is_not_acknowledged_comes_again_after_close(harness: Harness, type_: SubscriptionType) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=type_)
+    await harness.fill(topic, "1", "2", "3", "4")
+    taken = await inbox.take(2)
+    inbox.receiver.acknowledge(taken[:1])
+    await inbox.close()
+    again = await harness.inbox(topic, type=type_)
+    records = await again.take(3)
+    assert texts(records) == ["2", "3", "4"]
+    if harness.capabilities.exact_redelivery_count:
+        assert [each.redelivery_count for each in records] == [1, 0, 0]
+
+
+async def test_what_is_given_back_comes_again_and_is_counted(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    for count in range(4):
+        records = await inbox.take(1)
+        assert (texts(records), records[0].redelivery_count) == (["x"], count)
+        inbox.receiver.negative_acknowledge(records, 0.0)
+    inbox.receiver.acknowledge(await inbox.take(1))
+    assert await inbox.rest() == []
+
+
+async def test_a_count_belongs_to_its_subscription(harness: Harness) -> None:
+    topic = harness.topic()
+    first, second = await harness.inbox(topic, name="first"), await harness.inbox(topic, name="second")
+    await harness.fill(topic, "x")
+    first.receiver.negative_acknowledge(await first.take(1), 0.0)
+    assert [each.redelivery_count for each in await first.take(1)] == [1]
+    assert [each.redelivery_count for each in await second.take(1)] == [0]
+
+
+async def test_what_the_application_never_got_is_not_counted_where_the_engine_can_tell(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    inbox.receiver.negative_acknowledge(await inbox.take(1), 0.0, counted=False)
+    records = await inbox.take(1)
+    assert texts(records) == ["x"]
+    if harness.capabilities.exact_redelivery_count:
+        assert records[0].redelivery_count == 0
+        inbox.receiver.count_delivery(records)
+        inbox.receiver.negative_acknowledge(records, 0.0)
+        assert [each.redelivery_count for each in await inbox.take(1)] == [2]
+    else:
+        inbox.receiver.count_delivery(records)
+
+
+async def test_what_is_given_back_goes_to_any_consumer(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    records = await inbox.take(1)
+    other = await harness.inbox(topic)
+    inbox.receiver.negative_acknowledge(records, 0.0)
+    await inbox.close()
+    assert await other.consume(1) == ["x"]
+
+
+async def test_what_is_given_back_waits_for_its_delay(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "late", "soon")
+    late, soon = await inbox.take(2)
+    inbox.receiver.negative_acknowledge([late], 1.5)
+    inbox.receiver.negative_acknowledge([soon], 0.1)
+    assert await inbox.consume(2) == ["soon", "late"]
+
+
+async def test_a_closed_consumer_does_not_hold_back_what_it_gave_back(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    inbox.receiver.negative_acknowledge(await inbox.take(1), 3600.0)
+    await inbox.close()
+    assert await (await harness.inbox(topic)).consume(1) == ["x"]
+
+
+async def test_what_fails_again_and_again_becomes_a_dead_letter(harness: Harness) -> None:
+    topic = harness.topic()
+    dead = await harness.inbox(f"{topic}-s-DLQ", name="dead")
+    inbox = await harness.inbox(topic, dead_letter=DeadLetterPolicy(max_redeliver_count=2))
+    await harness.fill(topic, record("x", properties={"a": "ü"}, key="k"))
+    for count in range(3):
+        records = await inbox.take(1)
+        assert records[0].redelivery_count == count
+        inbox.receiver.negative_acknowledge(records, 0.0)
+    [letter] = await dead.take(1)
+    assert (texts([letter]), letter.key, letter.redelivery_count) == (["x"], "k", 0)
+    assert letter.properties["a"] == "ü"
+    assert letter.properties["REAL_TOPIC"] == topic
+    assert letter.properties["ORIGIN_MESSAGE_ID"]
+    assert await inbox.rest() == []
+    await inbox.close()
+    assert await (await harness.inbox(topic)).rest() == []
+
+
+async def test_dead_letters_go_where_the_policy_says(harness: Harness) -> None:
+    topic, other = harness.topic(), harness.topic("dead")
+    policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=other, initial_subscription_name="kept")
+    inbox = await harness.inbox(topic, dead_letter=policy)
+    await harness.fill(topic, "fails", "works")
+    records = await inbox.take(2)
+    inbox.receiver.acknowledge(records[1:])
+    inbox.receiver.negative_acknowledge(records[:1], 0.0)
+    inbox.receiver.negative_acknowledge(await inbox.take(1), 0.0)
+    kept = await harness.inbox(other, name="kept", position=Position.LATEST)
+    assert await kept.consume(1) == ["fails"]
+
+
+async def test_delayed_records_come_at_their_time(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    due = int(time.time() * 1000) + 2500
+    await harness.fill(topic, record("late", deliver_at=due), "soon", record("past", deliver_at=1))
+    assert sorted(await inbox.consume(2)) == ["past", "soon"]
+    assert await inbox.consume(1) == ["late"]
+
+
+async def test_delayed_records_on_an_exclusive_subscription(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=EXCLUSIVE)
+    due = int(time.time() * 1000) + 1500
+    await harness.fill(topic, record("late", deliver_at=due), "soon")
+    got = await inbox.consume(2)
+    assert sorted(got) == ["late", "soon"]
+    if harness.capabilities.delayed_exclusive:
+        assert got == ["soon", "late"]

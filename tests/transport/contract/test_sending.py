@@ -1,0 +1,185 @@
+"""Contract: what a sender promises."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from jmsaio.errors import MessageTooLargeError, ObjectClosedError
+from jmsaio.model.wire import OutgoingRecord
+from tests.transport.contract.harness import GUARD, Harness, Outcomes, record, texts
+
+
+async def test_records_arrive_in_the_order_of_sending(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sent = [f"message {number}" for number in range(500)]
+    await harness.fill(topic, *sent)
+    assert await inbox.consume(500) == sent
+
+
+async def test_each_record_has_one_outcome_in_order_and_never_inside_send(harness: Harness) -> None:
+    sender = await harness.sender(harness.topic())
+    order: list[int] = []
+    for number in range(50):
+        sender.send(record("x"), lambda place, error, number=number: order.append(number))  # type: ignore[misc]  # a default binds the number
+        assert order == []
+    await sender.drain(GUARD)
+    assert order == list(range(50))
+
+
+async def test_a_record_arrives_with_everything_it_was_sent_with(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    properties = {"empty": "", "größe": "日本語 🎉", "amount": "5", "amount_jsmtype": "int", "line": "a\nb\0c"}
+    before = int(time.time() * 1000)
+    places = await harness.fill(topic, OutgoingRecord(b"\0\xff", properties, key="schlüssel", event_time=1234567890123))
+    [received] = await inbox.take(1)
+    assert received.payload == b"\0\xff"
+    assert dict(received.properties) == properties
+    assert received.key == "schlüssel"
+    assert received.event_time == 1234567890123
+    assert before <= received.publish_time <= int(time.time() * 1000)
+    assert received.redelivery_count == 0
+    assert received.topic == topic
+    assert received.size >= 2
+    assert received.message_id.partition == -1
+    if places[0] is not None:
+        assert (places[0].ledger, places[0].entry) == (received.message_id.ledger, received.message_id.entry)
+    if harness.capabilities.sequence_ids:
+        assert received.sequence_id == 0
+
+
+async def test_what_was_not_given_is_absent(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    [received] = await inbox.take(1)
+    assert (dict(received.properties), received.key, received.event_time) == ({}, None, 0)
+
+
+async def test_a_null_value_differs_from_empty_bytes(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, OutgoingRecord(None, {"a": "b"}), OutgoingRecord(b"", {}))
+    received = await inbox.take(2)
+    assert [each.payload for each in received] == [None, b""]
+    assert dict(received[0].properties) == {"a": "b"}
+
+
+async def test_topics_and_subscriptions_may_have_any_letters(harness: Harness) -> None:
+    topic = harness.topic("größe-日本")
+    inbox = await harness.inbox(topic, name="abo-ü-語")
+    await harness.fill(topic, "x")
+    [received] = await inbox.take(1)
+    assert received.topic == topic
+
+
+async def test_large_records_pass_and_too_large_ones_are_refused_at_once(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic)
+    outcomes = Outcomes()
+    large = OutgoingRecord(b"l" * 4 * 1024 * 1024, {})
+    sender.send(large, outcomes)
+    with pytest.raises(MessageTooLargeError):
+        sender.send(OutgoingRecord(b"x" * 6 * 1024 * 1024, {}), outcomes)
+    with pytest.raises(MessageTooLargeError):
+        sender.send(OutgoingRecord(b"", {"property": "x" * 6 * 1024 * 1024}), outcomes)
+    sender.send(record("after"), outcomes)
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None, None]
+    received = await inbox.take(2)
+    assert received[0].payload == large.payload
+    assert texts(received[1:]) == ["after"]
+
+
+async def test_a_full_window_says_so_and_takes_more_all_the_same(harness: Harness) -> None:
+    sender = await harness.sender(harness.topic(), window_records=10)
+    outcomes = Outcomes()
+    for number in range(10):
+        assert not sender.full
+        sender.send(record(str(number)), outcomes)
+    assert sender.full
+    sender.send(record("one more"), outcomes)
+    async with asyncio.timeout(GUARD):
+        await sender.ready()
+    assert not sender.full
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None] * 11
+
+
+async def test_the_window_counts_bytes(harness: Harness) -> None:
+    sender = await harness.sender(harness.topic(), window_bytes=10_000)
+    sender.send(record("x" * 10_000), Outcomes())
+    assert sender.full
+    async with asyncio.timeout(GUARD):
+        await sender.ready()
+    assert not sender.full
+
+
+async def test_waiting_for_the_window_can_be_cancelled(harness: Harness) -> None:
+    sender = await harness.sender(harness.topic(), window_records=1)
+    outcomes = Outcomes()
+    sender.send(record("x"), outcomes)
+    waiting = asyncio.ensure_future(sender.ready())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await sender.drain(GUARD)
+    await sender.ready()
+    assert outcomes.errors == [None]
+
+
+async def test_close_lets_what_is_on_its_way_end(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic)
+    outcomes = Outcomes()
+    for number in range(200):
+        sender.send(record(str(number)), outcomes)
+    await sender.aclose(GUARD)
+    assert outcomes.errors == [None] * 200
+    assert await inbox.consume(200) == [str(number) for number in range(200)]
+
+
+async def test_a_closed_sender_refuses(harness: Harness) -> None:
+    sender = await harness.sender(harness.topic())
+    await sender.aclose(GUARD)
+    await sender.aclose(GUARD)
+    outcomes = Outcomes()
+    with pytest.raises(ObjectClosedError):
+        sender.send(record("x"), outcomes)
+    await sender.ready()
+    assert len(outcomes) == 0
+
+
+async def test_closing_the_transport_ends_every_callback(harness: Harness) -> None:
+    other = await harness.other()
+    outcomes = Outcomes()
+    sender = await other.sender(harness.topic())
+    for number in range(100):
+        sender.send(record(str(number)), outcomes)
+    await other.stop()
+    assert len(outcomes) == 100
+    await other.stop()
+
+
+async def test_a_sender_without_time_to_close_fails_nothing_silently(harness: Harness) -> None:
+    sender = await harness.sender(harness.topic())
+    outcomes = Outcomes()
+    for number in range(100):
+        sender.send(record(str(number)), outcomes)
+    await sender.aclose(0.0)
+    assert len(outcomes) == 100
+
+
+async def test_nothing_is_made_from_a_closed_transport(harness: Harness) -> None:
+    other = await harness.other()
+    await other.stop()
+    with pytest.raises(ObjectClosedError):
+        await other.sender(harness.topic())
+    with pytest.raises(ObjectClosedError):
+        await other.inbox(harness.topic())

@@ -1,0 +1,268 @@
+"""Contract: who gets what."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import ConsumerBusyError, ObjectClosedError
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox, record, texts
+
+EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
+FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
+
+
+async def test_a_new_subscription_starts_where_it_is_told(harness: Harness) -> None:
+    topic = harness.topic()
+    keeper = await harness.inbox(topic, name="keeper")
+    await harness.fill(topic, "before")
+    late = await harness.inbox(topic, name="late", position=Position.LATEST)
+    early = await harness.inbox(topic, name="early", position=Position.EARLIEST)
+    await harness.fill(topic, "after")
+    assert await late.consume(1) == ["after"]
+    assert await early.consume(2) == ["before", "after"]
+    assert await keeper.consume(2) == ["before", "after"]
+
+
+async def test_each_subscription_gets_every_record(harness: Harness) -> None:
+    topic = harness.topic()
+    inboxes = [
+        await harness.inbox(topic, name=type_.value, type=type_) for type_ in (EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED)
+    ]
+    await harness.fill(topic, "a", "b", "c")
+    for inbox in inboxes:
+        assert await inbox.consume(3) == ["a", "b", "c"]
+
+
+async def test_a_subscription_keeps_what_comes_while_nobody_listens(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=EXCLUSIVE)
+    await harness.fill(topic, "1", "2", "3")
+    assert await inbox.consume(2) == ["1", "2"]
+    await inbox.close()
+    await harness.fill(topic, "4")
+    inbox = await harness.inbox(topic, type=EXCLUSIVE)
+    assert await inbox.consume(2) == ["3", "4"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(EXCLUSIVE, EXCLUSIVE), (EXCLUSIVE, SHARED), (SHARED, FAILOVER)])
+async def test_a_subscription_refuses_a_consumer_that_does_not_fit(
+    harness: Harness, first: SubscriptionType, second: SubscriptionType
+) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=first)
+    with pytest.raises(ConsumerBusyError):
+        await harness.inbox(topic, type=second)
+    await inbox.close()
+    other = await harness.inbox(topic, type=second)
+    await harness.fill(topic, "x")
+    assert await other.consume(1) == ["x"]
+
+
+async def test_shared_consumers_divide_the_records(harness: Harness) -> None:
+    topic = harness.topic()
+    inboxes = [await harness.inbox(topic, receiver_queue_size=5) for _ in range(2)]
+    sender = await harness.sender(topic, batching_enabled=False)
+    sent = [str(number) for number in range(100)]
+    await harness.send(sender, *sent)
+    shares: list[list[str]] = [[], []]
+    async with asyncio.timeout(GUARD):
+        while sum(map(len, shares)) < 100:
+            for inbox, share in zip(inboxes, shares, strict=True):
+                records = inbox.receiver.receive(1)
+                inbox.receiver.acknowledge(records)
+                share += texts(records)
+            await asyncio.sleep(0)
+    assert all(shares)
+    assert sorted(shares[0] + shares[1], key=int) == sent
+
+
+async def test_a_consumer_that_takes_nothing_holds_back_no_more_than_its_queue(harness: Harness) -> None:
+    topic = harness.topic()
+    idle = await harness.inbox(topic, receiver_queue_size=5)
+    busy = await harness.inbox(topic, receiver_queue_size=5)
+    sender = await harness.sender(topic, batching_enabled=False)
+    await harness.send(sender, *[str(number) for number in range(100)])
+    got = await busy.consume(90)
+    await idle.close()
+    got += await busy.consume(10)
+    assert sorted(got, key=int) == [str(number) for number in range(100)]
+
+
+async def test_a_key_stays_with_one_consumer_and_in_order(harness: Harness) -> None:
+    topic = harness.topic()
+    inboxes = [await harness.inbox(topic, type=KEY_SHARED) for _ in range(3)]
+    sender = await harness.sender(topic, batching_enabled=False)
+    await harness.send(sender, *[record(f"{number}", key=f"key {number % 20}") for number in range(200)])
+    owners: dict[str, int] = {}
+    numbers: dict[str, list[int]] = {}
+    async with asyncio.timeout(GUARD):
+        while sum(map(len, numbers.values())) < 200:
+            for index, inbox in enumerate(inboxes):
+                for received in inbox.receiver.receive(7):
+                    assert received.key is not None
+                    assert owners.setdefault(received.key, index) == index
+                    numbers.setdefault(received.key, []).append(int(received.payload or b""))
+                    inbox.receiver.acknowledge([received])
+            await asyncio.sleep(0)
+    assert len(set(owners.values())) > 1
+    assert all(each == sorted(each) for each in numbers.values())
+
+
+async def test_a_failover_takes_over_in_order(harness: Harness) -> None:
+    topic = harness.topic()
+    first = await harness.inbox(topic, type=FAILOVER, consumer_name="a")
+    second = await harness.inbox(topic, type=FAILOVER, consumer_name="b")
+    await harness.fill(topic, *[str(number) for number in range(20)])
+    assert await first.consume(5) == [str(number) for number in range(5)]
+    await first.take(5)
+    assert second.receiver.receive(10) == []
+    await first.close()
+    assert await second.consume(15) == [str(number) for number in range(5, 20)]
+
+
+async def test_several_topics_in_one_receiver(harness: Harness) -> None:
+    topics = [harness.topic(), harness.topic()]
+    inbox = await harness.inbox(*topics)
+    for topic in topics:
+        await harness.fill(topic, f"{topic} 1", f"{topic} 2")
+    records = await inbox.take(4)
+    inbox.receiver.acknowledge(records)
+    for topic in topics:
+        assert texts([each for each in records if each.topic == topic]) == [f"{topic} 1", f"{topic} 2"]
+    await inbox.close()
+    assert await (await harness.inbox(*topics)).rest() == []
+
+
+async def test_a_pattern_finds_topics_that_are_there_and_new_ones(harness: Harness) -> None:
+    prefix = harness.topic("p")
+    await harness.admin.create_topic(f"{prefix}-old")
+    await harness.admin.create_topic(f"other-{prefix}".replace("other-persistent://", "persistent://") + "x")
+    pattern = f"{prefix}-.*"
+    inbox = await harness.inbox(pattern=pattern, pattern_auto_discovery_period=1)
+    await harness.fill(f"{prefix}-old", "old")
+    assert await inbox.consume(1) == ["old"]
+    await harness.admin.create_subscription(f"{prefix}-new", "s", Position.EARLIEST)
+    await harness.fill(f"{prefix}-new", "new")
+    [received] = await inbox.take(1)
+    assert (received.topic, texts([received])) == (f"{prefix}-new", ["new"])
+    await harness.fill(f"{prefix}x", "not meant")
+    assert await inbox.rest() == []
+
+
+async def test_unsubscribe_forgets_the_backlog(harness: Harness) -> None:
+    topic = harness.topic()
+    keeper = await harness.inbox(topic, name="keeper")
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "1")
+    await inbox.take(1)
+    await inbox.receiver.unsubscribe(GUARD)
+    await inbox.close()
+    again = await harness.inbox(topic, position=Position.LATEST)
+    await harness.fill(topic, "2")
+    assert await again.consume(1) == ["2"]
+    assert await keeper.consume(2) == ["1", "2"]
+
+
+async def test_unsubscribe_is_refused_while_others_consume(harness: Harness) -> None:
+    topic = harness.topic()
+    inboxes = [await harness.inbox(topic) for _ in range(2)]
+    with pytest.raises(ConsumerBusyError):
+        await inboxes[0].receiver.unsubscribe(GUARD)
+    await harness.fill(topic, "kept")
+    await inboxes[0].close()
+    assert await inboxes[1].consume(1) == ["kept"]
+
+
+async def test_a_subscription_that_is_not_durable_ends_with_its_last_consumer(harness: Harness) -> None:
+    topic = harness.topic()
+    durable = not harness.capabilities.non_durable
+    inboxes = [await harness.inbox(topic, durable=durable) for _ in range(2)]
+    await harness.fill(topic, "1", "2")
+    await inboxes[0].close()
+    assert sorted(await inboxes[1].consume(2)) == ["1", "2"]
+    await inboxes[1].close()
+    left = (await harness.admin.stats(topic)).subscriptions
+    assert (durable and "s" in left) or (not durable and "s" not in left)
+
+
+async def test_subscription_properties_are_kept_with_a_new_subscription(harness: Harness) -> None:
+    if not harness.capabilities.subscription_properties:
+        return  # said by the capability; the administration's way is in test_admin
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, properties={"a": "b"})
+    await inbox.close()
+    await harness.inbox(topic, properties={"a": "c"})
+    assert await harness.admin.subscription_properties(topic, "s") == {"a": "b"}
+
+
+async def test_receive_takes_no_more_than_asked_and_never_waits(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    assert inbox.receiver.receive(10) == []
+    await harness.fill(topic, "1", "2", "3")
+    assert texts(await inbox.take(2)) == ["1", "2"]
+    assert texts(await inbox.take(1)) == ["3"]
+    assert inbox.receiver.receive(10) == []
+    assert inbox.receiver.receive(0) == []
+
+
+async def test_wake_comes_from_the_loop_and_never_inside_a_call(harness: Harness) -> None:
+    topic = harness.topic()
+    inside, woken = False, asyncio.Event()
+    insides: list[bool] = []
+
+    def wake() -> None:
+        insides.append(inside)
+        woken.set()
+
+    subscription = Subscription((topic,), "s", SHARED, ConsumerConfig(), Position.EARLIEST)
+    receiver = await harness.transport.open_receiver(subscription, wake)
+    sender = await harness.sender(topic)
+    received: list[str] = []
+    async with asyncio.timeout(GUARD):
+        for number in range(20):
+            inside = True
+            sender.send(record(str(number)), lambda place, error: None)
+            inside = False
+            while len(received) <= number:
+                woken.clear()
+                inside = True
+                records = receiver.receive(10)
+                receiver.acknowledge(records)
+                inside = False
+                received += texts(records)
+                if not records:
+                    await woken.wait()
+    assert received == [str(number) for number in range(20)]
+    assert not any(insides)
+
+
+async def test_a_closed_receiver_says_so(harness: Harness) -> None:
+    inbox = await harness.inbox(harness.topic())
+    await inbox.close()
+    await inbox.close()
+    with pytest.raises(ObjectClosedError):
+        inbox.receiver.receive(1)
+
+
+async def test_two_clients_share_a_subscription(harness: Harness) -> None:
+    topic = harness.topic()
+    other = await harness.other()
+    inboxes: list[Inbox] = [await harness.inbox(topic), await other.inbox(topic)]
+    sender = await harness.sender(topic, batching_enabled=False)
+    await harness.send(sender, *[str(number) for number in range(40)])
+    got: list[str] = []
+    async with asyncio.timeout(GUARD):
+        while len(got) < 40:
+            for inbox in inboxes:
+                records = inbox.receiver.receive(5)
+                inbox.receiver.acknowledge(records)
+                got += texts(records)
+            await asyncio.sleep(0)
+    assert sorted(got, key=int) == [str(number) for number in range(40)]
+    await other.stop()
+    assert await inboxes[0].rest(QUIET) == []
