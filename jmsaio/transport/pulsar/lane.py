@@ -44,7 +44,10 @@ class Lane:
         ended: told how many records and bytes have their outcome.
     """
 
-    __slots__ = ("_armed", "_bridge", "_dones", "_ended", "_groups", "_messages", "_send", "_size", "native", "topic")
+    __slots__ = (
+        "_armed", "_bridge", "_dones", "_ended", "_groups", "_messages", "_partition", "_send", "_size", "native",
+        "topic",
+    )  # fmt: skip
 
     def __init__(self, bridge: Bridge, native: Any, topic: str, ended: Ended) -> None:
         self.native = native
@@ -52,6 +55,7 @@ class Lane:
         self._bridge = bridge
         self._send = native.send_async
         self._ended = ended
+        self._partition = partition_of(topic)  # pulsar-client tells -1 for a producer of one partition
         self._messages: list[Any] = []
         self._dones: list[SendDone] = []
         self._size = 0
@@ -110,7 +114,7 @@ class Lane:
         if int(result) != OK:
             self._fail(dones, lambda: translate_send(result, f"send to {self.topic}", count == 1))
             return
-        ledger, entry, partition, index = place.ledger_id(), place.entry_id(), place.partition(), place.batch_index()
+        ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
         if count == 1:
             dones[0](WireId(ledger, entry, partition, index), None)
             return
@@ -138,3 +142,8 @@ class Lane:
         for done in dones:
             done(None, error())
 
+
+def partition_of(topic: str) -> int:
+    """Index of a partition's full name, -1 for a topic without partitions."""
+    _, separator, index = topic.rpartition("-partition-")
+    return int(index) if separator and index.isdecimal() else -1

@@ -1,0 +1,172 @@
+"""A transport on the real broker, topics of one's own, and a box that waits for records."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.transport.base import (
+    Position,
+    Receiver,
+    Sender,
+    SenderOptions,
+    Subscription,
+    SubscriptionType,
+    Transport,
+)
+from jmsaio.transport.pulsar import open_transport
+from tests.support.broker import TestBroker
+
+#: Seconds after which a test hangs.
+HANG = 30
+
+
+@attrs.define
+class Box:
+    """One receiver, and what it gives."""
+
+    receiver: Any = None
+    event: anyio.Event = attrs.field(factory=anyio.Event)
+
+    def wake(self) -> None:
+        self.event.set()
+        self.event = anyio.Event()
+
+    async def take(self, count: int, timeout: float = HANG, limit: int = 100) -> list[ReceivedRecord]:
+        """Wait for ``count`` records."""
+        found: list[ReceivedRecord] = []
+        with anyio.fail_after(timeout):
+            while len(found) < count:
+                event = self.event
+                records = self.receiver.receive(min(limit, count - len(found)))
+                found += records
+                if not records:
+                    await event.wait()
+        return found
+
+    async def nothing(self, seconds: float = 0.7) -> None:
+        """Assert that nothing comes for a while."""
+        with anyio.move_on_after(seconds):
+            while True:
+                event = self.event
+                records = self.receiver.receive(10)
+                assert records == [], [record.payload for record in records]
+                await event.wait()
+
+
+@attrs.define
+class Outcomes:
+    """``done`` callbacks and what they got."""
+
+    places: list[WireId | None] = attrs.field(factory=list)
+    errors: list[JMSError] = attrs.field(factory=list)
+
+    def done(self, place: WireId | None, error: JMSError | None) -> None:
+        if error is None:
+            self.places.append(place)
+        else:
+            assert place is None
+            self.errors.append(error)
+
+    @property
+    def count(self) -> int:
+        return len(self.places) + len(self.errors)
+
+
+def record(payload: bytes | str, **properties: str) -> OutgoingRecord:
+    return OutgoingRecord(payload.encode() if isinstance(payload, str) else payload, properties)
+
+
+def texts(records: list[ReceivedRecord]) -> list[str]:
+    return [(one.payload or b"").decode() for one in records]
+
+
+async def send(sender: Sender, *payloads: str) -> Outcomes:
+    """Send and wait for all outcomes."""
+    outcomes = Outcomes()
+    for payload in payloads:
+        sender.send(record(payload), outcomes.done)
+    await sender.drain(HANG)
+    return outcomes
+
+
+@attrs.define
+class Kit:
+    """One transport and its usual parts."""
+
+    transport: Transport
+    topic: str
+
+    async def sender(self, topic: str = "", **options: Any) -> Sender:
+        config = options.pop("config", ProducerConfig())
+        return await self.transport.open_sender(topic or self.topic, SenderOptions(config=config, **options))
+
+    async def box(
+        self,
+        kind: SubscriptionType = SubscriptionType.SHARED,
+        *topics: str,
+        name: str = "sub",
+        position: Position = Position.EARLIEST,
+        pattern: str | None = None,
+        metadata: Mapping[str, str] = {},
+        **config: Any,
+    ) -> Box:
+        box = Box()
+        subscription = Subscription(
+            topics=topics or (() if pattern is not None else (self.topic,)),
+            name=name,
+            type=kind,
+            config=ConsumerConfig(**config),
+            position=position,
+            pattern=pattern,
+            metadata=metadata,
+        )
+        box.receiver = await self.transport.open_receiver(subscription, lambda: box.wake())
+        return box
+
+
+def new_topic(what: str = "t") -> str:
+    return f"persistent://public/default/{what}-{uuid.uuid4()}"
+
+
+@pytest.fixture
+async def kit(pulsar_broker: TestBroker) -> AsyncIterator[Kit]:
+    """An open transport on the broker, closed at the end."""
+    transport = await open_transport(
+        load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url)
+    )
+    yield Kit(transport, new_topic())
+    with anyio.fail_after(HANG):
+        await transport.aclose(10)
+
+
+Connect = Callable[..., Awaitable[Kit]]
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    """``await connect(broker, **options)``: a kit on any broker, closed at the end."""
+    opened: list[Transport] = []
+
+    async def run(broker: TestBroker, **options: Any) -> Kit:
+        transport = await open_transport(
+            load(broker.service_url, web_service_url=broker.web_service_url, **options)
+        )
+        opened.append(transport)
+        return Kit(transport, new_topic())
+
+    yield run
+    for transport in opened:
+        await transport.aclose(5)
+
+
+def receiver_of(box: Box) -> Receiver:
+    return box.receiver  # type: ignore[no-any-return]  # filled right after it was made

@@ -1,0 +1,310 @@
+"""``PulsarReceiver`` on the real broker: order, redelivery, settling, seeking, several topics."""
+
+from __future__ import annotations
+
+import re
+
+import anyio
+import pytest
+
+from jmsaio.config import Backoff, ConsumerConfig, ProducerConfig
+from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.pulsar import subscribing
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send, texts
+
+ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
+SHARED = [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
+ALL = [*ORDERED, *SHARED]
+NUMBERS = [str(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_records_arrive_in_order_and_stay_gone(kit: Kit, kind: SubscriptionType) -> None:
+    box = await kit.box(kind)
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    assert texts(records) == NUMBERS
+    assert [one.redelivery_count for one in records] == [0] * 10
+    box.receiver.acknowledge(records)
+    box.receiver.acknowledge(records)
+    await box.receiver.settle(HANG)
+    await box.receiver.aclose(HANG)
+    await (await kit.box(kind)).nothing()
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_only_what_is_given_back_comes_again(kit: Kit, kind: SubscriptionType) -> None:
+    box = await kit.box(kind)
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    box.receiver.acknowledge(records[:4])
+    box.receiver.negative_acknowledge([records[4]], 0.3)
+    [again] = await box.take(1)
+    assert (again.payload, again.redelivery_count) == (b"4", 1)
+    await box.nothing()
+    box.receiver.acknowledge([again, *records[5:]])
+    await box.receiver.settle(HANG)
+    await box.receiver.aclose(HANG)
+    await (await kit.box(kind)).nothing()
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_prefetched_neighbours_come_once(kit: Kit, kind: SubscriptionType) -> None:
+    """One record of a batch is given back while the rest of the batch is still in pulsar-client's queue."""
+    box = await kit.box(kind)
+    await send(await kit.sender(), *NUMBERS)
+    [first] = await box.take(1)
+    box.receiver.negative_acknowledge([first], 0)
+    await anyio.sleep(0.6)
+    found = texts(await box.take(10))
+    await box.nothing()
+    assert sorted(found) == NUMBERS
+    if kind in ORDERED:
+        assert found == NUMBERS
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+async def test_uncounted_give_back_keeps_the_order(kit: Kit, kind: SubscriptionType) -> None:
+    box = await kit.box(kind)
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(6)
+    box.receiver.negative_acknowledge(records[3:], 0, counted=False)
+    box.receiver.count_delivery(records[:3])
+    await anyio.sleep(0.05)
+    again = await box.take(7)
+    assert texts(again) == NUMBERS[3:]
+    assert [one.redelivery_count for one in again] == [0] * 7
+
+
+async def test_a_second_exclusive_receiver_is_refused(kit: Kit) -> None:
+    await kit.box(SubscriptionType.EXCLUSIVE)
+    with pytest.raises(ConsumerBusyError, match=re.escape(kit.topic)) as caught:
+        await kit.box(SubscriptionType.EXCLUSIVE)
+    assert caught.value.error_code == "ConsumerBusy"
+
+
+async def test_failover_takes_over_what_is_not_acknowledged(kit: Kit) -> None:
+    first = await kit.box(SubscriptionType.FAILOVER)
+    await send(await kit.sender(), *NUMBERS)
+    records = await first.take(10)
+    second = await kit.box(SubscriptionType.FAILOVER)
+    # The broker may choose the second at once, by the topic's name; it may get everything then.
+    first.receiver.acknowledge(records[:5])
+    await first.receiver.aclose(HANG)
+    found = texts(await second.take(5))
+    assert found in (NUMBERS[:5], NUMBERS[5:])
+    if found == NUMBERS[:5]:
+        assert texts(await second.take(5)) == NUMBERS[5:]
+
+
+async def test_shared_receivers_share(kit: Kit) -> None:
+    boxes = [await kit.box(receiver_queue_size=1), await kit.box(receiver_queue_size=1)]
+    await send(await kit.sender(config=ProducerConfig(batching_enabled=False)), *NUMBERS)
+    found: list[list[str]] = [[], []]
+    with anyio.fail_after(HANG):
+        while sum(map(len, found)) < 10:
+            for box, own in zip(boxes, found, strict=True):
+                own += texts(box.receiver.receive(1))
+            await anyio.sleep(0.01)
+    assert sorted(found[0] + found[1]) == NUMBERS
+    assert all(found)
+
+
+async def test_ack_timeout_and_backoff(kit: Kit) -> None:
+    box = await kit.box(ack_timeout=0.3, ack_timeout_backoff=Backoff(min_delay=0.1, max_delay=1, multiplier=2))
+    await send(await kit.sender(), "a", "b")
+    one, other = await box.take(2)
+    box.receiver.acknowledge([one])
+    [again] = await box.take(1)
+    assert (again.payload, again.redelivery_count) == (other.payload, 1)
+
+
+async def test_close_gives_back(kit: Kit) -> None:
+    box = await kit.box()
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    box.receiver.acknowledge(records[::2])
+    await box.receiver.aclose(HANG)
+    await box.receiver.aclose(HANG)
+    assert texts(await (await kit.box()).take(5)) == NUMBERS[1::2]
+    with pytest.raises(ObjectClosedError):
+        box.receiver.receive(1)
+    with pytest.raises(ObjectClosedError):
+        box.receiver.acknowledge(records)
+    with pytest.raises(ObjectClosedError):
+        box.receiver.negative_acknowledge(records, 1)
+
+
+async def test_receipts(kit: Kit) -> None:
+    """With ackReceiptEnabled the broker has the acknowledgements when ``settle`` returns."""
+    admin = kit.transport.admin
+    assert admin is not None
+    box = await kit.box(ack_receipt_enabled=True)
+    await send(await kit.sender(), *NUMBERS)
+    box.receiver.acknowledge(await box.take(10))
+    await box.receiver.settle(HANG)
+    assert (await admin.stats(kit.topic)).subscriptions["sub"].backlog == 0
+    await box.receiver.settle(HANG)
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED])
+async def test_seek(kit: Kit, kind: SubscriptionType) -> None:
+    box = await kit.box(kind)
+    sender = await kit.sender()
+    await send(sender, *NUMBERS[:5])
+    await anyio.sleep(0.01)
+    await send(sender, *NUMBERS[5:])
+    records = await box.take(10)
+    box.receiver.acknowledge(records)
+    await box.receiver.settle(HANG)
+    await box.receiver.seek(records[3].message_id, HANG)
+    assert texts(await box.take(7)) == NUMBERS[3:]
+    await box.receiver.seek(Position.EARLIEST, HANG)
+    assert texts(await box.take(10)) == NUMBERS
+    await box.receiver.seek(records[5].publish_time, HANG)
+    assert texts(await box.take(5)) == NUMBERS[5:]
+    await box.receiver.seek(Position.LATEST, HANG)
+    await box.nothing()
+    await send(sender, "new")
+    assert texts(await box.take(1)) == ["new"]
+
+
+async def test_unsubscribe(kit: Kit) -> None:
+    admin = kit.transport.admin
+    assert admin is not None
+    box = await kit.box()
+    await box.receiver.unsubscribe(HANG)
+    await box.receiver.aclose(HANG)
+    assert "sub" not in (await admin.stats(kit.topic)).subscriptions
+
+
+async def test_partitions(kit: Kit) -> None:
+    admin = kit.transport.admin
+    assert admin is not None
+    await admin.create_topic(kit.topic, 3)
+    box = await kit.box(ack_receipt_enabled=True)
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    assert sorted(texts(records)) == NUMBERS
+    for one in records:
+        assert one.topic == f"{kit.topic}-partition-{one.message_id.partition}"
+    assert {one.message_id.partition for one in records} == {0, 1, 2}
+    box.receiver.acknowledge(records)
+    await box.receiver.settle(HANG)
+    assert (await admin.stats(kit.topic)).subscriptions["sub"].backlog == 0
+    first = next(one for one in records if one.message_id.partition == 1)
+    await box.receiver.seek(first.message_id, HANG)
+    assert (await box.take(1))[0].message_id == first.message_id
+    with pytest.raises(NotFoundError):
+        await box.receiver.seek(WireId(1, 1, 7), HANG)
+
+
+async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
+    """Partitions that a topic gets later are received from, from their beginning."""
+    import httpx
+
+    monkeypatch.setattr(subscribing, "PARTITIONS_CHECK", 0.2)
+    admin = kit.transport.admin
+    assert admin is not None
+    await admin.create_topic(kit.topic, 1)
+    box = await kit.box(position=Position.LATEST)
+    path = kit.topic.replace("://", "/")
+    async with httpx.AsyncClient() as http:
+        url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/partitions"  # type: ignore[attr-defined]  # TestBroker
+        (await http.post(url, json=2)).raise_for_status()
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    assert sorted(texts(records)) == NUMBERS
+    assert {one.message_id.partition for one in records} == {0, 1}
+
+
+async def test_several_topics(kit: Kit) -> None:
+    topics = [new_topic(), new_topic()]
+    box = await kit.box(SubscriptionType.SHARED, *topics)
+    for topic in topics:
+        await send(await kit.sender(topic), topic)
+    records = await box.take(2)
+    assert sorted(one.topic for one in records) == sorted(topics)
+    assert all(one.payload == one.topic.encode() for one in records)
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED])
+async def test_pattern(kit: Kit, kind: SubscriptionType) -> None:
+    start = new_topic("pattern")
+    names = [f"{start}-a", f"{start}-b"]
+    senders = [await kit.sender(name) for name in names]
+    box = await kit.box(kind, pattern=f"{start}-.*", pattern_auto_discovery_period=1.0)
+    for sender, name in zip(senders, names, strict=True):
+        await send(sender, name)
+    records = await box.take(2)
+    assert sorted(one.topic for one in records) == names
+    assert [one.payload for one in records] == [one.topic.encode() for one in records]
+    box.receiver.negative_acknowledge(records, 0.1)
+    again = await box.take(2)
+    assert sorted(one.topic for one in again) == names
+    box.receiver.acknowledge(again)
+    await box.receiver.settle(HANG)
+    later = await kit.sender(f"{start}-later")
+    await send(later, "later")
+    assert texts(await box.take(1)) == ["later"]
+
+
+async def test_record_parts(kit: Kit) -> None:
+    box = await kit.box()
+    sender = await kit.sender()
+    outgoing = record(b"", word="wörd", empty="")
+    outgoing.key, outgoing.event_time = "group", 12345
+    null = record(b"")
+    null.payload = None
+    for one in (outgoing, null):
+        sender.send(one, lambda place, error: None)
+    one, two = await box.take(2)
+    assert (one.payload, one.properties, one.key, one.event_time) == (b"", {"word": "wörd", "empty": ""}, "group", 12345)
+    assert (two.payload, two.properties, two.key, two.event_time) == (None, {}, None, 0)
+    assert one.publish_time > 1_600_000_000_000
+    assert (one.sequence_id, one.topic, one.message_id.partition) == (None, kit.topic, -1)
+    assert one.size > 0
+
+
+async def test_key_shared(kit: Kit) -> None:
+    """Records of one key go to one receiver."""
+    boxes = [await kit.box(SubscriptionType.KEY_SHARED), await kit.box(SubscriptionType.KEY_SHARED)]
+    sender = await kit.sender(config=ProducerConfig(batcher_builder="KEY_BASED"))
+    for number in range(40):
+        outgoing = record(str(number))
+        outgoing.key = f"key {number % 8}"
+        sender.send(outgoing, lambda place, error: None)
+    await sender.drain(HANG)
+    keys: list[set[str | None]] = [set(), set()]
+    count = 0
+    with anyio.fail_after(HANG):
+        while count < 40:
+            for box, seen in zip(boxes, keys, strict=True):
+                records = box.receiver.receive(100)
+                count += len(records)
+                seen.update(one.key for one in records)
+            await anyio.sleep(0.01)
+    assert keys[0].isdisjoint(keys[1])
+    assert len(keys[0] | keys[1]) == 8
+
+
+async def test_consumer_metadata(kit: Kit, pulsar_broker: object) -> None:
+    import httpx
+
+    await kit.box(metadata={"jms.destination.type": "queue"}, consumer_name="mine", properties={"own": "1"})
+    path = kit.topic.replace("://", "/")
+    async with httpx.AsyncClient() as http:
+        url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/stats"  # type: ignore[attr-defined]  # TestBroker
+        [consumer] = (await http.get(url)).json()["subscriptions"]["sub"]["consumers"]
+    assert consumer["metadata"] == {"jms.destination.type": "queue", "own": "1"}
+    assert consumer["consumerName"] == "mine"
+
+
+async def test_what_pulsar_client_lacks_is_refused(kit: Kit) -> None:
+    subscription = Subscription((kit.topic,), "sub", SubscriptionType.SHARED, ConsumerConfig(), durable=False)
+    with pytest.raises(IllegalStateError, match="non_durable"):
+        await kit.transport.open_receiver(subscription, lambda: None)
+    with pytest.raises(IllegalStateError, match="transactions"):
+        await kit.transport.begin(1)

@@ -1,0 +1,310 @@
+"""``PulsarSender`` on the real broker: outcomes, ids, window, routing, growth, closing."""
+
+from __future__ import annotations
+
+import anyio
+import attrs
+import pytest
+
+from jmsaio.config import ProducerConfig
+from jmsaio.engine.routing import java_string_hash
+from jmsaio.errors import (
+    IllegalStateError,
+    JMSError,
+    MessageFormatError,
+    MessageTooLargeError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    ResourceAllocationError,
+    SendInDoubtError,
+)
+from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.pulsar import sender as sender_module
+from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, record, send, texts
+
+
+async def test_a_lone_record_has_its_exact_id(kit: Kit) -> None:
+    box = await kit.box()
+    outcomes = await send(await kit.sender(), "alone")
+    [received] = await box.take(1)
+    assert outcomes.places == [received.message_id]
+
+
+async def test_ids_that_are_told_are_right(kit: Kit) -> None:
+    """A group's answer tells the ids of all its records in the last batch; the others are None, never wrong."""
+    box = await kit.box()
+    sender = await kit.sender()
+    payloads: dict[str, WireId | None] = {}
+    for start in range(0, 5000, 500):
+        for number in range(start, start + 500):
+            text = str(number)
+            sender.send(record(text), lambda place, error, text=text: payloads.__setitem__(text, place))  # type: ignore[misc]  # mypy can't infer a lambda with a default
+        await anyio.sleep(0.001)
+    await sender.drain(HANG)
+    places = {text: one.message_id for one in await box.take(5000) for text in texts([one])}
+    assert list(payloads) == list(map(str, range(5000)))
+    told = {text: place for text, place in payloads.items() if place is not None}
+    assert {text: places[text] for text in told} == told
+    assert len(told) >= 25
+
+
+async def test_done_never_runs_inside_send(kit: Kit) -> None:
+    sender = await kit.sender()
+    outcomes = Outcomes()
+    sender.send(record("a"), outcomes.done)
+    assert outcomes.count == 0
+    await sender.drain(HANG)
+    assert outcomes.count == 1
+
+
+async def test_one_record_may_be_sent_twice(kit: Kit) -> None:
+    """pulsar-client refuses the same built message twice; our records are built anew."""
+    box = await kit.box()
+    sender, one, outcomes = await kit.sender(), record("twice"), Outcomes()
+    sender.send(one, outcomes.done)
+    sender.send(one, outcomes.done)
+    await sender.drain(HANG)
+    assert texts(await box.take(2)) == ["twice", "twice"]
+    assert not outcomes.errors
+
+
+@pytest.mark.parametrize("limit", ["records", "bytes"])
+async def test_window(kit: Kit, limit: str) -> None:
+    options = {"window_records": 20} if limit == "records" else {"window_bytes": 20 * 104}
+    sender = await kit.sender(**options)
+    outcomes = Outcomes()
+    for _ in range(20):
+        assert not sender.full
+        sender.send(record("x" * 100, **{"p": "abc"}), outcomes.done)
+    assert sender.full
+    sender.send(record("more"), outcomes.done)
+    with anyio.fail_after(HANG):
+        await sender.ready()
+    assert not sender.full
+    assert outcomes.count >= 10
+    await sender.drain(HANG)
+    assert outcomes.count == 21
+    assert not outcomes.errors
+
+
+async def test_cancelled_ready_changes_nothing(kit: Kit) -> None:
+    sender, outcomes = await kit.sender(window_records=1), Outcomes()
+    sender.send(record("a"), outcomes.done)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await sender.ready()
+    with anyio.fail_after(HANG):
+        await sender.ready()
+    await sender.drain(HANG)
+    assert outcomes.count == 1
+
+
+async def test_too_large(kit: Kit) -> None:
+    """Refused at once, and a neighbour in the same group is neither lost nor failed."""
+    box = await kit.box()
+    sender, outcomes = await kit.sender(), Outcomes()
+    sender.send(record("before"), outcomes.done)
+    with pytest.raises(MessageTooLargeError, match="5232640 at most"):
+        sender.send(record(b"x" * 5_300_000), outcomes.done)
+    sender.send(record(b"y" * 3_000_000), outcomes.done)
+    sender.send(record("after"), outcomes.done)
+    await sender.drain(HANG)
+    assert [len(one.payload or b"") for one in await box.take(3)] == [6, 3_000_000, 5]
+    assert (len(outcomes.places), outcomes.errors) == (3, [])
+    assert None not in outcomes.places
+
+
+async def test_too_large_although_compressed(kit: Kit) -> None:
+    """With compression only the broker's answer tells; it reaches the record that it belongs to."""
+    import random
+
+    sender, outcomes = await kit.sender(config=ProducerConfig(compression_type="LZ4")), Outcomes()
+    sender.send(record(b"x" * 6_000_000), outcomes.done)
+    sender.send(record(random.Random(1).randbytes(6_000_000)), outcomes.done)
+    sender.send(record("small"), outcomes.done)
+    await sender.drain(HANG)
+    assert len(outcomes.places) == 2
+    assert [type(error) for error in outcomes.errors] == [MessageTooLargeError]
+
+
+async def test_text_that_is_no_unicode(kit: Kit) -> None:
+    sender, outcomes = await kit.sender(), Outcomes()
+    with pytest.raises(MessageFormatError, match="surrogates"):
+        sender.send(record("x", word="\ud800"), outcomes.done)
+    await sender.drain(HANG)
+    assert outcomes.count == 0
+
+
+async def test_delayed_records_have_their_own_answer(kit: Kit) -> None:
+    """They leave outside the batch; the records around them keep their ids."""
+    import time
+
+    box = await kit.box()
+    sender = await kit.sender()
+    places: dict[str, WireId | None] = {}
+    for number in range(6):
+        one = record(str(number))
+        if number % 2:
+            one.deliver_at = int(time.time() * 1000) + 700
+        sender.send(one, lambda place, error, number=number: places.__setitem__(str(number), place))  # type: ignore[misc]  # mypy can't infer a lambda with a default
+    await sender.drain(HANG)
+    records = await box.take(6)
+    assert sorted(texts(records[:3])) == ["0", "2", "4"]
+    assert {text: one.message_id for one in records for text in texts([one])} == places
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ProducerConfig(batching_enabled=False),
+        ProducerConfig(batcher_builder="KEY_BASED"),
+        ProducerConfig(chunking_enabled=True, batching_enabled=False),
+        ProducerConfig(compression_type="ZSTD"),
+    ],
+    ids=["single", "by key", "chunked", "compressed"],
+)
+async def test_producer_settings(kit: Kit, config: ProducerConfig) -> None:
+    box = await kit.box()
+    sender = await kit.sender(config=config)
+    outcomes = await send(sender, "a", "b", "c")
+    assert sorted(texts(await box.take(3))) == ["a", "b", "c"]
+    assert not outcomes.errors
+
+
+async def test_routing(kit: Kit) -> None:
+    """By the route, else by Java's hash of the key, else in turn; one native producer a partition."""
+    admin = kit.transport.admin
+    assert admin is not None
+    await admin.create_topic(kit.topic, 4)
+    box = await kit.box()
+    routed: list[int] = []
+
+    def route(one: OutgoingRecord, partitions: int) -> int | None:
+        routed.append(partitions)
+        return 2 if one.payload == b"routed" else None
+
+    sender = await kit.sender(route=route)
+    keys = ["grp", "a", "größe", "\U0001f600x"]
+    outcomes = Outcomes()
+    for key in keys:
+        one = record(key)
+        one.key = key
+        sender.send(one, outcomes.done)
+    for text in ["routed", *"1234"]:
+        sender.send(record(text), outcomes.done)
+    await sender.drain(HANG)
+    records = {text: one for one in await box.take(9) for text in texts([one])}
+    assert routed == [4] * 9
+    for key in keys:
+        assert records[key].message_id.partition == java_string_hash(key) % 4
+    assert java_string_hash("grp") == 102629
+    assert records["routed"].message_id.partition == 2
+    assert sorted(records[text].message_id.partition for text in "1234") == [0, 1, 2, 3]
+    assert sorted(map(str, outcomes.places)) == sorted(str(one.message_id) for one in records.values())
+
+
+async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
+    import httpx
+
+    monkeypatch.setattr(sender_module, "PARTITIONS_CHECK", 0.1)
+    admin = kit.transport.admin
+    assert admin is not None
+    await admin.create_topic(kit.topic, 1)
+    sender = await kit.sender()
+    path = kit.topic.replace("://", "/")
+    async with httpx.AsyncClient() as http:
+        url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/partitions"  # type: ignore[attr-defined]  # TestBroker
+        (await http.post(url, json=3)).raise_for_status()
+    seen: set[int] = set()
+    with anyio.fail_after(HANG):
+        while seen != {0, 1, 2}:
+            outcomes = await send(sender, *"123456")
+            seen |= {place.partition for place in outcomes.places if place is not None}
+            await anyio.sleep(0.05)
+
+
+async def test_aclose_waits_for_outcomes(kit: Kit) -> None:
+    box = await kit.box()
+    sender, outcomes = await kit.sender(), Outcomes()
+    for number in range(1000):
+        sender.send(record(str(number)), outcomes.done)
+    await sender.aclose(HANG)
+    assert (len(outcomes.places), outcomes.errors) == (1000, [])
+    await sender.aclose(HANG)
+    with pytest.raises(ObjectClosedError, match=kit.topic):
+        sender.send(record("late"), outcomes.done)
+    assert len(await box.take(1000)) == 1000
+
+
+async def test_aclose_without_time_tells_the_truth(kit: Kit) -> None:
+    """Every record has exactly one outcome: stored, in doubt, or not sent."""
+    sender, outcomes = await kit.sender(), Outcomes()
+    for number in range(450):
+        sender.send(record(str(number)), outcomes.done)
+    await sender.aclose(0)
+    assert outcomes.count == 450
+    kinds = {type(error) for error in outcomes.errors}
+    assert kinds <= {SendInDoubtError, ObjectClosedError}
+    await anyio.sleep(0.2)
+    assert outcomes.count == 450
+
+
+async def test_closing_ends_those_who_wait(kit: Kit) -> None:
+    sender, outcomes = await kit.sender(window_records=1), Outcomes()
+    sender.send(record("a"), outcomes.done)
+    with anyio.fail_after(HANG):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sender.ready)
+            tasks.start_soon(sender.aclose, 5)
+
+
+async def test_drain_gives_up(kit: Kit) -> None:
+    sender, outcomes = await kit.sender(), Outcomes()
+    sender.send(record("a"), outcomes.done)
+    with pytest.raises(OperationTimeoutError, match="1 records"):
+        await sender.drain(0)
+    await sender.drain(HANG)
+    assert outcomes.count == 1
+
+
+async def test_producer_name_in_use(kit: Kit) -> None:
+    config = ProducerConfig(producer_name="only")
+    await kit.sender(config=config)
+    with pytest.raises(ResourceAllocationError, match="already connected"):
+        await kit.sender(config=config)
+
+
+async def test_exclusive_access(kit: Kit) -> None:
+    config = ProducerConfig(access_mode="Exclusive")
+    await kit.sender(config=config)
+    with pytest.raises(JMSError):
+        await kit.sender(config=config)
+
+
+async def test_transactions_are_refused(kit: Kit) -> None:
+    sender = await kit.sender()
+    with pytest.raises(IllegalStateError, match="transactions"):
+        sender.send(record("a"), lambda place, error: None, transaction=object())  # type: ignore[arg-type]  # any object
+
+
+async def test_producer_metadata(kit: Kit, pulsar_broker: object) -> None:
+    import httpx
+
+    config = attrs.evolve(ProducerConfig(), properties={"own": "1"})
+    await kit.sender(config=config, metadata={"jms.priority": "enabled"})
+    path = kit.topic.replace("://", "/")
+    async with httpx.AsyncClient() as http:
+        url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/stats"  # type: ignore[attr-defined]  # TestBroker
+        [publisher] = (await http.get(url)).json()["publishers"]
+    assert publisher["metadata"] == {"own": "1", "jms.priority": "enabled"}
+
+
+async def test_order_of_groups_and_lone_records(kit: Kit) -> None:
+    """Large records leave their group and keep their place in the order."""
+    box = await kit.box(SubscriptionType.EXCLUSIVE)
+    sender, outcomes = await kit.sender(), Outcomes()
+    for number in range(30):
+        sender.send(record(str(number) + "x" * (200_000 if number % 7 == 3 else 0)), outcomes.done)
+    await sender.drain(HANG)
+    assert [int(text.rstrip("x")) for text in texts(await box.take(30))] == list(range(30))
