@@ -1,4 +1,8 @@
-"""JMS message to Pulsar record and back, byte-compatible with Starlight for JMS."""
+"""JMS messages to Pulsar records and back, byte for byte as the Java client has them. Pure: no clock, no I/O.
+
+``encode`` makes the record of a message, ``decode`` the message of a record, ``stamp_sent`` writes what a send decided
+back onto the sender's message; ``jmsaio.codec.view`` answers single questions about a record that nobody opens.
+"""
 
 from jmsaio.codec.decode import decode
 from jmsaio.codec.encode import encode

@@ -1,287 +1,365 @@
-"""Java's serialization streams, as far as map and object messages use fixed layouts (Starlight 2.8 and 2.9).
+"""Bodies of map and object messages: Java's serialization stream in its few fixed layouts (Starlight 2.8, 2.9).
 
-Only these layouts are read: null, String, byte[], the eight boxed primitives, and block data. Nothing is instantiated
-by name; any other object is told apart by its class name alone. Lengths are checked before anything is allocated.
-
-The writer repeats class descriptors instead of referring back, which Java reads as well.
+Written and read are null, String, byte[] and the eight boxes of java.lang. Nothing else is ever made from a stream:
+an object of another class is a ``JavaObject`` with the stream's bytes, and inside a map an error. There is no
+recursion, and a length is compared with what is left before anything is made of it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from jmsaio.errors import MessageFormatError
+import attrs
+
+from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
 from jmsaio.model.object_message import JavaObject
 from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
 
 MAGIC: Final = b"\xac\xed\x00\x05"
-_NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY = 0x70, 0x71, 0x72, 0x73, 0x74, 0x75
-_BLOCK, _END, _BLOCK_LONG, _STRING_LONG = 0x77, 0x78, 0x7A, 0x7C
+_NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY, _JAVA_CLASS = 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76
+_BLOCK, _RESET, _LONG_BLOCK, _LONG_STRING, _PROXY, _ENUM = 0x77, 0x79, 0x7A, 0x7C, 0x7D, 0x7E
 _FIRST_HANDLE: Final = 0x7E0000
-_BLOCK_SIZE: Final = 1024
-_SERIALIZABLE: Final = 0x02
-_U16, _I32, _U32, _U64 = struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">I"), struct.Struct(">Q")
+_MAX_BLOCK: Final = 1024
+_MAX_SHORT_BLOCK: Final = 0xFF
+_MAX_UTF: Final = 0xFFFF
+_LENGTH8, _LENGTH16 = struct.Struct(">B"), struct.Struct(">H")
+_LENGTH32, _LENGTH64 = struct.Struct(">i"), struct.Struct(">q")
+_BYTE_ARRAY: Final = "[B"
+_NUMBER: Final = "java.lang.Number"
 
-#: class -> Java name, serial version, field type, has Number above it, layout, conversion for writing
-_BOXES: Final[dict[type, tuple[str, int, str, bool, struct.Struct, Any]]] = {
-    bool: ("java.lang.Boolean", 0xCD207280D59CFAEE, "Z", False, struct.Struct(">?"), bool),
-    Char: ("java.lang.Character", 0x348B47D96B1A2678, "C", False, _U16, ord),
-    Byte: ("java.lang.Byte", 0x9C4E6084EE50F51C, "B", True, struct.Struct(">b"), int),
-    Short: ("java.lang.Short", 0x684D37133460DA52, "S", True, struct.Struct(">h"), int),
-    int: ("java.lang.Integer", 0x12E2A0A4F7818738, "I", True, _I32, int),
-    Long: ("java.lang.Long", 0x3B8BE490CC8F23DF, "J", True, struct.Struct(">q"), int),
-    Float: ("java.lang.Float", 0xDAEDC9A2DB3CF0EC, "F", True, struct.Struct(">f"), float),
-    float: ("java.lang.Double", 0x80B3C24A296BFB04, "D", True, struct.Struct(">d"), float),
+
+@attrs.frozen
+class _Class:
+    """A class whose layout is known.
+
+    Attributes:
+        name: Java's name.
+        description: what stands in the stream behind the name, up to the superclass.
+        parent: the superclass, or None.
+        layout: the one field, None for an array and for Number.
+        make: makes the value of what was unpacked.
+    """
+
+    name: str
+    description: bytes
+    parent: str | None
+    layout: struct.Struct | None = None
+    make: Callable[[Any], Value] | None = None
+
+
+def _described(name: str, version: str, field: str, parent: str | None, make: Any = None, code: str = "") -> _Class:
+    """A class from its serial version, the letter of its field ``value``, and how that is packed."""
+    fields = b"\x00\x01" + field.encode() + b"\x00\x05value" if field else b"\x00\x00"
+    layout = struct.Struct(">" + code) if code else None
+    return _Class(name, bytes.fromhex(version) + b"\x02" + fields + b"\x78", parent, layout, make)
+
+
+def _whole(kind: type) -> Callable[[Any], Any]:
+    return lambda value: int.__new__(kind, value)
+
+
+#: The class of each canonical type.
+_BOXES: Final[dict[type, _Class]] = {
+    bool: _described("java.lang.Boolean", "cd207280d59cfaee", "Z", None, bool, "B"),
+    Char: _described(
+        "java.lang.Character", "348b47d96b1a2678", "C", None, lambda value: str.__new__(Char, chr(value)), "H"
+    ),
+    Byte: _described("java.lang.Byte", "9c4e6084ee50f51c", "B", _NUMBER, _whole(Byte), "b"),
+    Short: _described("java.lang.Short", "684d37133460da52", "S", _NUMBER, _whole(Short), "h"),
+    int: _described("java.lang.Integer", "12e2a0a4f7818738", "I", _NUMBER, int, "i"),
+    Long: _described("java.lang.Long", "3b8be490cc8f23df", "J", _NUMBER, _whole(Long), "q"),
+    Float: _described(
+        "java.lang.Float", "daedc9a2db3cf0ec", "F", _NUMBER, lambda value: float.__new__(Float, value), "f"
+    ),
+    float: _described("java.lang.Double", "80b3c24a296bfb04", "D", _NUMBER, float, "d"),
 }
-_READ_BOXES: Final[dict[str, tuple[int, str, bool, struct.Struct, Any]]] = {
-    name: (version, letter, number, struct.Struct(">B") if kind is bool else layout, _char if kind is Char else kind)
-    for kind, (name, version, letter, number, layout, _) in _BOXES.items()
-    for _char in [lambda unit: Char(chr(unit))]
+_CLASSES: Final[dict[str, _Class]] = {known.name: known for known in _BOXES.values()} | {
+    _BYTE_ARRAY: _described(_BYTE_ARRAY, "acf317f8060854e0", "", None),
+    _NUMBER: _described(_NUMBER, "86ac951d0b94e08b", "", None),
 }
-_NUMBER: Final = ("java.lang.Number", 0x86AC951D0B94E08B)
-_BYTE_ARRAY: Final = ("[B", 0xACF317F8060854E0)
 
 
-# -------------------------------------------------------------------- writing
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Writes objects as Java does: a class is described once, and referred to from then on."""
+
+    __slots__ = ("_handles", "_next", "parts")
+
+    def __init__(self) -> None:
+        self.parts = [MAGIC]
+        self._handles: dict[str, int] = {}
+        self._next = _FIRST_HANDLE
+
+    def block(self, data: bytes) -> None:
+        """Primitive data, in records of 1024 bytes at most."""
+        for start in range(0, len(data), _MAX_BLOCK):
+            part = data[start : start + _MAX_BLOCK]
+            if len(part) <= _MAX_SHORT_BLOCK:
+                self.parts.append(bytes((_BLOCK, len(part))))
+            else:
+                self.parts.append(b"\x7a" + _LENGTH32.pack(len(part)))
+            self.parts.append(part)
+
+    def value(self, value: Value) -> None:
+        """One object."""
+        kind = type(value)
+        if value is None:
+            self.parts.append(b"\x70")
+        elif kind is str:
+            data = encode_mutf8(value)  # type: ignore[arg-type]  # its class is str
+            long = len(data) > _MAX_UTF
+            self.parts.append(b"\x7c" + _LENGTH64.pack(len(data)) if long else b"\x74" + _LENGTH16.pack(len(data)))
+            self.parts.append(data)
+            self._next += 1
+        elif kind is bytes:
+            self.parts.append(b"\x75")
+            self._class(_CLASSES[_BYTE_ARRAY])
+            self.parts += (_LENGTH32.pack(len(value)), value)  # type: ignore[arg-type]  # its class is bytes
+            self._next += 1
+        else:
+            self._box(kind, value)
+
+    def _box(self, kind: type, value: Any) -> None:
+        known = _BOXES.get(kind)
+        if known is None or known.layout is None:
+            raise MessageFormatError(f"there is no Java class for a {kind.__name__}")
+        self.parts.append(b"\x73")
+        self._class(known)
+        self.parts.append(known.layout.pack(ord(value) if kind is Char else value))
+        self._next += 1
+
+    def _class(self, known: _Class | None) -> None:
+        while known is not None:
+            handle = self._handles.get(known.name)
+            if handle is not None:
+                self.parts.append(b"\x71" + _LENGTH32.pack(handle))
+                return
+            name = known.name.encode()
+            self.parts += (b"\x72", _LENGTH16.pack(len(name)), name, known.description)
+            self._handles[known.name] = self._next
+            self._next += 1
+            known = None if known.parent is None else _CLASSES[known.parent]
+        self.parts.append(b"\x70")
 
 
 def _utf(text: str) -> bytes:
     data = encode_mutf8(text)
-    if len(data) > 0xFFFF:
-        raise MessageFormatError(f"a name has 65535 bytes at most, not {len(data)}: {text[:50]!r}...")
-    return _U16.pack(len(data)) + data
+    if len(data) > _MAX_UTF:
+        raise MessageFormatError(f"the name of a map entry takes {_MAX_UTF} bytes at most, not {len(data)}")
+    return _LENGTH16.pack(len(data)) + data
 
 
-def _descriptor(name: str, version: int, fields: bytes, parent: bytes) -> bytes:
-    return b"\x72" + _utf(name) + _U64.pack(version) + bytes([_SERIALIZABLE]) + fields + b"\x78" + parent
+def write_map(values: Mapping[str, Value]) -> bytes:
+    """The stream of a map's canonical values.
 
-
-_NO_PARENT: Final = b"\x70"
-_NUMBER_DESCRIPTOR: Final = _descriptor(*_NUMBER, b"\x00\x00", _NO_PARENT)
-_BYTES_HEAD: Final = b"\x75" + _descriptor(*_BYTE_ARRAY, b"\x00\x00", _NO_PARENT)
-_BOX_HEADS: Final = {
-    kind: b"\x73"
-    + _descriptor(
-        name, version, b"\x00\x01" + letter.encode() + _utf("value"), _NUMBER_DESCRIPTOR if number else _NO_PARENT
-    )
-    for kind, (name, version, letter, number, _, _) in _BOXES.items()
-}
-
-
-def _record(value: Value) -> bytes:
-    if value is None:
-        return b"\x70"
-    box = _BOXES.get(type(value))
-    if box is not None:
-        return _BOX_HEADS[type(value)] + box[4].pack(box[5](value))
-    if isinstance(value, str):
-        data = encode_mutf8(value)
-        if len(data) <= 0xFFFF:
-            return b"\x74" + _U16.pack(len(data)) + data
-        return b"\x7c" + _U64.pack(len(data)) + data
-    if isinstance(value, bytes):
-        return _BYTES_HEAD + _I32.pack(len(value)) + value
-    raise MessageFormatError(f"a {type(value).__name__} has no Java form that every JVM can read")
-
-
-def _blocks(data: bytes) -> bytes:
-    out = bytearray()
-    for start in range(0, len(data), _BLOCK_SIZE):
-        part = data[start : start + _BLOCK_SIZE]
-        out += bytes([_BLOCK, len(part)]) if len(part) <= 0xFF else b"\x7a" + _U32.pack(len(part))
-        out += part
-    return bytes(out)
-
-
-def write_map(entries: Mapping[str, Value]) -> bytes:
-    """The bytes of a map body: its size, then each name as block data and each value as an object record."""
-    out = bytearray(MAGIC)
-    pending = _I32.pack(len(entries))
-    for name, value in entries.items():
-        out += _blocks(pending + _utf(name))
-        out += _record(value)
-        pending = b""
-    return bytes(out + (_blocks(pending) if pending else b""))
+    Raises:
+        MessageFormatError: a name above 65535 bytes of modified UTF-8, or a value without a Java class here.
+    """
+    writer = _Writer()
+    data = _LENGTH32.pack(len(values))
+    for name, value in values.items():
+        writer.block(data + _utf(name))
+        writer.value(value)
+        data = b""
+    writer.block(data)
+    return b"".join(writer.parts)
 
 
 def write_object(value: Value) -> bytes:
-    """The bytes of an object body: one record."""
-    kind = type(value)
-    if kind is int and not -(1 << 31) <= value < 1 << 31:  # type: ignore[operator]  # an int
-        value = Long(value)  # type: ignore[arg-type]  # an int
-    return MAGIC + _record(value)
+    """The stream of one canonical value. Raises MessageFormatError for a value without a Java class here."""
+    writer = _Writer()
+    writer.value(value)
+    return b"".join(writer.parts)
 
 
-# -------------------------------------------------------------------- reading
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
-class _Foreign(Exception):
-    """The stream holds an object of another class."""
+class _UnknownClassError(Exception):
+    """The stream goes on with an object of a class that is not read."""
 
-    def __init__(self, class_name: str) -> None:
-        super().__init__(class_name)
-        self.class_name = class_name
-
-
-class _Class:
-    """A class descriptor that was read: enough to tell our fixed layouts from others."""
-
-    __slots__ = ("fields", "name", "parent", "version")
-
-    def __init__(self, name: str, version: int) -> None:
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
         self.name = name
-        self.version = version
-        self.fields: list[tuple[str, str]] = []
-        self.parent: _Class | None = None
 
 
 class _Reader:
-    """Reads records and block data from one stream."""
+    """Reads objects and block data. What it does is bounded by the stream's length."""
 
-    __slots__ = ("data", "handles", "position")
+    __slots__ = ("_block", "_data", "_handles", "_position")
 
     def __init__(self, data: bytes) -> None:
-        if data[:4] != MAGIC:
-            raise MessageFormatError(f"no Java serialization stream: it starts with {bytes(data[:4]).hex(' ')!r}")
-        self.data = data
-        self.position = 4
-        self.handles: list[object] = []
+        if data[: len(MAGIC)] != MAGIC:
+            raise MalformedMessageError("this is no Java serialization stream of version 5")
+        self._data = data
+        self._position = len(MAGIC)
+        self._block = 0
+        self._handles: list[str | None] = []
 
-    def take(self, size: int) -> bytes:
-        start, end = self.position, self.position + size
-        if size < 0 or end > len(self.data):
-            raise MessageFormatError(f"the stream breaks off: {size} bytes wanted at {start} of {len(self.data)}")
-        self.position = end
-        return self.data[start:end]
+    def primitive(self, size: int) -> bytes:
+        """``size`` bytes of block data, however the records split it."""
+        parts: list[bytes] = []
+        while size:
+            while not self._block:
+                self._open_block()
+            step = min(size, self._block)
+            parts.append(self._take(step))
+            self._block -= step
+            size -= step
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def unpack(self, layout: struct.Struct) -> Any:
-        return layout.unpack(self.take(layout.size))[0]
+    def utf(self) -> str:
+        """A text of block data."""
+        return decode_mutf8(self.primitive(_LENGTH16.unpack(self.primitive(2))[0]))
 
-    def text(self, layout: struct.Struct = _U16) -> str:
-        return decode_mutf8(self.take(self.unpack(layout)))
+    def value(self) -> Value:
+        """One object.
 
-    def peek(self) -> int:
-        if self.position >= len(self.data):
-            raise MessageFormatError(f"the stream breaks off at {self.position}")
-        return self.data[self.position]
-
-    def blocks(self, needed: int, have: bytearray) -> None:
-        """Append block data to ``have`` until it holds ``needed`` bytes."""
-        while len(have) < needed:
-            tag = self.take(1)[0]
-            if tag not in (_BLOCK, _BLOCK_LONG):
-                raise MessageFormatError(f"block data expected at {self.position - 1}, not tag {tag:#04x}")
-            have += self.take(self.unpack(struct.Struct(">B")) if tag == _BLOCK else self.unpack(_I32))
-
-    def record(self) -> Value:
-        """One object record. Raises _Foreign for an object of another class."""
-        tag = self.take(1)[0]
+        Raises:
+            _UnknownClassError: of a class that is not read.
+        """
+        if self._block:
+            raise MalformedMessageError(f"{self._block} bytes of block data stand before an object")
+        tag = self._tag()
         if tag == _NULL:
             return None
-        if tag in (_STRING, _STRING_LONG):
-            self.handles.append(None)
-            return self.text(_U16 if tag == _STRING else _U64)
-        if tag == _ARRAY:
-            return self._byte_array()
+        if tag in (_STRING, _LONG_STRING):
+            self._handles.append(None)
+            return decode_mutf8(self._take(self._number(_LENGTH16 if tag == _STRING else _LENGTH64)))
         if tag == _OBJECT:
-            return self._box()
-        raise MessageFormatError(f"an object record expected at {self.position - 1}, not tag {tag:#04x}")
+            return self._boxed()
+        if tag == _ARRAY:
+            return self._array()
+        if tag == _JAVA_CLASS:
+            raise _UnknownClassError("java.lang.Class")
+        if tag == _ENUM:
+            name = self._class()
+            raise _UnknownClassError(name or "java.lang.Enum")
+        raise MalformedMessageError(f"there is no object with tag {tag:#04x} (byte {self._position - 1})")
 
-    def _byte_array(self) -> bytes:
-        described = self._class()
-        if described is None or (described.name, described.version) != _BYTE_ARRAY:
-            raise _Foreign("?" if described is None else described.name)
-        self.handles.append(None)
-        return bytes(self.take(self.unpack(_I32)))
+    def _boxed(self) -> Value:
+        known = _CLASSES.get(self._class() or "")
+        if known is None or known.layout is None or known.make is None:
+            raise MalformedMessageError(f"an object without a class of objects, before byte {self._position}")
+        self._handles.append(None)
+        return known.make(known.layout.unpack(self._take(known.layout.size))[0])
 
-    def _box(self) -> Value:
-        described = self._class()
-        box = None if described is None else _READ_BOXES.get(described.name)
-        if described is None or box is None:
-            raise _Foreign("?" if described is None else described.name)
-        version, letter, number, layout, make = box
-        parent = described.parent
-        is_number = parent is not None and (parent.name, parent.version, parent.fields) == (*_NUMBER, [])
-        if described.version != version or described.fields != [(letter, "value")] or is_number is not number:
-            raise MessageFormatError(f"the stream describes {described.name} as another class than Java's")
-        if parent is not None and not number:
-            raise MessageFormatError(f"the stream describes {described.name} with a parent class")
-        self.handles.append(None)
-        made: Value = make(self.unpack(layout))
-        return made
+    def _array(self) -> bytes:
+        if self._class() != _BYTE_ARRAY:
+            raise MalformedMessageError(f"an array without an array's class, before byte {self._position}")
+        self._handles.append(None)
+        return self._take(self._number(_LENGTH32))
 
-    def _class(self, depth: int = 0) -> _Class | None:
-        tag = self.take(1)[0]
-        if tag == _NULL:
-            return None
-        if tag == _REFERENCE:
-            handle = self.unpack(_I32) - _FIRST_HANDLE
-            found = self.handles[handle] if 0 <= handle < len(self.handles) else None
-            if not isinstance(found, _Class):
-                raise MessageFormatError(f"the stream refers to class number {handle}, which it has not")
-            return found
-        if tag != _CLASS:
-            raise _Foreign(f"with descriptor {tag:#04x}")
-        return self._new_class(depth)
+    def _class(self) -> str | None:
+        """A class descriptor with its superclasses; the name of the class, None for a null descriptor."""
+        first: str | None = None
+        expected: str | None = None
+        while True:
+            tag = self._tag()
+            if tag == _CLASS:
+                name: str | None = self._described(first)
+            elif tag == _REFERENCE:
+                name = self._referred()
+            elif tag == _NULL:
+                name = None
+            elif tag == _PROXY and first is None:
+                raise _UnknownClassError("java.lang.reflect.Proxy")
+            else:
+                raise MalformedMessageError(f"there is no class descriptor with tag {tag:#04x}")
+            if first is None:
+                first = name
+            elif name != expected:
+                raise MalformedMessageError(f"{name} is no superclass of {first}")
+            if name is None or tag == _REFERENCE:
+                return first
+            expected = _CLASSES[name].parent
 
-    def _new_class(self, depth: int) -> _Class:
-        described = _Class(self.text(), self.unpack(_U64))
-        self.handles.append(described)
-        known = described.name in _READ_BOXES or described.name in (_NUMBER[0], _BYTE_ARRAY[0])
-        if not known:
-            raise _Foreign(described.name)
-        if self.take(1)[0] != _SERIALIZABLE:
-            raise MessageFormatError(f"the stream describes {described.name} with other flags than Java's")
-        count = self.unpack(_U16)
-        if count > 1:
-            raise MessageFormatError(f"the stream describes {described.name} with {count} fields")
-        for _ in range(count):
-            described.fields.append((chr(self.take(1)[0]), self.text()))
-        if self.take(1)[0] != _END or depth > 1:
-            raise MessageFormatError(f"the stream annotates {described.name}")
-        described.parent = self._class(depth + 1)
-        return described
+    def _described(self, below: str | None) -> str:
+        """A new class descriptor up to its superclass."""
+        name = decode_mutf8(self._take(self._number(_LENGTH16)))
+        self._handles.append(name)
+        known = _CLASSES.get(name)
+        if known is None:
+            if below is not None:
+                raise MalformedMessageError(f"{name[:200]} is no superclass of {below}")
+            raise _UnknownClassError(name)
+        if self._take(len(known.description)) != known.description:
+            raise MalformedMessageError(f"{name} is described in a way that Java does not")
+        return name
+
+    def _referred(self) -> str:
+        index = self._number(_LENGTH32) - _FIRST_HANDLE
+        name = self._handles[index] if 0 <= index < len(self._handles) else None
+        if name is None:
+            raise MalformedMessageError(f"a reference before byte {self._position} leads to no class")
+        return name
+
+    def _tag(self) -> int:
+        while True:
+            if self._position >= len(self._data):
+                raise MalformedMessageError(f"the stream breaks off at byte {self._position}")
+            tag = self._data[self._position]
+            self._position += 1
+            if tag != _RESET:
+                return tag
+            self._handles.clear()
+
+    def _open_block(self) -> None:
+        tag = self._tag()
+        if tag not in (_BLOCK, _LONG_BLOCK):
+            raise MalformedMessageError(f"block data wanted, not tag {tag:#04x} (byte {self._position - 1})")
+        length = self._number(_LENGTH8 if tag == _BLOCK else _LENGTH32)
+        if not 0 <= length <= len(self._data) - self._position:
+            raise MalformedMessageError(f"{length} bytes of block data announced at byte {self._position}")
+        self._block = length
+
+    def _number(self, layout: struct.Struct) -> int:
+        number: int = layout.unpack(self._take(layout.size))[0]
+        return number
+
+    def _take(self, size: int) -> bytes:
+        end = self._position + size
+        if not 0 <= size <= len(self._data) - self._position:
+            raise MalformedMessageError(
+                f"{size} bytes wanted at byte {self._position}, {len(self._data) - self._position} left"
+            )
+        part = self._data[self._position : end]
+        self._position = end
+        return part
 
 
 def read_map(data: bytes) -> dict[str, Value]:
-    """The entries of a map body. Raises MessageFormatError for anything but the fixed layouts."""
+    """The canonical values of a map's stream. What stands behind the last entry is not looked at, as in Java.
+
+    Raises:
+        MalformedMessageError: it is no such stream, breaks off, or has a value of another class.
+        MessageFormatError: a text that is not modified UTF-8.
+    """
     reader = _Reader(data)
-    have = bytearray()
-    reader.blocks(4, have)
-    count = _I32.unpack_from(have)[0]
-    if not 0 <= count <= len(data):
-        raise MessageFormatError(f"the map claims {count} entries in {len(data)} bytes")
-    del have[:4]
-    entries: dict[str, Value] = {}
-    for _ in range(count):
-        reader.blocks(2, have)
-        length = _U16.unpack_from(have)[0]
-        reader.blocks(2 + length, have)
-        name = decode_mutf8(bytes(have[2 : 2 + length]))
-        del have[: 2 + length]
-        if have:
-            raise MessageFormatError(f"the map has {len(have)} stray bytes before the value of {name!r}")
+    size: int = _LENGTH32.unpack(reader.primitive(4))[0]
+    values: dict[str, Value] = {}
+    for _ in range(size):
+        name = reader.utf()
         try:
-            entries[name] = reader.record()
-        except _Foreign as foreign:
-            raise MessageFormatError(f"the map's {name!r} is a Java object of class {foreign.class_name}") from None
-    return entries
+            values[name] = reader.value()
+        except _UnknownClassError as error:
+            raise MalformedMessageError(f"{name[:200]!r} is a {error.name[:200]}, which a map can't hold") from None
+    return values
 
 
 def read_object(data: bytes) -> Value | JavaObject:
-    """The value of an object body; an object of any other class as JavaObject. Raises MessageFormatError."""
-    reader = _Reader(data)
+    """The canonical value of an object's stream, or a ``JavaObject`` where its class has no fixed layout.
+
+    Raises:
+        MalformedMessageError: it is no such stream, or breaks off.
+        MessageFormatError: a text that is not modified UTF-8.
+    """
     try:
-        value = reader.record()
-    except _Foreign as foreign:
-        return JavaObject(foreign.class_name, bytes(data))
-    except MessageFormatError:
-        if reader.data[4:5] and reader.data[4] in (_CLASS, 0x76, 0x7D, 0x7E):  # a class, a proxy, an enum
-            return JavaObject("?", bytes(data))
-        raise
-    if reader.position != len(data):
-        return JavaObject("?", bytes(data))
-    return value
+        return _Reader(data).value()
+    except _UnknownClassError as error:
+        return JavaObject(error.name, data)

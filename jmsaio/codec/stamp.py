@@ -1,4 +1,4 @@
-"""What a send decides about a message: the provider-set headers, before the message is encoded."""
+"""What one send decides about a message, and the way of these headers back to the sender's object."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from jmsaio.model.message import Message
 
 
 class Stamp(NamedTuple):
-    """Provider-set headers of one send. A named tuple, because one is made for every message sent.
+    """The headers that the provider gives to one message (jms-spec 1.2). A named tuple: one is made for every send.
+
+    Times are milliseconds since the epoch.
 
     Attributes:
-        message_id: JMSMessageID, None when ids are disabled.
-        connection_id: JMSConnectionID of the sender.
-        timestamp: JMSTimestamp in ms, 0 when disabled.
-        event_time: Pulsar's event time in ms, 0 for none.
-        delivery_time: JMSDeliveryTime in ms.
-        deliver_at: earliest delivery in ms, None for at once.
-        expiration: JMSExpiration in ms, 0 for never.
-        priority: JMSPriority.
-        delivery_mode: JMSDeliveryMode.
-        sticky_key: JMSTX, None for none.
-        system_namespace: namespace of short destination names.
+        message_id: JMSMessageID, or None when message ids are disabled.
+        connection_id: JMSConnectionID of the sending connection, for noLocal.
+        timestamp: JMSTimestamp that the sender sees, 0 when disabled.
+        event_time: JMSTimestamp that receivers see, 0 when disabled.
+        delivery_time: JMSDeliveryTime, send time plus delay.
+        deliver_at: earliest delivery by the broker, None without delay.
+        expiration: JMSExpiration, 0 for never.
+        priority: JMSPriority, 0 to 9.
+        delivery_mode: JMSDeliveryMode, 1 or 2.
+        sticky_key: JMSTX of a transacted session with sticky partitions, or None.
+        system_namespace: ``tenant/namespace`` of names without one, for JMSReplyTo.
     """
 
     message_id: str | None
@@ -30,22 +32,28 @@ class Stamp(NamedTuple):
     timestamp: int
     event_time: int
     delivery_time: int
-    deliver_at: int | None
-    expiration: int
-    priority: int
-    delivery_mode: int
-    sticky_key: int | None
-    system_namespace: str
+    deliver_at: int | None = None
+    expiration: int = 0
+    priority: int = 4
+    delivery_mode: int = 2
+    sticky_key: int | None = None
+    system_namespace: str = "public/default"
 
 
 def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None:
-    """Write the provider-set headers onto the sender's message: the only place that does (house rule 2)."""
-    headers = message._headers()
-    headers.destination = destination
-    headers.delivery_mode = stamp.delivery_mode
-    headers.message_id = stamp.message_id
-    headers.timestamp = stamp.timestamp
-    headers.expiration = stamp.expiration
-    headers.delivery_time = stamp.delivery_time
-    headers.priority = stamp.priority
-    headers.redelivered = False
+    """Write the headers that a send sets onto the sender's message; everything else stays as it is.
+
+    Args:
+        message: the object that was given to send.
+        stamp: what its record was encoded with.
+        destination: where it went.
+    """
+    head = message._headers()
+    head.destination = destination
+    head.message_id = stamp.message_id
+    head.timestamp = stamp.timestamp
+    head.delivery_time = stamp.delivery_time
+    head.expiration = stamp.expiration
+    head.priority = stamp.priority
+    head.delivery_mode = stamp.delivery_mode
+    head.redelivered = False

@@ -1,99 +1,115 @@
-"""StreamMessage bodies: a tag byte and a value for each field (Starlight 2.7)."""
+"""StreamMessage bodies: a tag byte and a value, one after the other, without header, count or end (Starlight 2.7)."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from jmsaio.errors import MessageFormatError
+from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
 from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
 
-_U16 = struct.Struct(">H")
-_I32 = struct.Struct(">i")
-_STRING, _BYTES, _NULL = 2, 10, 11
+_BOOLEAN, _STRING, _INT, _SHORT, _LONG, _FLOAT, _DOUBLE, _BYTE, _CHAR, _BYTES, _NULL = range(1, 12)
 _MAX_UTF: Final = 0xFFFF
+_LENGTH16, _LENGTH32 = struct.Struct(">H"), struct.Struct(">i")
 
-#: class -> tag, layout, conversion to what the layout packs
-_FIXED: Final[dict[type, tuple[int, struct.Struct, Any]]] = {
-    bool: (1, struct.Struct(">?"), bool),
-    int: (3, _I32, int),
-    Short: (4, struct.Struct(">h"), int),
-    Long: (5, struct.Struct(">q"), int),
-    Float: (6, struct.Struct(">f"), float),
-    float: (7, struct.Struct(">d"), float),
-    Byte: (8, struct.Struct(">b"), int),
-    Char: (9, _U16, ord),
+
+def _number(tag: int, code: str) -> Callable[[Any], bytes]:
+    pack = struct.Struct(">B" + code).pack
+    return lambda value: pack(tag, value)
+
+
+def _string(value: str) -> bytes:
+    data = encode_mutf8(value)
+    if len(data) > _MAX_UTF:
+        raise MessageFormatError(
+            f"a stream message takes texts of {_MAX_UTF} bytes at most, not {len(data)}; write it as bytes"
+        )
+    return b"\x02" + _LENGTH16.pack(len(data)) + data
+
+
+_WRITERS: Final[dict[type, Callable[[Any], bytes]]] = {
+    bool: lambda value: b"\x01\x01" if value else b"\x01\x00",
+    str: _string,
+    int: _number(_INT, "i"),
+    Short: _number(_SHORT, "h"),
+    Long: _number(_LONG, "q"),
+    Float: _number(_FLOAT, "f"),
+    float: _number(_DOUBLE, "d"),
+    Byte: _number(_BYTE, "b"),
+    Char: lambda value: b"\x09" + _LENGTH16.pack(ord(value)),
+    bytes: lambda value: b"\x0a" + _LENGTH32.pack(len(value)) + value,
+    type(None): lambda value: b"\x0b",
 }
-_BY_TAG: Final[dict[int, tuple[struct.Struct, Any]]] = {
-    1: (struct.Struct(">B"), bool),
-    3: (_I32, int),
-    4: (struct.Struct(">h"), Short),
-    5: (struct.Struct(">q"), Long),
-    6: (struct.Struct(">f"), Float),
-    7: (struct.Struct(">d"), float),
-    8: (struct.Struct(">b"), Byte),
-    9: (_U16, lambda unit: Char(chr(unit))),
+
+
+def encode_stream(values: Iterable[Value]) -> bytes:
+    """The payload of canonical values.
+
+    Raises:
+        MessageFormatError: a text above 65535 bytes of modified UTF-8, or a value that is not canonical.
+    """
+    try:
+        return b"".join([_WRITERS[type(value)](value) for value in values])
+    except (KeyError, struct.error) as error:
+        raise MessageFormatError(f"a stream message can't hold a value: {error}") from error
+
+
+def _whole(kind: type) -> Callable[[Any], Any]:
+    return lambda value: int.__new__(kind, value)
+
+
+#: Layout of each tag with a fixed size, and what makes the value of what was unpacked.
+_FIXED: Final[dict[int, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
+    _BOOLEAN: (struct.Struct(">B"), bool),
+    _INT: (struct.Struct(">i"), None),
+    _SHORT: (struct.Struct(">h"), _whole(Short)),
+    _LONG: (struct.Struct(">q"), _whole(Long)),
+    _FLOAT: (struct.Struct(">f"), lambda value: float.__new__(Float, value)),
+    _DOUBLE: (struct.Struct(">d"), None),
+    _BYTE: (struct.Struct(">b"), {number: Byte(number) for number in range(-128, 128)}.__getitem__),
+    _CHAR: (_LENGTH16, lambda value: str.__new__(Char, chr(value))),
 }
 
 
-def write_stream(values: Sequence[Value]) -> bytes:
-    """The bytes of a stream body. Raises MessageFormatError for a text above 65535 bytes."""
-    out = bytearray()
-    for value in values:
-        fixed = _FIXED.get(type(value))
-        if fixed is not None:
-            tag, layout, prepare = fixed
-            out.append(tag)
-            out += layout.pack(prepare(value))
-        elif value is None:
-            out.append(_NULL)
-        elif isinstance(value, str):
-            data = encode_mutf8(value)
-            if len(data) > _MAX_UTF:
-                raise MessageFormatError(f"a text in a stream message has {_MAX_UTF} bytes at most, not {len(data)}")
-            out.append(_STRING)
-            out += _U16.pack(len(data)) + data
-        elif isinstance(value, bytes):
-            out.append(_BYTES)
-            out += _I32.pack(len(value)) + value
-        else:
-            raise MessageFormatError(f"a stream message can't hold a {type(value).__name__}")
-    return bytes(out)
+def decode_stream(data: bytes) -> list[Value]:
+    """The canonical values of a payload. A length is compared with what is left before anything is made of it.
 
-
-def read_stream(data: bytes) -> list[Value]:
-    """The values of a stream body. Raises MessageFormatError for bytes that are none; lengths are checked first."""
+    Raises:
+        MalformedMessageError: an unknown tag, or a value that breaks off.
+        MessageFormatError: a text that is not modified UTF-8.
+    """
     values: list[Value] = []
     position, end = 0, len(data)
     while position < end:
         tag = data[position]
         position += 1
-        fixed = _BY_TAG.get(tag)
+        fixed = _FIXED.get(tag)
         if fixed is not None:
             layout, make = fixed
             if position + layout.size > end:
-                raise _broken(position, end)
-            values.append(make(layout.unpack_from(data, position)[0]))
+                raise MalformedMessageError(f"a value with tag {tag} breaks off at byte {position}")
+            value = layout.unpack_from(data, position)[0]
+            values.append(value if make is None else make(value))
             position += layout.size
         elif tag == _NULL:
             values.append(None)
         elif tag in (_STRING, _BYTES):
-            prefix = _U16 if tag == _STRING else _I32
-            if position + prefix.size > end:
-                raise _broken(position, end)
-            length = prefix.unpack_from(data, position)[0]
-            position += prefix.size
-            if not 0 <= length <= end - position:
-                raise MessageFormatError(f"a stream field claims {length} bytes at {position}, {end - position} are left")
-            field = data[position : position + length]
-            values.append(decode_mutf8(field) if tag == _STRING else bytes(field))
-            position += length
+            start, position = _span(data, position, _LENGTH16 if tag == _STRING else _LENGTH32)
+            part = data[start:position]
+            values.append(decode_mutf8(part) if tag == _STRING else part)
         else:
-            raise MessageFormatError(f"a stream message has the unknown tag {tag} at {position - 1}")
+            raise MalformedMessageError(f"there is no value with tag {tag} (byte {position - 1})")
     return values
 
 
-def _broken(position: int, end: int) -> MessageFormatError:
-    return MessageFormatError(f"a stream message breaks off: a field at {position} of {end} bytes")
+def _span(data: bytes, position: int, layout: struct.Struct) -> tuple[int, int]:
+    """Start and end of the bytes behind a length at ``position``."""
+    start = position + layout.size
+    if start > len(data):
+        raise MalformedMessageError(f"a length breaks off at byte {position}")
+    length: int = layout.unpack_from(data, position)[0]
+    if not 0 <= length <= len(data) - start:
+        raise MalformedMessageError(f"{length} bytes announced at byte {position}, {len(data) - start} left")
+    return start, start + length

@@ -1,4 +1,4 @@
-"""Single headers of a record without decoding the message: for selectors, noLocal and expiry."""
+"""Single questions about a record, answered without making a message of it: for selectors, noLocal and expiry."""
 
 from __future__ import annotations
 
@@ -6,54 +6,105 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from jmsaio.codec.decode import correlation_id, delivery_mode, number, priority
-from jmsaio.model import wire
-from jmsaio.model.values import Long, Value
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.codec import headers, properties
+from jmsaio.model.message import Property
+from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.values import Long
+from jmsaio.model.wire import (
+    CONNECTION_ID,
+    CORRELATION_ID,
+    DELIVERY_COUNT,
+    DELIVERY_MODE,
+    DELIVERY_TIME,
+    EXPIRATION,
+    GROUP_ID,
+    GROUP_SEQ,
+    PRIORITY,
+    TYPE,
+    ReceivedRecord,
+)
 
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
+#: What follows a client id in a JMSConnectionID: an underscore and a UUID.
+_UUID: Final = re.compile("_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_UUID_LENGTH: Final = 37
 
 
-def header(record: ReceivedRecord, name: str) -> Value:
-    """A header as selectors see it (jms-spec 3.4): the delivery mode as a word, times as long; None if unset."""
-    read = _HEADERS.get(name)
-    return None if read is None else read(record)
+def header(record: ReceivedRecord, name: str) -> Property:
+    """A header, or a JMSX property that the provider makes up, as a selector sees it.
+
+    The delivery mode is one of the words PERSISTENT and NON_PERSISTENT, times are longs.
+
+    Returns:
+        None where the record has none, or for another name.
+    """
+    reader = _HEADERS.get(name)
+    return None if reader is None else reader(record)
+
+
+def property(record: ReceivedRecord, name: str) -> Property:
+    """One application property in its type; None where the record has none."""
+    return properties.read_one(record.properties, name)
 
 
 def expiration(record: ReceivedRecord) -> int:
-    """JMSExpiration in milliseconds, 0 for never."""
-    text = record.properties.get(wire.EXPIRATION)
-    return 0 if text is None else number(text, 0)
+    """JMSExpiration in milliseconds since the epoch, 0 for never."""
+    wire = record.properties
+    return headers.number(wire, EXPIRATION, 0) if EXPIRATION in wire else 0
 
 
 def connection_id(record: ReceivedRecord) -> str | None:
-    """JMSConnectionID of the sender."""
-    return record.properties.get(wire.CONNECTION_ID)
+    """JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
+    return record.properties.get(CONNECTION_ID)
 
 
 def sender_client_id(record: ReceivedRecord) -> str | None:
-    """The sender's client id: what stands before the last ``_`` of its JMSConnectionID when a uuid follows."""
-    client_id, mark, last = (record.properties.get(wire.CONNECTION_ID) or "").rpartition("_")
-    return client_id if mark and _UUID.fullmatch(last) else None
+    """Client id of the sender's connection; None where it had none."""
+    found = record.properties.get(CONNECTION_ID)
+    if found is None or _UUID.fullmatch(found[-_UUID_LENGTH:]) is None:
+        return None
+    return found[:-_UUID_LENGTH] or None
 
 
-def _correlation_text(record: ReceivedRecord) -> str | None:
-    value = correlation_id(record.properties.get(wire.CORRELATION_ID))
+def _correlation_id(record: ReceivedRecord) -> str | None:
+    value = headers.correlation_id(record.properties)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-_HEADERS: Final[dict[str, Callable[[ReceivedRecord], Value]]] = {
-    "JMSMessageID": lambda record: record.properties.get(wire.MESSAGE_ID) or str(record.message_id),
-    "JMSTimestamp": lambda record: Long(record.event_time),
-    "JMSPriority": lambda record: priority(record.properties.get(wire.PRIORITY)),
-    "JMSDeliveryMode": lambda record: (
-        "NON_PERSISTENT" if delivery_mode(record.properties.get(wire.DELIVERY_MODE)) == 1 else "PERSISTENT"
-    ),
-    "JMSCorrelationID": _correlation_text,
-    "JMSType": lambda record: record.properties.get(wire.TYPE),
-    "JMSExpiration": lambda record: Long(expiration(record)),
-    "JMSDeliveryTime": lambda record: Long(number(record.properties.get(wire.DELIVERY_TIME), record.event_time)),
+def _delivery_mode(record: ReceivedRecord) -> str:
+    return DeliveryMode(headers.delivery_mode(record.properties)).name
+
+
+def _delivery_time(record: ReceivedRecord) -> Long:
+    return _long(headers.number(record.properties, DELIVERY_TIME, record.event_time))
+
+
+def _group_id(record: ReceivedRecord) -> Property:
+    return record.key or properties.read_one(record.properties, GROUP_ID) or None
+
+
+def _group_sequence(record: ReceivedRecord) -> Property:
+    value = properties.read_one(record.properties, GROUP_SEQ)
+    if value is not None:
+        return value
+    number = record.sequence_id
+    return None if number is None else properties.sequence(number)
+
+
+def _long(value: int) -> Long:
+    return int.__new__(Long, value)
+
+
+_HEADERS: Final[dict[str, Callable[[ReceivedRecord], Property]]] = {
+    "JMSMessageID": headers.message_id,
+    "JMSTimestamp": lambda record: _long(record.event_time),
     "JMSRedelivered": lambda record: record.redelivery_count > 0,
-    "JMSXDeliveryCount": lambda record: record.redelivery_count + 1,
-    "JMSXGroupID": lambda record: record.key or record.properties.get(wire.GROUP_ID) or None,
+    CORRELATION_ID: _correlation_id,
+    DELIVERY_MODE: _delivery_mode,
+    DELIVERY_TIME: _delivery_time,
+    EXPIRATION: lambda record: _long(expiration(record)),
+    PRIORITY: lambda record: headers.priority(record.properties),
+    TYPE: lambda record: record.properties.get(TYPE),
+    DELIVERY_COUNT: lambda record: record.redelivery_count + 1,
+    GROUP_ID: _group_id,
+    GROUP_SEQ: _group_sequence,
 }

@@ -1,0 +1,92 @@
+"""Bodies to payloads and back (Starlight 2.5 to 2.9).
+
+An ObjectMessage of Python is written so that Java reads it without any class of ours: bytes as ``byte[]``, str as
+``String``, bool and numbers as their boxes (``Integer`` or ``Long`` by size, ``Double``, and what the wrappers say).
+A list or dict is a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, by which Python makes it a
+list or dict again; the property itself is not shown. A Java object of any other class arrives as ``JavaObject`` and
+goes out again as it came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jmsaio.codec import javaser, stream
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.object_message import JavaObject
+from jmsaio.model.values import canonical
+
+#: Property that tells how the String of an object message is to be read, and its one value.
+OBJECT_FORMAT: Final = "JMS_jmsaio_object"
+JSON: Final = "json"
+
+
+def encode_text(text: str) -> bytes:
+    """UTF-8. Raises MessageFormatError for a lone surrogate, which Java would turn into a question mark."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"the text has a lone surrogate at {error.start}; send it as bytes") from error
+
+
+def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
+    """The payload of a body that is not a text; None is Pulsar's null value.
+
+    Args:
+        kind: the message's word on the wire.
+        body: as ``Message._body`` gives it.
+        wire: the record's properties; gets the mark of a JSON body.
+
+    Raises:
+        MessageFormatError: a value that the layout can't hold.
+    """
+    if kind == "bytes":
+        return bytes(body)
+    if kind == "map":
+        return javaser.write_map(body) if body else None
+    if kind == "stream":
+        return stream.encode_stream(body)
+    return _encode_object(body, wire) if kind == "object" else None
+
+
+def _encode_object(body: Any, wire: dict[str, str]) -> bytes | None:
+    if body is None:
+        return None
+    if isinstance(body, JavaObject):
+        return body.data
+    if isinstance(body, list | tuple | dict):
+        try:
+            text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise MessageFormatError(f"the object is not JSON-able: {error}") from error
+        wire[OBJECT_FORMAT] = JSON
+        return javaser.write_object(text)
+    return javaser.write_object(canonical(body, "object"))
+
+
+def decode_body(kind: str, payload: bytes | None, wire: Mapping[str, str]) -> Any:
+    """The body of a map, stream or object payload.
+
+    Raises:
+        MessageFormatError: the payload is not of this layout.
+    """
+    if kind == "map":
+        return javaser.read_map(payload) if payload else {}
+    if kind == "stream":
+        return stream.decode_stream(payload) if payload else []
+    if not payload:
+        return None
+    value = javaser.read_object(payload)
+    if type(value) is str and wire.get(OBJECT_FORMAT) == JSON:
+        return _from_json(value)
+    return value
+
+
+def _from_json(text: str) -> Any:
+    """The value of a JSON text; the text itself where somebody put another one under the old mark."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

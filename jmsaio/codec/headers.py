@@ -1,0 +1,146 @@
+"""The client's headers to record properties, and a record to all headers (Starlight 2.1, 2.3)."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping
+from typing import Final
+
+from jmsaio.errors import InvalidDestinationError, MessageFormatError
+from jmsaio.model.destinations import Destination, Queue, Topic, as_destination
+from jmsaio.model.headers import Headers
+from jmsaio.model.wire import (
+    CORRELATION_ID,
+    DELIVERY_MODE,
+    DELIVERY_TIME,
+    EXPIRATION,
+    MESSAGE_ID,
+    PRIORITY,
+    REPLY_TO,
+    REPLY_TO_TYPE,
+    TYPE,
+    ReceivedRecord,
+)
+
+_DOMAINS: Final = ("persistent://", "non-persistent://")
+_TOPIC: Final = "topic"
+#: Digits of the largest number that a header can hold, with its sign.
+_LONGEST: Final = 20
+
+
+def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
+    """Write the headers that the client owns: correlation id, reply-to, type.
+
+    Args:
+        head: the message's.
+        namespace: ``tenant/namespace`` of a reply destination without one.
+        wire: the record's properties.
+
+    Raises:
+        MessageFormatError: a text with a lone surrogate.
+        InvalidDestinationError: JMSReplyTo is no destination.
+    """
+    if head.correlation_id is not None:
+        value = head.correlation_id
+        data = _utf8(value, CORRELATION_ID) if isinstance(value, str) else value
+        wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
+    if head.type is not None:
+        if not head.type.isascii():
+            _utf8(head.type, TYPE)
+        wire[TYPE] = head.type
+    if head.reply_to is not None:
+        destination = as_destination(head.reply_to)
+        name = destination.name.partition("?")[0]
+        _utf8(name, REPLY_TO)
+        wire[REPLY_TO] = name if name.startswith(_DOMAINS) else f"persistent://{namespace}/{name}"
+        if isinstance(destination, Topic):
+            wire[REPLY_TO_TYPE] = _TOPIC
+
+
+def _utf8(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"{what} has a lone surrogate at {error.start}") from error
+
+
+def read(record: ReceivedRecord, destination: Destination | None, namespace: str) -> Headers:
+    """All headers of a record. What can't be read counts as absent, as in Java: no header makes a message unreadable.
+
+    Args:
+        record: as received.
+        destination: JMSDestination.
+        namespace: ``tenant/namespace`` that is left out of the reply destination's name.
+    """
+    wire = record.properties
+    timestamp = record.event_time
+    return Headers(
+        destination=destination,
+        delivery_mode=delivery_mode(wire),
+        message_id=message_id(record),
+        timestamp=timestamp,
+        expiration=number(wire, EXPIRATION, 0),
+        delivery_time=number(wire, DELIVERY_TIME, timestamp),
+        priority=priority(wire),
+        correlation_id=correlation_id(wire),
+        reply_to=_reply_to(wire, namespace),
+        type=wire.get(TYPE),
+        redelivered=record.redelivery_count > 0,
+    )
+
+
+def message_id(record: ReceivedRecord) -> str:
+    """JMSMessageID: the sender's, else where the record is stored."""
+    return record.properties.get(MESSAGE_ID) or str(record.message_id)
+
+
+def number(wire: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number of 64 bits; ``default`` where there is none, or no number."""
+    text = wire.get(name)
+    if text is None:
+        return default
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isascii() or not digits.isdecimal() or len(text) > _LONGEST:
+        return default
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 63 else default
+
+
+def delivery_mode(wire: Mapping[str, str]) -> int:
+    """JMSDeliveryMode: 1 where the record says so, else 2."""
+    return 1 if number(wire, DELIVERY_MODE, 2) == 1 else 2
+
+
+def priority(wire: Mapping[str, str]) -> int:
+    """JMSPriority: 0 to 9, 4 for anything else."""
+    value = number(wire, PRIORITY, 4)
+    return value if 0 <= value <= 9 else 4
+
+
+def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
+    """JMSCorrelationID: what its Base64 holds, as text where it is UTF-8; what is no Base64 is the id itself."""
+    text = wire.get(CORRELATION_ID)
+    if text is None:
+        return None
+    padded = text if len(text) % 4 == 0 or text.endswith("=") else text + "=" * (-len(text) % 4)
+    try:
+        data = binascii.a2b_base64(padded, strict_mode=True)
+    except ValueError:  # also raised for a text that is not ASCII
+        return text
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _reply_to(wire: Mapping[str, str], namespace: str) -> Destination | None:
+    name = wire.get(REPLY_TO)
+    if name is None:
+        return None
+    short = name.removeprefix(f"persistent://{namespace}/")
+    if not short.startswith(_DOMAINS):  # else it would not lead back to the same name
+        name = short
+    try:
+        return Topic(name) if wire.get(REPLY_TO_TYPE) == _TOPIC else Queue(name)
+    except InvalidDestinationError:
+        return None

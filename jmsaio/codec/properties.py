@@ -1,0 +1,179 @@
+"""Typed properties to record properties and back (Starlight 2.1 to 2.4): a text, and beside it a mark with its type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jmsaio.codec.bodies import OBJECT_FORMAT
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.message import Property
+from jmsaio.model.text import parse_wire, to_java
+from jmsaio.model.values import Byte, Float, Long, Short
+from jmsaio.model.wire import (
+    CONNECTION_ID,
+    DELIVERY_COUNT,
+    GROUP_ID,
+    GROUP_SEQ,
+    RESERVED,
+    TYPE_SUFFIX,
+    TYPE_SUFFIX_READ,
+    ReceivedRecord,
+)
+
+#: Names of headers and of our own marks: never properties of a message, whoever wrote them.
+HIDDEN: Final = RESERVED | {
+    CONNECTION_ID, "JMSMessageID", "JMSTimestamp", "JMSDestination", "JMSRedelivered", OBJECT_FORMAT,
+}  # fmt: skip
+
+_MARKS: Final[dict[type, str]] = {
+    bool: "boolean",
+    Byte: "byte",
+    Short: "short",
+    Long: "long",
+    Float: "float",
+    float: "double",
+}
+_WORDS: Final = frozenset({"boolean", "byte", "short", "int", "integer", "long", "float", "double"})
+#: Names are few and come again with every message; what is known about each is kept, up to these bounds.
+_CACHED: Final = 4096
+_LONGEST_CACHED: Final = 128
+#: Name of a property to the name of its mark; "" for a property that is left out.
+_WRITTEN: Final[dict[str, str]] = {}
+_READ: Final[dict[str, str]] = {}
+
+
+def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
+    """Write the properties of a message.
+
+    Args:
+        values: canonical values by name. JMSXDeliveryCount belongs to one delivery and is left out, and None, too.
+        wire: the record's properties.
+
+    Raises:
+        MessageFormatError: a name that the wire format uses itself, a text with a lone surrogate, a value that no
+            property can have.
+    """
+    for name, value in values.items():
+        mark = _WRITTEN.get(name)
+        if mark is None:
+            mark = _remember(_WRITTEN, name, _mark_to_write(name))
+        if not mark:
+            continue
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():  # type: ignore[union-attr]  # its class is str
+                _check(value, name)  # type: ignore[arg-type]  # its class is str
+            wire[name] = value  # type: ignore[assignment]  # its class is str
+        elif kind is int:
+            wire[name] = str(value)
+            wire[mark] = "int"
+        elif value is not None:
+            word = _MARKS.get(kind)
+            if word is None:
+                raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r:.100}")
+            wire[name] = to_java(value)
+            wire[mark] = word
+
+
+def _check(text: str, name: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"property {name!r} has a lone surrogate at {error.start}") from error
+
+
+def _remember(cache: dict[str, str], name: str, mark: str) -> str:
+    if len(cache) < _CACHED and len(name) <= _LONGEST_CACHED:
+        cache[name] = mark
+    return mark
+
+
+def _mark_to_write(name: str) -> str:
+    """The name of the mark of a property, "" for one that is left out."""
+    if name in RESERVED:
+        return ""
+    if name in HIDDEN or name.endswith(TYPE_SUFFIX):
+        raise MessageFormatError(f"{name!r} can't name a property: Pulsar records use it for something else")
+    _check(name, name)
+    return name + TYPE_SUFFIX
+
+
+def read(record: ReceivedRecord) -> dict[str, Property]:
+    """The application's properties of a record, and the JMSX properties, as canonical values.
+
+    Headers and marks are not among them. Both spellings of the mark are read, and ``int`` as well as ``integer``; a
+    text that is not of the type its mark says stays a text, so that one bad property does not hide the others.
+    """
+    wire = record.properties
+    values: dict[str, Property] = {}
+    old: list[str] | None = None
+    for name, text in wire.items():
+        mark = _READ.get(name)
+        if mark is None:
+            mark = _remember(_READ, name, _mark_to_read(name))
+        if not mark:
+            continue
+        word = wire.get(mark)
+        if word is None:
+            values[name] = text
+            if name.endswith(TYPE_SUFFIX_READ):
+                old = [*(old or ()), name]
+        elif word == "int" and len(text) < 10 and text.isascii() and text.isdecimal():
+            values[name] = int(text)
+        else:
+            values[name] = _parse(text, word)
+    if old is not None:
+        _apply_old_marks(wire, values, old)
+    _add_provided(record, values)
+    return values
+
+
+def _mark_to_read(name: str) -> str:
+    return "" if name in HIDDEN or name.endswith(TYPE_SUFFIX) else name + TYPE_SUFFIX
+
+
+def _parse(text: str, word: str) -> Property:
+    try:
+        return parse_wire(text, word)  # type: ignore[return-value]  # no mark makes bytes
+    except MessageFormatError:
+        return text
+
+
+def _apply_old_marks(wire: Mapping[str, str], values: dict[str, Property], marks: list[str]) -> None:
+    """Marks in the documented spelling. A property that is only called like one is a property."""
+    for mark in marks:
+        name = mark.removesuffix(TYPE_SUFFIX_READ)
+        if name in values and wire[mark] in _WORDS:
+            del values[mark]
+            if name + TYPE_SUFFIX not in wire:
+                values[name] = _parse(wire[name], wire[mark])
+
+
+def _add_provided(record: ReceivedRecord, values: dict[str, Property]) -> None:
+    key = record.key
+    if key:
+        values[GROUP_ID] = key
+    elif values.get(GROUP_ID) == "":  # what Java forwards for a message without a group
+        del values[GROUP_ID]
+    if GROUP_SEQ not in values:
+        number = record.sequence_id
+        if number is not None:
+            values[GROUP_SEQ] = sequence(number)
+    values[DELIVERY_COUNT] = record.redelivery_count + 1
+
+
+def sequence(number: int) -> int:
+    """A sequence id as JMSXGroupSeq: an int, or a long where it is too large for one."""
+    return number if -(1 << 31) <= number < 1 << 31 else int.__new__(Long, number)
+
+
+def read_one(wire: Mapping[str, str], name: str) -> Property:
+    """One property of a record as its marks say; None if it is missing or hidden."""
+    text = wire.get(name)
+    if text is None or not _mark_to_read(name):
+        return None
+    word = wire.get(name + TYPE_SUFFIX)
+    if word is None:
+        word = wire.get(name + TYPE_SUFFIX_READ)
+    return text if word is None else _parse(text, word)
