@@ -32,6 +32,8 @@ from tests.support.java import class_path, compile_java  # noqa: E402 - after th
 JAVA_SOURCES = Path(__file__).parent / "java"
 BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
 JAVA_FIXTURES = frozenset({"java_classpath", "java_peer_dir", "javac", "maven_jars"})
+#: Seconds for a test that may have to start a broker first: 8 s on a quiet machine, a minute on a crowded one.
+SLOW_LIMIT = 300
 _MISSING = pytest.StashKey[tuple[str, int]]()
 
 watch_launcher()
@@ -47,12 +49,14 @@ def anyio_backend() -> str:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give each test the marks of the fixtures that it uses, so that ``-m`` sees them."""
+    """Give each test the marks of the fixtures that it uses, so that ``-m`` sees them, and time to start a broker."""
     fixtures = set(getattr(item, "fixturenames", ()))
     if fixtures & BROKER_FIXTURES and item.get_closest_marker("broker") is None:
         item.add_marker("broker")
     if fixtures & JAVA_FIXTURES and item.get_closest_marker("java") is None:
         item.add_marker("java")
+    if fixtures & (BROKER_FIXTURES | JAVA_FIXTURES) and item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
 
 
 @pytest.hookimpl(trylast=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,28 @@ def test_a_failing_download_is_named(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "Maven could not fetch Apache Pulsar" in note(done.stdout)
     assert "no route" in note(done.stdout)
+
+
+def test_a_broker_never_outlives_the_test_run() -> None:
+    """Even when the run is killed: here by itself, with sleeping processes in the brokers' place."""
+    code = (
+        "import os, signal, subprocess, sys\n"
+        "from tests.support.broker import tell_watcher\n"
+        "sleeper = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "runs = subprocess.Popen(sleeper, start_new_session=True)\n"
+        "ended = subprocess.Popen(sleeper, start_new_session=True, stdout=subprocess.DEVNULL)\n"
+        "tell_watcher('runs', runs.pid), tell_watcher('runs', ended.pid), tell_watcher('ended', ended.pid)\n"
+        "print(ended.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,  # it ends when all that inherited it have ended, `runs` among them
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    os.killpg(int(done.stdout), signal.SIGKILL)  # its end had been told: its number may be somebody else's by now

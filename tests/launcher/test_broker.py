@@ -203,8 +203,9 @@ def test_two_starts_at_once_are_one_broker(fake: Fake) -> None:
 
 @pytest.mark.broker
 @pytest.mark.java
+@pytest.mark.timeout(300)
 def test_the_real_broker(tmp_path: Path) -> None:
-    options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=tmp_path, memory="512m", timeout=100)
+    options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=tmp_path, memory="512m", timeout=200)
     try:
         started = launcher.start(options)
         assert started.ready

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -45,28 +42,3 @@ def test_java_sources_are_compiled(tmp_path: Path, javac: Callable[..., Path], j
     )
     assert done.stdout.strip() == "PulsarConnectionFactory1"
     assert javac([source]) == classes
-
-
-def test_a_broker_never_outlives_the_test_run() -> None:
-    """Even when the run is killed: here by itself, with sleeping processes in the brokers' place."""
-    code = (
-        "import os, signal, subprocess\n"
-        "from tests.support.broker import tell_watcher\n"
-        "runs = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-        "ended = subprocess.Popen(['sleep', '600'], start_new_session=True, stdout=subprocess.DEVNULL)\n"
-        "tell_watcher('runs', runs.pid), tell_watcher('runs', ended.pid), tell_watcher('ended', ended.pid)\n"
-        "print(ended.pid, flush=True)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,  # it ends when all that inherited it have ended, `runs` among them
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
-    os.killpg(int(done.stdout), signal.SIGKILL)  # its end had been told: its number may be somebody else's by now

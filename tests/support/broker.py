@@ -110,7 +110,7 @@ class LaunchedBroker(TestBroker):
                 state_directory=self._folder,
                 memory=self._memory,
                 settings=self._settings,
-                timeout=90,
+                timeout=200,
             )
             try:
                 self._status = launcher.start(options)
