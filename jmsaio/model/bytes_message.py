@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from jmsaio.errors import MessageEOFError, MessageFormatError, MessageNotReadableError, MessageNotWriteableError, NullValueError
-from jmsaio.model.map_message import cut
-from jmsaio.model.message import Message, typed
+from jmsaio.errors import (
+    MessageEOFError,
+    MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
+    NullValueError,
+)
+from jmsaio.model.message import Message
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
+from jmsaio.model.typed import cut, is_kind, typed, writable_bytes
 from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, canonical
 
 _SHORT, _USHORT = struct.Struct(">h"), struct.Struct(">H")
 _INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
 _FLOAT, _DOUBLE = struct.Struct(">f"), struct.Struct(">d")
-_BYTE, _UBYTE = struct.Struct(">b"), struct.Struct(">B")
+_BYTE, _UBYTE, _BOOLEAN = struct.Struct(">b"), struct.Struct(">B"), struct.Struct(">?")
 _MAX_UTF = 0xFFFF
 
 
@@ -26,6 +33,7 @@ class BytesMessage(Message):
 
     Args:
         data: first bytes; more may be written behind them.
+        properties: as for ``Message``.
     """
 
     __slots__ = ("_data", "_position", "_reading")
@@ -34,11 +42,11 @@ class BytesMessage(Message):
     _position: int
     _reading: bool
 
-    def __init__(self, data: bytes | bytearray | memoryview = b"") -> None:
-        super().__init__()
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise MessageFormatError(f"a bytes message holds bytes, not {type(data).__name__}")
-        self._data = bytearray(data)
+    def __init__(
+        self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(properties=properties)
+        self._data = bytearray(cut(data, 0, None))
         self._position = 0
         self._reading = False
 
@@ -80,8 +88,8 @@ class BytesMessage(Message):
         return data or None
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True for bytes and object, and for any type when there are no bytes."""
-        return not self._data or body_type in (bytes, object)
+        """True for bytes and what bytes are (object, Sequence), and for any type when there are no bytes."""
+        return not self._data or is_kind(bytes, body_type)
 
     def _check_readable(self) -> None:
         if not self._reading:
@@ -140,96 +148,103 @@ class BytesMessage(Message):
 
     def read_utf(self) -> str:
         """2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
-        start = self._position
-        length = int(self._read(_USHORT))
-        end = self._position + length
-        try:
-            if end > len(self._data):
-                raise MessageEOFError(f"a text of {length} bytes wanted, {len(self._data) - self._position} left")
-            text = decode_mutf8(bytes(self._data[self._position : end]))
-        except Exception:
-            self._position = start
-            raise
-        self._position = end
+        self._check_readable()
+        data, start = self._data, self._position + _USHORT.size
+        left = len(data) - start
+        if left < 0:
+            raise MessageEOFError(f"the length of a text wanted, {left + _USHORT.size} bytes left")
+        length: int = _USHORT.unpack_from(data, self._position)[0]
+        if length > left:
+            raise MessageEOFError(f"a text of {length} bytes wanted, {left} left")
+        text = decode_mutf8(bytes(data[start : start + length]))
+        self._position = start + length
         return text
 
     def read_bytes(self, buffer: bytearray | memoryview, length: int | None = None) -> int:
         """Read up to ``length`` bytes (default: as many as fit) into ``buffer``.
 
         Returns:
-            How many were read; -1 at the end.
+            How many were read, fewer than wanted at the end; -1 when there is nothing left.
 
         Raises:
             IndexError: ``length`` is negative or larger than the buffer.
+            NullValueError: no buffer.
+            TypeError: a buffer that can't be written.
         """
         self._check_readable()
-        if buffer is None:
-            raise NullValueError("read_bytes needs a buffer, not None")
-        wanted = len(buffer) if length is None else length
-        if wanted < 0 or wanted > len(buffer):
-            raise IndexError(f"length {wanted} is outside of a buffer of {len(buffer)} bytes")
+        view = writable_bytes(buffer)
+        wanted = len(view) if length is None else length
+        if wanted < 0 or wanted > len(view):
+            raise IndexError(f"length {wanted} is outside of a buffer of {len(view)} bytes")
         left = len(self._data) - self._position
-        if left <= 0 and wanted:
+        if left == 0 and wanted:
             return -1
         count = min(wanted, left)
-        buffer[:count] = self._data[self._position : self._position + count]
+        view[:count] = self._data[self._position : self._position + count]
         self._position += count
         return count
 
     # ---------------------------------------------------------------- writing
 
-    def _write(self, data: bytes) -> None:
+    def _check_writable(self) -> None:
         if self._reading:
             raise MessageNotWriteableError("the body is read-only; clear_body first")
-        self._data += data
+
+    def _write(self, layout: struct.Struct, kind: type, value: Any) -> None:
+        self._check_writable()
+        self._data += layout.pack(typed(kind, value, kind.__name__.lower()))
 
     def write_boolean(self, value: bool) -> None:
         """1 byte."""
-        self._write(b"\x01" if typed(bool, value, "boolean") else b"\x00")
+        self._write(_BOOLEAN, bool, value)
 
     def write_byte(self, value: int) -> None:
         """1 byte, -128 to 127."""
-        self._write(_BYTE.pack(typed(Byte, value, "byte")))
+        self._write(_BYTE, Byte, value)
 
     def write_short(self, value: int) -> None:
         """2 bytes."""
-        self._write(_SHORT.pack(typed(Short, value, "short")))
+        self._write(_SHORT, Short, value)
 
     def write_char(self, value: str) -> None:
         """2 bytes, one UTF-16 unit."""
-        self._write(_USHORT.pack(ord(typed(Char, value, "char"))))
+        self._check_writable()
+        self._data += _USHORT.pack(ord(typed(Char, value, "char")))
 
     def write_int(self, value: int) -> None:
         """4 bytes."""
-        self._write(_INT.pack(typed(Int, value, "int")))
+        self._write(_INT, Int, value)
 
     def write_long(self, value: int) -> None:
         """8 bytes."""
-        self._write(_LONG.pack(typed(Long, value, "long")))
+        self._write(_LONG, Long, value)
 
     def write_float(self, value: float) -> None:
         """4 bytes, IEEE 754."""
-        self._write(_FLOAT.pack(typed(Float, value, "float")))
+        self._write(_FLOAT, Float, value)
 
     def write_double(self, value: float) -> None:
         """8 bytes, IEEE 754."""
-        self._write(_DOUBLE.pack(typed(float, value, "double")))
+        self._write(_DOUBLE, float, value)
 
     def write_utf(self, value: str) -> None:
         """2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
+        self._check_writable()
         data = encode_mutf8(typed(str, value, "utf"))
         if len(data) > _MAX_UTF:
             raise MessageFormatError(f"write_utf takes {_MAX_UTF} bytes at most, not {len(data)}; use write_bytes")
-        self._write(_USHORT.pack(len(data)) + data)
+        self._data += _USHORT.pack(len(data)) + data
 
     def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:
-        """``length`` bytes of ``data`` from ``offset``. Raises IndexError outside of it."""
+        """``length`` bytes of ``data`` from ``offset``. Raises IndexError outside of it, NullValueError for None."""
+        self._check_writable()
         if data is None:
             raise NullValueError("write_bytes needs bytes, not None")
-        self._write(cut(data, offset, length))
+        self._data += cut(data, offset, length)
 
     def write_object(self, value: Any) -> None:
         """A value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""
+        self._check_writable()
         if value is None:
             raise NullValueError("write_object needs a value, not None")
         value = canonical(value, "object")

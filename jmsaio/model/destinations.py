@@ -1,9 +1,10 @@
-"""Destinations: queues, topics, temporary and virtual ones, and the Pulsar topics that they stand for (Starlight 3.1)."""
+"""Destinations: queues, topics, temporary and virtual ones, and the Pulsar topics they stand for (Starlight 3.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
@@ -153,21 +154,20 @@ def resolve(destination: Destination, system_namespace: str = "public/default") 
     """
     visible, mark, query = destination.name.partition("?")
     overrides = _overrides(query, destination) if mark else {}
-    suffixed = isinstance(destination, Queue)
-    if visible.startswith(_REGEX):
-        pattern, subscription = _split(visible[len(_REGEX) :], destination) if suffixed else (visible[len(_REGEX) :], None)
-        if not pattern:
-            raise InvalidDestinationError(f"{destination!r} has no pattern behind 'regex:'")
-        return Resolved((), _full(pattern, system_namespace), subscription, overrides, True, visible)
-    if visible.startswith(_MULTI):
-        listed, subscription = _split(visible[len(_MULTI) :], destination) if suffixed else (visible[len(_MULTI) :], None)
-        names = listed.removesuffix(",").split(",")
-        if not all(names):
-            raise InvalidDestinationError(f"{destination!r} lists an empty name")
-        topics = tuple(_full(name, system_namespace) for name in names)
-        return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible)
-    topic, subscription = _split(visible, destination) if suffixed else (visible, None)
-    return Resolved((_full(topic, system_namespace),), None, subscription, overrides, False, visible)
+    multi, regex = visible.startswith(_MULTI), visible.startswith(_REGEX)
+    named = visible[len(_MULTI) :] if multi else visible[len(_REGEX) :] if regex else visible
+    subscription = None
+    if isinstance(destination, Queue):  # a topic's name may have colons of its own
+        named, subscription = _split(named, destination)
+    if not named:
+        raise InvalidDestinationError(f"{destination!r} has no name in it")
+    if regex:
+        return Resolved((), _full(named, system_namespace), subscription, overrides, True, visible)
+    names = named.removesuffix(",").split(",") if multi else [named]
+    if not all(names):
+        raise InvalidDestinationError(f"{destination!r} lists an empty name")
+    topics = tuple(_full(name, system_namespace) for name in names)
+    return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible)
 
 
 def _full(name: str, system_namespace: str) -> str:
@@ -204,4 +204,4 @@ def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
     found = tree.get("consumerConfig", {})
     if not isinstance(found, dict):
         raise InvalidDestinationError(f"{destination!r}: consumerConfig needs a key, as in consumerConfig.name=value")
-    return found
+    return MappingProxyType(found)  # the result is remembered, so nobody may change it

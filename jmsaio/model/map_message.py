@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, ClassVar
 
-from jmsaio.errors import MessageFormatError, UnsupportedOperationError
+from jmsaio.errors import UnsupportedOperationError
 from jmsaio.model.conversion import convert_body
-from jmsaio.model.message import Message, typed
+from jmsaio.model.message import Message
 from jmsaio.model.names import check_map_name
+from jmsaio.model.typed import cut, is_kind, typed
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
 
 
@@ -17,6 +18,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
 
     Args:
         mapping: first values; their types are found as for properties, with Char and bytes beside.
+        properties: as for ``Message``.
 
     Raises:
         MessageFormatError: a value without JMS type.
@@ -27,11 +29,14 @@ class MapMessage(Message, MutableMapping[str, Any]):
     KIND: ClassVar[str] = "map"
     _map: dict[str, Value]
 
-    def __init__(self, mapping: Mapping[str, Any] | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, mapping: Mapping[str, Any] | None = None, *, properties: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(properties=properties)
         self._map = {}
-        for name, value in (mapping or {}).items():
-            self[name] = value
+        if mapping is not None:
+            for name, value in mapping.items():
+                self.set_object(name, value)
 
     __hash__ = object.__hash__
 
@@ -63,6 +68,14 @@ class MapMessage(Message, MutableMapping[str, Any]):
 
     def __bool__(self) -> bool:
         return True
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Not possible: raises UnsupportedOperationError."""
+        del self[name]
+
+    def popitem(self) -> Any:
+        """Not possible: raises UnsupportedOperationError."""
+        raise UnsupportedOperationError("a single entry can't be removed; clear_body removes all")
 
     def clear(self) -> None:
         """``clear_body``."""
@@ -179,7 +192,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
     def set_string(self, name: str, value: str | None) -> None:
         """Set a text, or None."""
         if value is None:
-            self.set_object(name, None)
+            self.set_object(name, None)  # a String is the only typed value that can be null
         else:
             self._set(name, str, value)
 
@@ -201,19 +214,4 @@ class MapMessage(Message, MutableMapping[str, Any]):
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """True for dict, mappings and object, and for any type when there are no entries."""
-        return not self._map or (isinstance(body_type, type) and issubclass(dict, body_type))
-
-
-def cut(value: Any, offset: int, length: int | None) -> bytes:
-    """A copy of ``length`` bytes of ``value`` from ``offset``.
-
-    Raises:
-        MessageFormatError: ``value`` is not bytes.
-        IndexError: the part is not inside of ``value`` (IndexOutOfBoundsException).
-    """
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise MessageFormatError(f"bytes are needed, not {type(value).__name__}")
-    size = len(value) - offset if length is None else length
-    if offset < 0 or size < 0 or offset + size > len(value):
-        raise IndexError(f"offset {offset} and length {length} are outside of {len(value)} bytes")
-    return bytes(value[offset : offset + size])
+        return not self._map or is_kind(dict, body_type)

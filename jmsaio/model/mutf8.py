@@ -7,6 +7,7 @@ import re
 from jmsaio.errors import MessageFormatError
 
 _ABOVE_BMP = re.compile("[\U00010000-\U0010ffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def encode_mutf8(text: str) -> bytes:
@@ -24,13 +25,24 @@ def _surrogates(match: re.Match[str]) -> str:
 
 
 def decode_mutf8(data: bytes) -> str:
-    """Modified UTF-8 to text, as strict as Java's ``DataInput.readUTF``.
+    """Modified UTF-8 to text, as strict as Java's ``DataInput.readUTF``: overlong forms are read, 4-byte forms are not.
 
     Raises:
         MessageFormatError: bytes that are not modified UTF-8.
     """
     if data.isascii():
         return data.decode("ascii")
+    try:
+        text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return _decode_slowly(data)  # malformed, or a form that Java reads and Python does not
+    if _SURROGATE.search(text):
+        return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    return text if not _ABOVE_BMP.search(text) else _decode_slowly(data)
+
+
+def _decode_slowly(data: bytes) -> str:
+    """As Java does it, byte for byte."""
     units: list[int] = []
     index, length = 0, len(data)
     while index < length:

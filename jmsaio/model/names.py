@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import lru_cache
 from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.model.wire import RESERVED
+from jmsaio.model.wire import CONNECTION_ID, RESERVED, TYPE_SUFFIX, TYPE_SUFFIX_READ
 
 #: Words of the selector language, in any letter case; never a property name.
 RESERVED_WORDS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )
+#: Header fields, which are no properties (jms-spec 1.3); those that the wire carries as properties are in RESERVED.
+_HEADERS: Final = frozenset({"JMSDestination", "JMSMessageID", "JMSTimestamp", "JMSRedelivered", CONNECTION_ID})
 _START: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
 _PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}
 
@@ -30,12 +31,18 @@ def is_identifier_part(character: str) -> bool:
     return code <= 0x08 or 0x0E <= code <= 0x1B or 0x7F <= code <= 0x9F
 
 
-@lru_cache(4096)
+#: Names that were found to be allowed, bounded; setters look here first, a set being much faster than the rules.
+allowed_names: Final[set[str]] = set()
+_MOST_REMEMBERED: Final = 4096
+
+
 def _property_name_problem(name: str) -> str | None:
     if not name:
         return "is empty"
-    if name in RESERVED:
-        return "carries a header on the wire; use the header's own setter"
+    if name in RESERVED or name in _HEADERS:
+        return "is that of a header; use the header's own attribute"
+    if name.endswith((TYPE_SUFFIX, TYPE_SUFFIX_READ)):
+        return "has the ending that tells a property's type on the wire"
     if name.upper() in RESERVED_WORDS:
         return "is a word of the selector language"
     if not is_identifier_start(name[0]) or not all(map(is_identifier_part, name)):
@@ -47,7 +54,9 @@ def check_property_name(name: Any) -> None:
     """Raise IllegalArgumentError unless ``name`` can name a property."""
     problem = _property_name_problem(name) if isinstance(name, str) else "is not a text"
     if problem is not None:
-        raise IllegalArgumentError(f"the property name {name!r} {problem}")
+        raise IllegalArgumentError(f"the property name {name!r:.100} {problem}")
+    if len(allowed_names) < _MOST_REMEMBERED:
+        allowed_names.add(name)
 
 
 def check_map_name(name: Any) -> None:

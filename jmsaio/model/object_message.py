@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.message import Message
-from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
+from jmsaio.model.typed import is_kind
+from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
 
 #: Nesting of lists and dicts that is taken.
 _MAX_DEPTH = 100
@@ -36,12 +38,10 @@ def snapshot(value: Any) -> Any:
     Raises:
         MessageFormatError: anything else; names the type.
     """
-    if value is None or isinstance(value, bool | int | float | str | bytes | JavaObject):
-        if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
-            raise MessageFormatError(f"an object message holds ints of 64 bits, not {value}")
+    if isinstance(value, JavaObject):
         return value
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
+    if value is None or isinstance(value, bool | int | float | str | bytes | bytearray | memoryview):
+        return canonical(value, "object")
     _check_json(value, 0)
     return json.loads(json.dumps(value))
 
@@ -50,6 +50,8 @@ def _check_json(value: Any, depth: int) -> None:
     if depth > _MAX_DEPTH:
         raise MessageFormatError(f"an object message takes lists and dicts nested {_MAX_DEPTH} deep at most")
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, _WRAPPERS)):
+        if isinstance(value, int):
+            canonical(value, "object")  # refuses what no long can hold, as everywhere else
         return
     if isinstance(value, list | tuple):
         for item in value:
@@ -72,14 +74,15 @@ class ObjectMessage(Message):
 
     Args:
         value: the object, or None.
+        properties: as for ``Message``.
     """
 
     __slots__ = ("_value",)
     KIND: ClassVar[str] = "object"
     _value: Any
 
-    def __init__(self, value: Any = None) -> None:
-        super().__init__()
+    def __init__(self, value: Any = None, *, properties: Mapping[str, Any] | None = None) -> None:
+        super().__init__(properties=properties)
         self._value = snapshot(value)
 
     def _set_received_body(self, body: Any) -> None:
@@ -90,7 +93,7 @@ class ObjectMessage(Message):
 
     def get_object(self) -> Any:
         """A copy of the object, or None."""
-        return copy.deepcopy(self._value)
+        return self._body_copy()
 
     def set_object(self, value: Any) -> None:
         """Set the object. Raises MessageFormatError, MessageNotWriteableError."""
@@ -105,8 +108,9 @@ class ObjectMessage(Message):
         self._value = None
 
     def _body_copy(self) -> Any:
-        return copy.deepcopy(self._value)
+        value = self._value
+        return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """True for the object's own types, and for any type when there is none."""
-        return self._value is None or isinstance(self._value, body_type)
+        return self._value is None or is_kind(type(self._value), body_type)

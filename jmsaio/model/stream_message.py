@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from jmsaio.errors import (
@@ -10,11 +10,10 @@ from jmsaio.errors import (
     MessageFormatError,
     MessageNotReadableError,
     MessageNotWriteableError,
-    NullValueError,
 )
 from jmsaio.model.conversion import convert_body
-from jmsaio.model.map_message import cut
-from jmsaio.model.message import Message, typed
+from jmsaio.model.message import Message
+from jmsaio.model.typed import cut, typed, writable_bytes
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
 
 
@@ -26,6 +25,7 @@ class StreamMessage(Message):
 
     Args:
         values: first values; more may be written behind them.
+        properties: as for ``Message``.
     """
 
     __slots__ = ("_offset", "_position", "_reading", "_values")
@@ -35,8 +35,10 @@ class StreamMessage(Message):
     _offset: int
     _reading: bool
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        super().__init__()
+    def __init__(self, values: Iterable[Any] = (), *, properties: Mapping[str, Any] | None = None) -> None:
+        super().__init__(properties=properties)
+        if isinstance(values, str | bytes | bytearray | memoryview):  # each would be a sequence of its parts
+            raise MessageFormatError(f"a stream message holds a list of values, not one {type(values).__name__}")
         self._values = [canonical(value, "stream") for value in values]
         self._position = 0
         self._offset = -1
@@ -71,14 +73,18 @@ class StreamMessage(Message):
         """Always False: a stream has no body type."""
         return False
 
-    def _next(self) -> Value:
+    def _current(self) -> Value:
         if not self._reading:
             raise MessageNotReadableError("the body is write-only; call reset first")
         if self._position >= len(self._values):
             raise MessageEOFError("there is no value left in the stream message")
+        return self._values[self._position]
+
+    def _next(self) -> Value:
+        value = self._current()
         if self._offset >= 0:
             raise MessageFormatError("a bytes value is partly read; read_bytes until it returns less than the buffer")
-        return self._values[self._position]
+        return value
 
     # ---------------------------------------------------------------- reading
 
@@ -133,89 +139,96 @@ class StreamMessage(Message):
     def read_bytes(self, buffer: bytearray | memoryview) -> int:
         """Read the next bytes value, or its next part, into ``buffer``.
 
+        Until the value is done, all other reads raise MessageFormatError.
+
         Returns:
             How many were read; less than the buffer holds, and the value is done. -1 for a None value, or when the
-            part before filled the buffer to the value's end.
+            part before filled the buffer to the value's end. 0 for an empty buffer, which takes nothing.
+
+        Raises:
+            NullValueError: no buffer.
+            TypeError: a buffer that can't be written.
         """
-        if buffer is None:
-            raise NullValueError("read_bytes needs a buffer, not None")
-        offset, self._offset = self._offset, -1
-        try:
-            value = self._next()
-        except BaseException:
-            self._offset = offset
-            raise
+        view = writable_bytes(buffer)
+        value = self._current()
         if value is None:
             self._position += 1
             return -1
         if not isinstance(value, bytes):
             raise MessageFormatError(f"number {self._position + 1} of the stream is no bytes value")
-        return self._read_part(value, max(offset, 0), offset >= 0, buffer)
-
-    def _read_part(self, value: bytes, start: int, begun: bool, buffer: bytearray | memoryview) -> int:
-        if not len(buffer):
-            self._offset = start if begun else -1
+        if not len(view):
             return 0
-        part = value[start : start + len(buffer)]
-        if begun and not part:
-            self._position += 1
+        if self._offset == len(value):  # the part before ended exactly with the value
+            self._next_value()
             return -1
-        buffer[: len(part)] = part
-        if len(part) < len(buffer):
-            self._position += 1
+        start = max(self._offset, 0)
+        part = value[start : start + len(view)]
+        view[: len(part)] = part
+        if len(part) < len(view):
+            self._next_value()
         else:
             self._offset = start + len(part)
         return len(part)
 
+    def _next_value(self) -> None:
+        self._position += 1
+        self._offset = -1
+
     # ---------------------------------------------------------------- writing
 
-    def _write(self, value: Value) -> None:
+    def _write(self, kind: type, value: Any) -> None:
+        self._check_writable()
+        self._values.append(typed(kind, value, kind.__name__.lower()))
+
+    def _check_writable(self) -> None:
         if self._reading:
             raise MessageNotWriteableError("the body is read-only; clear_body first")
-        self._values.append(value)
 
     def write_boolean(self, value: bool) -> None:
         """Write a boolean. The writes raise MessageFormatError for another type, or out of range."""
-        self._write(typed(bool, value, "boolean"))
+        self._write(bool, value)
 
     def write_byte(self, value: int) -> None:
         """Write a byte."""
-        self._write(typed(Byte, value, "byte"))
+        self._write(Byte, value)
 
     def write_short(self, value: int) -> None:
         """Write a short."""
-        self._write(typed(Short, value, "short"))
+        self._write(Short, value)
 
     def write_char(self, value: str) -> None:
         """Write a char."""
-        self._write(typed(Char, value, "char"))
+        self._write(Char, value)
 
     def write_int(self, value: int) -> None:
         """Write an int."""
-        self._write(typed(Int, value, "int"))
+        self._write(Int, value)
 
     def write_long(self, value: int) -> None:
         """Write a long."""
-        self._write(typed(Long, value, "long"))
+        self._write(Long, value)
 
     def write_float(self, value: float) -> None:
         """Write a float, rounded to 32 bits."""
-        self._write(typed(Float, value, "float"))
+        self._write(Float, value)
 
     def write_double(self, value: float) -> None:
         """Write a double."""
-        self._write(typed(float, value, "double"))
+        self._write(float, value)
 
     def write_string(self, value: str | None) -> None:
         """Write a text, or None."""
-        self._write(None if value is None else typed(str, value, "string"))
+        self._check_writable()
+        self._values.append(None if value is None else typed(str, value, "string"))
 
     def write_bytes(
         self, data: bytes | bytearray | memoryview | None, offset: int = 0, length: int | None = None
     ) -> None:
         """Write ``length`` bytes of ``data`` from ``offset`` as one value. Raises IndexError outside of it."""
-        self._write(None if data is None else cut(data, offset, length))
+        self._check_writable()
+        self._values.append(None if data is None else cut(data, offset, length))
 
     def write_object(self, value: Any) -> None:
         """Write a value in its own type, or None. Raises MessageFormatError without JMS type."""
-        self._write(canonical(value, "stream"))
+        self._check_writable()
+        self._values.append(canonical(value, "stream"))

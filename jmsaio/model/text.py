@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 import unicodedata
+from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from jmsaio.errors import MessageFormatError, NumberFormatError
 from jmsaio.model.values import Byte, Float, Long, Short, Value, round_float
 
+# Possessive repetitions: a long text of a hostile sender is looked at once, not once for each of its digits.
 _DECIMAL: Final = re.compile(
-    r"[+-]?(?:NaN|Infinity|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?)", re.ASCII
+    r"[+-]?(?:NaN|Infinity|(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+[fFdD]?)", re.ASCII
 )
 _HEX: Final = re.compile(
-    r"([+-]?)0[xX](?:([0-9a-fA-F]+)\.?|([0-9a-fA-F]*)\.([0-9a-fA-F]+))[pP]([+-]?[0-9]+)[fFdD]?", re.ASCII
+    r"([+-]?)0[xX](?:([0-9a-fA-F]++)\.?|([0-9a-fA-F]*+)\.([0-9a-fA-F]++))[pP]([+-]?)0*+([0-9]*+)(?<=[0-9])[fFdD]?",
+    re.ASCII,
 )
 #: What Java's String.trim removes: everything up to the space.
 _TRIMMED: Final = "".join(map(chr, range(33)))
-_MAX_NUMBER: Final = 1100
+#: Digits of the largest long; a longer number (without its leading zeros) is out of range of every type.
+_MOST_DIGITS: Final = 19
+#: Digits of an exponent that no finite number needs.
+_MOST_EXPONENT: Final = 8
+_BITS: Final = struct.Struct(">f"), struct.Struct(">I")
+#: Half way between the largest float and 2^128: from here on a number is infinite as a float.
+_OVERFLOW: Final = 2.0**128 - 2.0**103
 
 
 def to_java(value: Value) -> str:
-    """Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``. Raises MessageFormatError for bytes, None."""
+    """Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``; the shortest digits, as from JDK 19 on.
+
+    Raises:
+        MessageFormatError: bytes and None, which have no text form.
+    """
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool):
@@ -37,13 +52,20 @@ def to_java(value: Value) -> str:
 
 
 def _shortest_float(value: float) -> str:
-    """The shortest digits that name a 32-bit float among its like."""
-    if math.isfinite(value):
-        for digits in range(1, 10):
-            text = f"{value:.{digits - 1}e}"
-            if round_float(float(text)) == value:
-                return text
-    return repr(value)
+    """The shortest digits that name a 32-bit float among its like, of these the nearest to it."""
+    if not math.isfinite(value) or value == 0:
+        return repr(value)
+    size = abs(value)
+    for digits in range(1, 9):
+        text = f"{size:.{digits - 1}e}"
+        if parse_float(text) == size:
+            return text
+        if math.frexp(size)[0] == 0.5:  # at a power of two the floats above lie wider: the next digit up may be near
+            mantissa, _, exponent = text.partition("e")
+            above = f"{int(mantissa.replace('.', '')) + 1}e{int(exponent) - digits + 1}"
+            if parse_float(above) == size:
+                return above
+    return f"{size:.8e}"
 
 
 def _floating(value: float, shortest: str) -> str:
@@ -88,9 +110,11 @@ def parse_integer(text: str | None, bits: int) -> int:
         raise NumberFormatError("there is no value to read a number from (None)")
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii():
-        digits = "".join(_digit(character) for character in digits)
-    if not digits.isdigit() or len(digits) > _MAX_NUMBER or not digits.isascii():
+        digits = "".join(map(_digit, digits))
+    if not digits.isascii() or not digits.isdigit():
         raise NumberFormatError(f"not a whole number: {text[:100]!r}")
+    if len(digits) > _MOST_DIGITS:
+        digits = digits.lstrip("0")[: _MOST_DIGITS + 1] or "0"  # one digit too many is out of range like all of them
     value = -int(digits) if text[0] == "-" else int(digits)
     limit = 1 << (bits - 1)
     if not -limit <= value < limit:
@@ -99,7 +123,8 @@ def parse_integer(text: str | None, bits: int) -> int:
 
 
 def _digit(character: str) -> str:
-    if unicodedata.category(character) != "Nd":
+    """The ASCII digit for a digit of any script; Java reads UTF-16 units, so none above U+FFFF."""
+    if character > "\uffff" or unicodedata.category(character) != "Nd":
         return "x"
     return str(unicodedata.digit(character))
 
@@ -112,24 +137,61 @@ def parse_double(text: str | None) -> float:
     """
     stripped = (text or "").strip(_TRIMMED)
     if _DECIMAL.fullmatch(stripped):
-        plain = stripped.rstrip("fFdD") if stripped[-1] in "fFdD" else stripped
-        return float(plain)
+        return float(_without_suffix(stripped))
     match = _HEX.fullmatch(stripped)
     if match is None:
         raise NumberFormatError(f"not a number: {(text or '')[:100]!r}")
-    sign, whole, front, back, exponent = match.groups()
-    if len(exponent) > 8:
-        exponent = "-99999999" if exponent[0] == "-" else "99999999"
+    sign, whole, front, back, exponent_sign, exponent = match.groups()
+    if len(exponent) > _MOST_EXPONENT:
+        exponent = "9" * _MOST_EXPONENT
     try:
-        value = float.fromhex(f"0x{whole or front or '0'}.{back or ''}p{exponent}")
+        value = float.fromhex(f"0x{whole or front or '0'}.{back or ''}p{exponent_sign}{exponent or '0'}")
     except OverflowError:
         value = math.inf
     return -value if sign == "-" else value
 
 
+def _without_suffix(text: str) -> str:
+    return text[:-1] if text[-1] in "fFdD" else text
+
+
 def parse_float(text: str | None) -> Float:
-    """Java's ``Float.valueOf(text)``. Raises NumberFormatError as ``parse_double``."""
-    return Float(parse_double(text))
+    """Java's ``Float.valueOf(text)``, rounded once. Raises NumberFormatError as ``parse_double``."""
+    value = parse_double(text)
+    if _between_floats(abs(value)):
+        # The double itself is a rounded number, so here it does not tell to which float the text is nearer.
+        exact = _exact(str(text).strip(_TRIMMED))
+        if exact != value:
+            value = math.nextafter(value, math.inf if exact > value else -math.inf)
+    return Float(value)
+
+
+def _between_floats(value: float) -> bool:
+    """True when a double of 0 or more lies exactly half way between two floats."""
+    rounded = round_float(value)
+    if rounded == value or math.isnan(value):
+        return False
+    if math.isinf(rounded):
+        return value == _OVERFLOW
+    as_float, as_bits = _BITS
+    bits: int = as_bits.unpack(as_float.pack(rounded))[0]
+    neighbour: float = as_float.unpack(as_bits.pack(bits + 1 if value > rounded else bits - 1))[0]
+    if math.isinf(neighbour):
+        neighbour = 2.0**128
+    return (rounded + neighbour) / 2 == value
+
+
+def _exact(text: str) -> Decimal | Fraction:
+    """The number that a text accepted by ``parse_double`` stands for, not rounded; only for what a float can hold."""
+    match = _HEX.fullmatch(text)
+    if match is None:
+        return Decimal(_without_suffix(text))
+    sign, whole, front, back, exponent_sign, exponent = match.groups()
+    digits = (whole or front or "") + (back or "")
+    scale = int(f"{exponent_sign}{exponent or '0'}") - 4 * len(back or "")
+    mantissa = int(digits, 16)
+    number = Fraction(mantissa << scale) if scale >= 0 else Fraction(mantissa, 1 << -scale)
+    return -number if sign == "-" else number
 
 
 def parse_boolean(text: str | None) -> bool:
@@ -154,13 +216,19 @@ def parse_wire(text: str, mark: str) -> Value:
         raise MessageFormatError(f"{text[:100]!r} is not a {mark}") from error
 
 
+def _wire_int(text: str) -> int:
+    if len(text) < 10 and text.isdigit() and text.isascii():  # the usual case, in range whatever its digits are
+        return int(text)
+    return parse_integer(text, 32)
+
+
 _READERS: Final = {
     "boolean": parse_boolean,
     "byte": lambda text: Byte(parse_integer(text, 8)),
     "short": lambda text: Short(parse_integer(text, 16)),
-    "int": lambda text: parse_integer(text, 32),
-    "integer": lambda text: parse_integer(text, 32),
-    "long": lambda text: Long(parse_integer(text, 64)),
+    "int": _wire_int,
+    "integer": _wire_int,
+    "long": lambda text: int.__new__(Long, parse_integer(text, 64)),  # its range is checked
     "float": parse_float,
     "double": parse_double,
 }

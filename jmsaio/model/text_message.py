@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.message import Message
+from jmsaio.model.message import Message, MessageSource
+from jmsaio.model.typed import is_kind
 
 
 class TextMessage(Message):
@@ -13,19 +15,32 @@ class TextMessage(Message):
 
     Args:
         text: the text, or None.
+        properties: as for ``Message``.
     """
 
     __slots__ = ("_text",)
     KIND: ClassVar[str] = "text"
     _text: str | None
 
-    def __init__(self, text: str | None = None) -> None:
+    def __init__(self, text: str | None = None, *, properties: Mapping[str, Any] | None = None) -> None:
+        # The slots of Message, set here once more: this is the hot path of a sender.
         self._acknowledge = self._head = self._properties = self._source = None
         self._count = 0
         self._read_only_body = self._read_only_properties = False
-        if text is not None and not isinstance(text, str):
-            raise MessageFormatError(f"a text message holds a str or None, not {type(text).__name__}")
-        self._text = text
+        self._text = text if type(text) is str or text is None else _text(text)
+        if properties is not None:
+            self._put_properties(properties)
+
+    @classmethod
+    def _received(cls, source: MessageSource, body: Any) -> Self:
+        # As Message._received, without its call for the body: this is the hot path of a receiver.
+        message = cls.__new__(cls)
+        message._acknowledge = message._head = message._properties = None
+        message._source = source
+        message._count = 1
+        message._read_only_body = message._read_only_properties = True
+        message._text = body
+        return message
 
     def _set_received_body(self, body: Any) -> None:
         self._text = body
@@ -41,9 +56,7 @@ class TextMessage(Message):
     @text.setter
     def text(self, value: str | None) -> None:
         self._check_body_writable()
-        if value is not None and not isinstance(value, str):
-            raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")
-        self._text = value
+        self._text = value if type(value) is str or value is None else _text(value)
 
     def get_text(self) -> str | None:
         """The text."""
@@ -62,5 +75,12 @@ class TextMessage(Message):
         return self._text
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True for str and object, and for any type when the text is None."""
-        return self._text is None or body_type in (str, object)
+        """True for str and what a str is (object, Sequence), and for any type when the text is None."""
+        return self._text is None or is_kind(str, body_type)
+
+
+def _text(value: Any) -> str:
+    """A text of a subclass as a plain one. Raises MessageFormatError for what is no text."""
+    if not isinstance(value, str):
+        raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")
+    return str.__str__(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from jmsaio.errors import MessageFormatError
 
@@ -31,12 +31,13 @@ class JmsType(enum.Enum):
 
 
 class _Whole(int):
-    """A whole number of a fixed width. Raises ValueError out of range, TypeError for what is no int."""
+    """A whole number of a fixed width. Raises ValueError out of range, TypeError for a bool and for what is no int."""
 
+    __slots__ = ()
     bits: ClassVar[int] = 64
 
-    def __new__(cls, value: int = 0) -> _Whole:
-        if not isinstance(value, int):
+    def __new__(cls, value: int = 0) -> Self:
+        if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{cls.__name__} needs an int, not {type(value).__name__} {value!r}")
         limit = 1 << (cls.bits - 1)
         if not -limit <= value < limit:
@@ -55,31 +56,37 @@ class _Whole(int):
 class Byte(_Whole):
     """A JMS byte: -128 to 127."""
 
+    __slots__ = ()
     bits = 8
 
 
 class Short(_Whole):
     """A JMS short: 16 bits, signed."""
 
+    __slots__ = ()
     bits = 16
 
 
 class Int(_Whole):
     """A JMS int: 32 bits, signed. A plain int of that range is the same."""
 
+    __slots__ = ()
     bits = 32
 
 
 class Long(_Whole):
     """A JMS long: 64 bits, signed."""
 
+    __slots__ = ()
     bits = 64
 
 
 class Float(float):
     """A JMS float: rounded to 32 bits; too large becomes infinite, as a cast in Java does."""
 
-    def __new__(cls, value: float = 0.0) -> Float:
+    __slots__ = ()
+
+    def __new__(cls, value: float = 0.0) -> Self:
         if not isinstance(value, float | int) or isinstance(value, bool):
             raise TypeError(f"Float needs a number, not {type(value).__name__} {value!r}")
         return super().__new__(cls, round_float(float(value)))
@@ -87,11 +94,15 @@ class Float(float):
     def __repr__(self) -> str:
         return f"Float({float(self)!r})"
 
+    __str__ = float.__repr__
+
 
 class Double(float):
     """A JMS double. A plain float is the same."""
 
-    def __new__(cls, value: float = 0.0) -> Double:
+    __slots__ = ()
+
+    def __new__(cls, value: float = 0.0) -> Self:
         if not isinstance(value, float | int) or isinstance(value, bool):
             raise TypeError(f"Double needs a number, not {type(value).__name__} {value!r}")
         return super().__new__(cls, value)
@@ -99,13 +110,15 @@ class Double(float):
     def __repr__(self) -> str:
         return f"Double({float(self)!r})"
 
+    __str__ = float.__repr__
+
 
 class Char(str):
     """A JMS char: one UTF-16 unit, so one character up to U+FFFF."""
 
     __slots__ = ()
 
-    def __new__(cls, value: str = "\0") -> Char:
+    def __new__(cls, value: str = "\0") -> Self:
         if not isinstance(value, str):
             raise TypeError(f"Char needs a text of one character, not {type(value).__name__} {value!r}")
         if len(value) != 1 or ord(value) > 0xFFFF:
@@ -160,7 +173,7 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
         return _whole(value, name)
     found = canonical(value, name)
     if isinstance(found, bytes | Char):
-        raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r}")
+        raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r:.100}")
     return found
 
 
@@ -202,5 +215,5 @@ def _whole(value: int, name: str) -> int:
     if INT_MIN <= value <= INT_MAX:
         return value
     if _LONG_MIN <= value <= _LONG_MAX:
-        return Long(value)
-    raise MessageFormatError(f"the value of {name!r} is above 64 bits: {value}")
+        return int.__new__(Long, value)  # its range is checked
+    raise MessageFormatError(f"the value of {name!r} needs {value.bit_length() + 1} bits; a long has 64")

@@ -1,0 +1,276 @@
+"""The properties of a message: typed, converted on reading, read-only when received (jms-spec 1.3 to 1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Final, Protocol
+
+from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
+from jmsaio.model.conversion import convert_property
+from jmsaio.model.headers import Headers
+from jmsaio.model.names import allowed_names, check_property_name
+from jmsaio.model.typed import typed
+from jmsaio.model.values import (
+    INT_MAX,
+    INT_MIN,
+    Byte,
+    Float,
+    Int,
+    JmsType,
+    Long,
+    Short,
+    canonical_property,
+)
+from jmsaio.model.wire import DELIVERY_COUNT
+
+#: What a property can hold.
+Property = bool | int | float | str | None
+
+#: Classes of values that are stored as they are; a plain int is only if it fits in 32 bits.
+_STORED: Final = frozenset({bool, Byte, Short, Long, Float, float, str, type(None)})
+
+
+class MessageSource(Protocol):
+    """Where a received message gets its headers and properties from, when they are first needed."""
+
+    def headers(self) -> Headers:
+        """A new Headers; called at most once."""
+
+    def properties(self) -> dict[str, Property]:
+        """A new dict of canonical values; called at most once."""
+
+
+class Properties:
+    """The property part of every message.
+
+    Getters take the name of any property; a missing one reads as None does. They raise MessageFormatError where the
+    table of jms-spec 1.5 has no conversion. Setters raise IllegalArgumentError for a name that is not allowed,
+    MessageNotWriteableError on a received message, MessageFormatError for a value of another type or out of range.
+    """
+
+    __slots__ = ("_count", "_properties", "_read_only_properties", "_source")
+
+    _count: int
+    _properties: dict[str, Property] | None
+    _read_only_properties: bool
+    _source: MessageSource | None
+
+    def _property_map(self) -> dict[str, Property]:
+        properties = self._properties
+        if properties is None:
+            source = self._source
+            if source is None:
+                properties = {}
+            else:
+                properties = source.properties()
+                properties[DELIVERY_COUNT] = self._count
+            self._properties = properties
+        return properties
+
+    def _writable_properties(self, name: Any) -> dict[str, Property]:
+        if type(name) is not str or name not in allowed_names:
+            check_property_name(name)
+        if self._read_only_properties:
+            self._check_properties_writable()
+        properties = self._properties
+        return self._property_map() if properties is None else properties
+
+    def _check_properties_writable(self) -> None:
+        if self._read_only_properties:
+            raise MessageNotWriteableError("the properties of a received message are read-only; clear_properties first")
+
+    def _put_properties(self, values: Mapping[str, Any]) -> None:
+        """Set several properties in the types of their values: all of them, or none when one is refused."""
+        fresh: dict[str, Property] = {}
+        for name, value in values.items():
+            if name not in allowed_names:
+                check_property_name(name)
+            kind = type(value)
+            if kind in _STORED or (kind is int and INT_MIN <= value <= INT_MAX):
+                fresh[name] = value
+            else:
+                fresh[name] = canonical_property(value, name)
+        if self._read_only_properties:
+            self._check_properties_writable()
+        if self._properties is None and self._source is None:
+            self._properties = fresh
+        else:
+            self._property_map().update(fresh)
+
+    @property
+    def properties(self) -> PropertyView:
+        """The properties as a mutable mapping with Python values; the wrappers of ``jmsaio`` give other JMS types.
+
+        Assigning a mapping replaces all of them; raises as ``set_object_property``.
+        """
+        return PropertyView(self)
+
+    @properties.setter
+    def properties(self, values: Mapping[str, Any]) -> None:
+        self._check_properties_writable()
+        given, kept = dict(values), self._properties  # a copy: the values may be those of this message
+        self._properties = {}
+        try:
+            self._put_properties(given)
+        except BaseException:
+            self._properties = kept
+            raise
+
+    def property_exists(self, name: str) -> bool:
+        """True if there is a property of that name, also one whose value is None."""
+        return name in self._property_map()
+
+    def get_property_names(self) -> list[str]:
+        """The names of the properties; headers are not among them, JMSX properties are."""
+        return list(self._property_map())
+
+    def clear_properties(self) -> None:
+        """Remove all properties and make them writable. The body and the headers stay."""
+        self._properties = {}
+        self._read_only_properties = False
+
+    # ---------------------------------------------------------------- getters
+
+    def get_object_property(self, name: str) -> Property:
+        """A property in the type in which it was set, or None."""
+        return self._property_map().get(name)
+
+    def get_boolean_property(self, name: str) -> bool:
+        """A property as boolean; False if missing, and for every text but "true". Raises MessageFormatError."""
+        return bool(convert_property(self._property_map().get(name), JmsType.BOOLEAN, name))
+
+    def get_byte_property(self, name: str) -> int:
+        """A property as byte. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        return int(convert_property(self._property_map().get(name), JmsType.BYTE, name))
+
+    def get_short_property(self, name: str) -> int:
+        """A property as short. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        return int(convert_property(self._property_map().get(name), JmsType.SHORT, name))
+
+    def get_int_property(self, name: str) -> int:
+        """A property as int. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        value = self._property_map().get(name)
+        return value if type(value) is int else int(convert_property(value, JmsType.INT, name))
+
+    def get_long_property(self, name: str) -> int:
+        """A property as long. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        return int(convert_property(self._property_map().get(name), JmsType.LONG, name))
+
+    def get_float_property(self, name: str) -> float:
+        """A property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
+        return float(convert_property(self._property_map().get(name), JmsType.FLOAT, name))
+
+    def get_double_property(self, name: str) -> float:
+        """A property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
+        return float(convert_property(self._property_map().get(name), JmsType.DOUBLE, name))
+
+    def get_string_property(self, name: str) -> str | None:
+        """A property as text, in Java's form; None if missing."""
+        value: str | None = convert_property(self._property_map().get(name), JmsType.STRING, name)
+        return value
+
+    # ---------------------------------------------------------------- setters
+
+    def set_object_property(self, name: str, value: Any) -> None:
+        """Set a property in the type of ``value``: bool, int (int or long by size), float (double), str or None.
+
+        The wrappers ``Byte, Short, Int, Long, Float, Double`` give the other types.
+
+        Raises:
+            MessageFormatError: a value of another type.
+            IllegalArgumentError: a name that is not allowed.
+            MessageNotWriteableError: a received message.
+        """
+        kind = type(value)
+        if kind not in _STORED and not (kind is int and INT_MIN <= value <= INT_MAX):
+            writable = self._writable_properties(name)  # a wrong name and a wrong state go before a wrong value
+            writable[name] = canonical_property(value, name)
+        else:
+            self._writable_properties(name)[name] = value
+
+    def set_boolean_property(self, name: str, value: bool) -> None:
+        """Set a boolean. Raises as ``set_object_property``."""
+        self._set_property(name, bool, value)
+
+    def set_byte_property(self, name: str, value: int) -> None:
+        """Set a byte, -128 to 127. Raises as ``set_object_property``."""
+        self._set_property(name, Byte, value)
+
+    def set_short_property(self, name: str, value: int) -> None:
+        """Set a short, 16 bits. Raises as ``set_object_property``."""
+        self._set_property(name, Short, value)
+
+    def set_int_property(self, name: str, value: int) -> None:
+        """Set an int, 32 bits. Raises as ``set_object_property``."""
+        self._set_property(name, Int, value)
+
+    def set_long_property(self, name: str, value: int) -> None:
+        """Set a long, 64 bits. Raises as ``set_object_property``."""
+        self._set_property(name, Long, value)
+
+    def set_float_property(self, name: str, value: float) -> None:
+        """Set a float, rounded to 32 bits. Raises as ``set_object_property``."""
+        self._set_property(name, Float, value)
+
+    def set_double_property(self, name: str, value: float) -> None:
+        """Set a double. Raises as ``set_object_property``."""
+        self._set_property(name, float, value)
+
+    def set_string_property(self, name: str, value: str | None) -> None:
+        """Set a text, or None. Raises as ``set_object_property``."""
+        if value is None:
+            self._writable_properties(name)[name] = None
+        else:
+            self._set_property(name, str, value)
+
+    def _set_property(self, name: str, kind: type, value: Any) -> None:
+        writable = self._writable_properties(name)
+        writable[name] = typed(kind, value, name)
+
+
+class PropertyView(MutableMapping[str, Property]):
+    """The properties of one message as a mapping. Single properties can't be removed (jms-spec 1.6)."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Properties) -> None:
+        self._message = message
+
+    def __getitem__(self, name: str) -> Property:
+        return self._message._property_map()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._message.set_object_property(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        raise UnsupportedOperationError(f"a single property can't be removed ({name!r}); clear_properties removes all")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._message._property_map())
+
+    def __len__(self) -> int:
+        return len(self._message._property_map())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._message._property_map()
+
+    def update(self, other: Any = (), /, **more: Any) -> None:
+        """Set several properties: all of them, or none when one is refused. Raises as ``set_object_property``."""
+        if type(other) is not dict or more:
+            other = dict(other, **more)
+        self._message._put_properties(other)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Not possible: raises UnsupportedOperationError."""
+        del self[name]
+
+    def popitem(self) -> Any:
+        """Not possible: raises UnsupportedOperationError."""
+        raise UnsupportedOperationError("a single property can't be removed; clear_properties removes all")
+
+    def clear(self) -> None:
+        """``clear_properties``."""
+        self._message.clear_properties()
+
+    def __repr__(self) -> str:
+        return repr(self._message._property_map())

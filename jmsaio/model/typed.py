@@ -1,0 +1,78 @@
+"""What setters that name a type do with a value: check it and bring it into its canonical form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jmsaio.errors import MessageFormatError, NullValueError
+from jmsaio.model.values import Int
+
+
+def typed(kind: type, value: Any, name: str) -> Any:
+    """``value`` in the canonical form of a JMS type.
+
+    Args:
+        kind: bool, str, float, or one of the wrappers in ``model.values``.
+        value: what the application gave.
+        name: what it is for, for the error.
+
+    Raises:
+        MessageFormatError: the value is of another type, or out of range.
+        NullValueError: None for a type that has no null.
+    """
+    if value is None:
+        raise NullValueError(f"{name!r} can't be None as {kind.__name__.lower()}")
+    try:
+        if kind is bool or kind is str:
+            if not isinstance(value, kind):
+                raise TypeError(f"needs a {kind.__name__}, not {type(value).__name__} {value!r:.100}")
+            return value if type(value) is kind else str.__str__(value)
+        if isinstance(value, bool):
+            raise TypeError(f"needs a number, not a bool: {value!r}")
+        if kind is float:
+            if not isinstance(value, int | float):
+                raise TypeError(f"needs a number, not {type(value).__name__} {value!r:.100}")
+            return float(value)
+        made = kind(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MessageFormatError(f"{name!r}: {error}") from error
+    return int(made) if kind is Int else made
+
+
+def cut(value: Any, offset: int, length: int | None) -> bytes:
+    """A copy of ``length`` bytes of ``value`` from ``offset``; without ``length`` up to its end.
+
+    Raises:
+        MessageFormatError: ``value`` is not bytes.
+        IndexError: the part is not inside of ``value`` (IndexOutOfBoundsException).
+    """
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise MessageFormatError(f"bytes are needed, not {type(value).__name__}")
+    data = bytes(value)
+    size = len(data) - offset if length is None else length
+    if offset < 0 or size < 0 or offset + size > len(data):
+        raise IndexError(f"offset {offset} and length {length} are outside of {len(data)} bytes")
+    return data[offset : offset + size]
+
+
+def writable_bytes(buffer: Any) -> memoryview:
+    """The bytes of a buffer that a read fills.
+
+    Raises:
+        NullValueError: None.
+        TypeError: not a buffer of bytes, or one that can't be written.
+    """
+    if buffer is None:
+        raise NullValueError("read_bytes needs a buffer, not None")
+    view = memoryview(buffer).cast("B")
+    if view.readonly:
+        raise TypeError(f"read_bytes needs a buffer that can be written, not {type(buffer).__name__}")
+    return view
+
+
+def is_kind(kind: type, body_type: Any) -> bool:
+    """True if ``body_type`` is a class of which ``kind`` is one; anything that is no class is not."""
+    try:
+        return isinstance(body_type, type) and issubclass(kind, body_type)
+    except TypeError:  # a protocol that can't be checked
+        return False
