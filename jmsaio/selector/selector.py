@@ -108,12 +108,15 @@ def _compiled(text: str, dialect: Dialect) -> _Functions:
 def _jms(text: str) -> _Functions:
     tree = parse(text, "jms")
     check.check(tree)
-    on_values = generate.compile_values(tree)
+
+    @functools.cache
+    def on_values() -> generate.OnValues:
+        return generate.compile_values(tree)
 
     def matches(message: Message | Mapping[str, object]) -> bool | None:
         if isinstance(message, Mapping):
-            return on_values(*wire_values.of_mapping(message))
-        return on_values(*wire_values.of_message(message))
+            return on_values()(*wire_values.of_mapping(message))
+        return on_values()(*wire_values.of_message(message))
 
     return generate.compile_record(tree), matches
 

@@ -132,13 +132,15 @@ def _replace(call: Call, arguments: tuple[Evaluator, ...]) -> Evaluator:
             raise Refused(error.reason, literal.at) from None
 
     def evaluate(look: Look) -> Value:
-        text, by = _text(source(look), "REPLACE"), _text(replacement(look), "REPLACE")
+        text, by = _text(source(look), "REPLACE"), replacement(look)
+        if by is not None:
+            _text(by, "REPLACE")
         pieces: list[str] = []
         template: list[str | int] | None = None
         place = 0
         for match in machine.matches(text):
             if template is None:
-                template = _template(by, machine.groups)  # Java reads it only when something is replaced
+                template = _template(_text(by, "REPLACE"), machine.groups)  # Java reads it at the first match
             pieces.append(text[place : match.start])
             pieces += [part if isinstance(part, str) else _group(text, match, part) for part in template]
             place = match.end

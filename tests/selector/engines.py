@@ -1,0 +1,83 @@
+"""The Java selector engines, asked in one run each for all pairs of a test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
+from jmsaio.model.values import Byte, Float, Long, Short
+from jmsaio.selector import compile_selector
+from jmsaio.selector.selector import Dialect
+from tests.selector.generator import Values
+
+SOURCES = Path(__file__).parent.parent / "java" / "selectors"
+#: Apache's own engine with the few jars that its messages need.
+ACTIVEMQ = (
+    "org.apache.activemq:activemq-client:6.1.6",
+    "jakarta.jms:jakarta.jms-api:3.1.0",
+    "org.fusesource.hawtbuf:hawtbuf:1.11",
+    "org.slf4j:slf4j-api:2.0.16",
+)
+_TYPES = {
+    bool: "boolean", Byte: "byte", Short: "short", int: "int", Long: "long", Float: "float", float: "double", str: "String",
+}  # fmt: skip
+
+
+def _field(text: str) -> str:
+    """``text`` as a field of a request: what is not printable ASCII as UTF-16 units."""
+    parts = []
+    for character in text:
+        if " " <= character <= "~" and character != "\\":
+            parts.append(character)
+        else:
+            units = character.encode("utf-16-be", "surrogatepass")
+            parts += [f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)]
+    return "".join(parts)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(float(value)), repr(float(value))) if isinstance(
+        value, float
+    ) else str(value)
+
+
+def request(selector: str, values: Values) -> str:
+    """One line for the Java programs."""
+    fields = [_field(selector)]
+    for name, value in values.items():
+        fields += [_field(name), _TYPES[type(value)], _field(_text(value))]
+    return "\t".join(fields)
+
+
+def java_answers(program: str, class_path: str, requests: Iterable[tuple[str, Values]]) -> list[str]:
+    """The answer of a Java program to each pair: invalid, error, true, false or unknown."""
+    java = shutil.which("java")
+    assert java is not None  # tests that need it are deselected without it
+    lines = "".join(request(selector, values) + "\n" for selector, values in requests)
+    done = subprocess.run(
+        [java, "-Xss4m", "-XX:TieredStopAtLevel=1", "-cp", class_path, program],
+        input=lines, capture_output=True, encoding="ascii", timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split()
+
+
+def our_answers(dialect: Dialect, requests: Sequence[tuple[str, Values]]) -> list[str]:
+    """The same from this library."""
+    return [our_answer(dialect, selector, values) for selector, values in requests]
+
+
+def our_answer(dialect: Dialect, selector: str, values: Values) -> str:
+    """One answer in the Java programs' words."""
+    try:
+        result = compile_selector(selector, dialect).matches(values)
+    except InvalidSelectorError:
+        return "invalid"
+    except SelectorRuntimeError:
+        return "error"
+    return {None: "unknown", True: "true", False: "false"}[result]

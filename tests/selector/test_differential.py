@@ -1,0 +1,126 @@
+"""Both dialects against the Java engines on generated pairs, and the two compiled functions against each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jmsaio.errors import InvalidSelectorError
+from jmsaio.model.text import to_java
+from jmsaio.model.values import TYPE_OF, JmsType
+from jmsaio.model.wire import TYPE_SUFFIX, ReceivedRecord, WireId
+from jmsaio.selector import Selector
+from tests.selector.deviations import explain
+from tests.selector.engines import ACTIVEMQ, SOURCES, java_answers, our_answers
+from tests.selector.generator import Generator, StarlightGenerator, Values, pairs
+from tests.support.java import class_path
+
+SELECTORS, EACH = 4_000, 5
+PAIRS = SELECTORS * EACH
+Javac = Callable[..., Path]
+MavenJars = Callable[..., list[Path]]
+
+
+def balanced(answers: list[str]) -> None:
+    """At least 15,000 pairs parse, and a quarter of those that are evaluated gives each of the three values."""
+    counts = Counter(answers)
+    assert PAIRS - counts["invalid"] >= 15_000, counts
+    evaluated = counts["true"] + counts["false"] + counts["unknown"]
+    for answer in ("true", "false", "unknown"):
+        assert counts[answer] >= evaluated / 4, counts
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_jms_against_activemq(maven_jars: MavenJars, javac: Javac) -> None:
+    requests = list(pairs(Generator(20_26), SELECTORS, EACH))
+    jars = maven_jars(*ACTIVEMQ)
+    classes = javac([SOURCES / "Request.java", SOURCES / "ActiveMQAnswers.java"], *jars)
+    java = java_answers("ActiveMQAnswers", class_path(classes, *jars), requests)
+    ours = our_answers("jms", requests)
+    balanced(ours)
+    balanced(java)
+    deviations: Counter[str] = Counter()
+    unexplained = []
+    for (text, values), our, their in zip(requests, ours, java, strict=True):
+        if our != their:
+            name = explain(text, values, our, their)
+            if name is None:
+                unexplained.append((text, values, our, their))
+            else:
+                deviations[name] += 1
+    lines = [f"{count:6} {name}" for name, count in deviations.most_common()]
+    print("\n".join((f"{deviations.total()} of {PAIRS} differ:", *lines)))
+    assert unexplained == []
+    assert deviations.total() <= PAIRS / 10
+
+
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_starlight_against_the_plugin_s_engine(java_classpath: str, javac: Javac) -> None:
+    requests = list(pairs(StarlightGenerator(20_27, odd=0.12), SELECTORS, EACH))
+    classes = javac([SOURCES / "Request.java", SOURCES / "StarlightAnswers.java"])
+    java = java_answers("StarlightAnswers", class_path(classes, java_classpath), requests)
+    ours = our_answers("starlight", requests)
+    balanced(ours)
+    differing = [
+        (text, values, our, their)
+        for (text, values), our, their in zip(requests, ours, java, strict=True)
+        if our != their and not refused_expression(text)
+    ]
+    assert differing == []
+    assert Counter(java)["error"] > 100  # what throws in Java is compared, too
+
+
+def refused_expression(text: str) -> bool:
+    """Whether a selector is refused for a regular expression or replacement that Java would take."""
+    try:
+        Selector(text, "starlight")
+    except InvalidSelectorError as error:
+        return "regular expression" in error.reason or "replacement" in error.reason
+    return False
+
+
+@attrs.frozen
+class Record:
+    """A received record with properties alone."""
+
+    properties: dict[str, str]
+    payload: bytes | None = None
+    key: str | None = None
+    event_time: int = 0
+    publish_time: int = 0
+    redelivery_count: int = 0
+    message_id: WireId = WireId(1, 1)
+    topic: str = "persistent://public/default/t"
+    sequence_id: int | None = None
+    size: int = 0
+
+
+def record_of(values: Values) -> ReceivedRecord:
+    """The values as they stand on the wire."""
+    properties: dict[str, str] = {}
+    for name, value in values.items():
+        if not name.startswith("JMS"):
+            assert isinstance(value, (bool, int, float, str))  # the generator makes nothing else
+            properties[name] = to_java(value)
+            if TYPE_OF[type(value)] is not JmsType.STRING:
+                properties[name + TYPE_SUFFIX] = TYPE_OF[type(value)].value
+    return Record(properties)
+
+
+def test_records_give_the_same_answers_as_values() -> None:
+    valid = 0
+    for text, values in pairs(Generator(7, odd=0.1), 800, 5):
+        try:
+            selector = Selector(text)
+        except InvalidSelectorError:
+            continue
+        valid += 1
+        given = selector.matches_record(record_of(values), lambda record, name, values=values: values.get(name))
+        assert given is selector.matches(values), (text, values)
+    assert valid > 3_000
