@@ -70,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("interrupted", INTERRUPTED)
     except click.ClickException as error:
         return _complain(_usage(error), error.exit_code)
-    except BrokenPipeError:  # the reader of our output has gone, such as head
-        _forget_output()
+    except SystemExit:  # so click ends when the reader of our output, such as head, has gone
         return OK
     except Exception as error:
         if debug:
@@ -109,8 +108,3 @@ def _sentence(error: Exception) -> str:
 def _complain(text: str, code: int) -> int:
     click.echo(f"jmsaio: {text}", err=True)
     return code
-
-
-def _forget_output() -> None:
-    """Let the interpreter end in peace: it would flush the broken pipe once more."""
-    sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115  # lives until the process ends

@@ -14,10 +14,10 @@ from jmsaio.cli import main
 
 def report(failure: str | None = None) -> Report:
     (row,) = (row for row in embedded_scenarios() if row.name == "embedded.through")
-    metrics = {"rate": 50_000.0, "cpu_us": 20.0}
-    samples = [Sample(0, row.name, 0.5, metrics)]
+    metrics = {"per_second": 50_000.0, "cpu_us": 20.0}
+    samples = [Sample(round=0, scenario=row.name, load=0.5, yardstick_ms=1.0, metrics=metrics)]
     if failure is not None:
-        samples.append(Sample(1, row.name, 0.5, failure=failure))
+        samples.append(Sample(round=1, scenario=row.name, load=0.5, yardstick_ms=1.0, failure=failure))
     return Report({"python": "3.11"}, Workload(), "asyncio", (row,), tuple(samples))
 
 
