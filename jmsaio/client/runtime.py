@@ -144,7 +144,6 @@ class SessionRuntime:
         """Let what runs end, each step bounded; then undo an open transaction."""
         try:
             await self.settle_sends(self.close_timeout)
-            await self.wait_idle(self.close_timeout)
             if self.transaction is not None:
                 with anyio.fail_after(self.close_timeout):
                     await self.transaction.rollback()
@@ -208,13 +207,11 @@ class SessionRuntime:
                 waiter = asyncio.get_running_loop().create_future()
                 self._no_pending.append(waiter)
                 await waiter
-            while len(self.completions) and not scope.cancel_called:
-                await asyncio.sleep(0)
-            callback = inside.current()
-            if callback is None or callback.session is not self:
-                await self.callbacks.idle()
         if scope.cancelled_caught:
             raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout} s")
+        callback = inside.current()
+        if callback is None or callback.session is not self:
+            await self.wait_idle(timeout)
 
     # ---------------------------------------------------------------- deliveries
 

@@ -8,11 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import attrs
+import tenacity
 
 from jmsaio.client.receipt import Receipt
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, ObjectClosedError
+from jmsaio.errors import JMSError, ObjectClosedError, TransportError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Route, Sender, SenderOptions, Subscription, SubscriptionType, Transport
@@ -100,7 +102,7 @@ class Senders:
                 raise ObjectClosedError("the connection factory is closed; make a new one")
             await self._make_room()
             if queue_subscription is not None and self.config.precreate_queue_subscription:
-                await self._precreate(topic, queue_subscription)
+                await self._precreate_patiently(topic, queue_subscription)
             options = SenderOptions(
                 config=self.config.producer,
                 metadata=self._metadata(),
@@ -141,6 +143,17 @@ class Senders:
             await entry.sender.aclose(self.config.close_timeout)
         if len(self._opening) > 2 * len(self._entries) + 64:
             self._opening = {topic: lock for topic, lock in self._opening.items() if lock.locked()}
+
+    async def _precreate_patiently(self, topic: str, subscription: str) -> None:
+        """Repeat each second while the broker is not ready, for ``jms.waitForServerStartupTimeout`` (Starlight 3.3)."""
+        retrying = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_delay(self.config.wait_for_server_startup_timeout),
+            wait=tenacity.wait_fixed(1),
+            retry=tenacity.retry_if_exception_type(TransportError),
+            reraise=True,
+            sleep=anyio.sleep,
+        )
+        await retrying(self._precreate, topic, subscription)
 
     async def _precreate(self, topic: str, subscription: str) -> None:
         admin = self.transport.admin

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -108,57 +106,6 @@ async def test_too_large_is_refused_and_the_rest_goes_on(session: jmsaio.Session
         assert bodies == ["before", "after"]
 
 
-class Listener:
-    """Collects what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, Exception | None]] = []
-        self.inside: list[object] = []
-
-    async def on_completion(self, message: jmsaio.Message) -> None:
-        await asyncio.sleep(0)
-        self.told.append((message, None))
-
-    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
-        self.told.append((message, error))
-
-
-async def test_completion_listeners_in_order(session: jmsaio.Session, name: Name) -> None:
-    queue = session.create_queue(name("completion"))
-    listener = Listener()
-    messages = [jmsaio.BytesMessage(bytes([number])) for number in range(50)]
-    async with session.create_producer(queue) as producer:
-        for message in messages:
-            await producer.send_async(message, completion_listener=listener)
-        assert listener.told == []
-    assert [message for message, _ in listener.told] == messages
-    assert [error for _, error in listener.told] == [None] * 50
-    assert messages[3].read_byte() == 3
-
-
-async def test_calls_from_a_completion_listener(
-    session: jmsaio.Session, connection: jmsaio.Connection, name: Name
-) -> None:
-    refused = []
-
-    class Closing(Listener):
-        async def on_completion(self, message: jmsaio.Message) -> None:
-            for call in (producer.close, session.close, connection.close):
-                try:
-                    await call()
-                except jmsaio.IllegalStateError as error:
-                    refused.append(error)
-            await connection.stop()
-            await connection.start()
-            self.told.append((message, None))
-
-    listener = Closing()
-    producer = await session.create_producer(session.create_queue(name("closing")))
-    await producer.send_async("x", completion_listener=listener)
-    await producer.close()
-    assert len(refused) == 3 and len(listener.told) == 1
-
-
 async def test_many_tasks_share_a_producer(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("tasks"))
     async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
@@ -227,60 +174,3 @@ async def test_closing_a_session_settles_sends(connection: jmsaio.Connection, na
         futures = [await producer.send_async(str(number)) for number in range(100)]
     assert all(future.done() for future in futures)
     assert {future.result().jms_message_id is not None for future in futures} == {True}
-
-
-async def test_context(url: str, name: Name) -> None:
-    queue = jmsaio.Queue(name("context"))
-    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
-        listener = Listener()
-        producer = context.create_producer().set_property("n", 1).set_jms_type("t").set_priority(8)
-        await producer.send(queue, "hello")
-        await producer.set_async(listener).send(queue, {"k": 2})
-        async with context.create_consumer(queue) as consumer:
-            message = await consumer.receive(timeout=20)
-            assert message is not None and message.get_body(str) == "hello"
-            assert (message.properties["n"], message.jms_type, message.jms_priority) == (1, "t", 8)
-            assert await consumer.receive_body(dict, timeout=20) == {"k": 2}
-        async with context.create_context(jmsaio.AcknowledgeMode.CLIENT) as second:
-            assert second.client_id is None
-        with pytest.raises(jmsaio.IllegalStateError):
-            await context.commit()
-    with pytest.raises(jmsaio.ObjectClosedError):
-        context.create_producer()
-    assert len(listener.told) == 1
-
-
-async def test_browser(session: jmsaio.Session, connection: jmsaio.Connection, name: Name) -> None:
-    queue = session.create_queue(name("browser"))
-    async with session.create_producer(queue) as producer:
-        for number in range(10):
-            await producer.send(str(number), properties={"n": number})
-    async with session.create_consumer(queue) as consumer:
-        for _ in range(3):
-            await consumer.receive(timeout=20)
-    await asyncio.sleep(0.3)
-    browser = await session.create_browser(queue)
-    some = await session.create_browser(queue, "n >= 8")
-    assert [message.get_body(str) async for message in browser] == [str(number) for number in range(3, 10)]
-    assert [message.get_body(str) async for message in some] == ["8", "9"]
-    enumeration = await browser.get_enumeration()
-    assert [message.get_body(str) async for message in browser.stream()] == [str(number) for number in range(3, 10)]
-    with pytest.raises(jmsaio.InvalidDestinationError):
-        await session.create_browser(session.create_topic("t"))  # type: ignore[arg-type]  # what a caller may do
-    async with session.create_consumer(queue) as consumer:
-        messages = [await consumer.receive(timeout=20) for _ in range(7)]
-        assert all(message and message.get_int_property("JMSXDeliveryCount") <= 2 for message in messages)
-    await session.close()
-    assert len(list(enumeration)) == 7
-    with pytest.raises(jmsaio.ObjectClosedError):
-        await browser.get_enumeration()
-
-
-def test_trio_is_refused() -> None:
-    import trio
-
-    async def main() -> None:
-        with pytest.raises(jmsaio.JMSError, match="asyncio"):
-            await jmsaio.connect(f"memory://{uuid.uuid4()}")
-
-    trio.run(main)

@@ -127,26 +127,6 @@ async def test_no_local_on_a_simple_consumer(url: str, session: jmsaio.Session, 
         assert await text(consumer, 0.3) is None
 
 
-async def test_client_ids(url: str, name: Name) -> None:
-    client = name("id")
-    async with jmsaio.connect(url, client_id=client) as connection:
-        assert connection.client_id == client
-        with pytest.raises(jmsaio.IllegalStateError):
-            connection.set_client_id("other")
-        with pytest.raises(jmsaio.InvalidClientIDError):
-            await jmsaio.connect(url, client_id=client)
-    async with jmsaio.ConnectionFactory(url) as factory:
-        connection = await factory.create_connection()
-        with pytest.raises(jmsaio.InvalidClientIDError):
-            connection.set_client_id("")
-        connection.set_client_id(client)
-        assert connection.connection_id == f"{client}_{connection.uuid}"
-        late = await factory.create_connection()
-        await late.start()
-        with pytest.raises(jmsaio.IllegalStateError):
-            late.set_client_id("late")
-
-
 async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name) -> None:
     stem = name("virtual")
     names = [f"{stem}-{letter}" for letter in "ab"]
@@ -164,63 +144,3 @@ async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name)
         while found != set(names):  # a broker may keep acknowledged messages for a new subscription
             found.add(await text(consumer))
             assert None not in found
-
-
-async def test_temporary_destinations(url: str, session: jmsaio.Session, name: Name) -> None:
-    queue = await session.create_temporary_queue()
-    async with jmsaio.connect(url) as other, other.create_session() as session2:
-        producer = await session2.create_producer(queue)
-        await producer.send("to the owner")
-        with pytest.raises(jmsaio.InvalidDestinationError):
-            await session2.create_consumer(queue)
-        with pytest.raises(jmsaio.InvalidDestinationError):
-            await session2.create_consumer(jmsaio.Queue(queue.name))
-    async with session.create_consumer(queue) as consumer:
-        assert await text(consumer) == "to the owner"
-        with pytest.raises(jmsaio.JMSError):
-            await queue.delete()
-    await queue.delete()
-    with pytest.raises(jmsaio.InvalidDestinationError):
-        await session.create_consumer(queue)
-    with pytest.raises(jmsaio.InvalidDestinationError):
-        await session.create_producer(queue)
-
-
-async def test_request_and_reply(connection: jmsaio.Connection, name: Name) -> None:
-    import asyncio
-
-    queue = jmsaio.Queue(name("requests"))
-    async with connection.create_session() as server, connection.create_session() as client:
-        replies = await server.create_producer()
-        consumer = await server.create_consumer(queue)
-
-        async def serve(message: jmsaio.Message) -> None:
-            reply = jmsaio.TextMessage(message.get_body(str).upper())
-            by_id = message.get_body(str).endswith("0")
-            reply.jms_correlation_id = message.jms_message_id if by_id else message.jms_correlation_id
-            assert message.jms_reply_to is not None
-            await replies.send(message.jms_reply_to, reply)
-
-        consumer.set_message_listener(serve)
-        answers = await asyncio.gather(*[client.request(queue, f"r{number}", timeout=30) for number in range(100)])
-        assert [answer.get_body(str) for answer in answers] == [f"R{number}" for number in range(100)]
-        with pytest.raises(TimeoutError):
-            await client.request(jmsaio.Queue(name("nobody")), "hello", timeout=0.2)
-
-
-async def test_queue_requestor(connection: jmsaio.Connection, name: Name) -> None:
-    queue = jmsaio.Queue(name("requestor"))
-    async with connection.create_session() as server, connection.create_session() as client:
-        replies = await server.create_producer()
-        consumer = await server.create_consumer(queue)
-
-        async def serve(message: jmsaio.Message) -> None:
-            assert message.jms_reply_to is not None
-            await replies.send(message.jms_reply_to, "pong")
-
-        consumer.set_message_listener(serve)
-        requestor = await jmsaio.QueueRequestor.open(client, queue)
-        answer = await requestor.request(jmsaio.TextMessage("ping"))
-        assert answer is not None and answer.get_body(str) == "pong"
-        await requestor.close()
-        assert client.closed

@@ -1,0 +1,195 @@
+"""A channel by itself: filtering, redelivery, what is held back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from jmsaio.client.channel import Channel, Filter
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import TransportError
+from jmsaio.model.destinations import Queue
+from jmsaio.model.wire import WireId
+from jmsaio.selector import Selector
+from jmsaio.transport.base import Subscription, SubscriptionType
+
+
+@attrs.define(eq=False)
+class Record:
+    number: int
+    properties: dict[str, str] = attrs.field(factory=dict)
+    redelivery_count: int = 0
+    size: int = 10
+    payload: bytes = b""
+    key: str | None = None
+    event_time: int = 0
+    publish_time: int = 0
+    topic: str = "t"
+    sequence_id: int | None = None
+
+    @property
+    def message_id(self) -> WireId:
+        return WireId(1, self.number)
+
+
+@attrs.define(eq=False)
+class Receiver:
+    """Notes what a channel asks of it."""
+
+    records: list[Any] = attrs.field(factory=list)
+    calls: list[tuple[Any, ...]] = attrs.field(factory=list)
+    error: TransportError | None = None
+
+    def receive(self, limit: int) -> list[Any]:
+        if self.error is not None:
+            raise self.error
+        taken, self.records = self.records[:limit], self.records[limit:]
+        return taken
+
+    def acknowledge(self, records: Sequence[Any], transaction: object = None) -> None:
+        self.calls.append(("ack", *[record.number for record in records]))
+
+    def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
+        self.calls.append(("nack", delay, counted, *[record.number for record in records]))
+
+    def count_delivery(self, records: Sequence[Any]) -> None:
+        self.calls.append(("count", *[record.number for record in records]))
+
+    async def aclose(self, timeout: float) -> None:
+        self.calls.append(("close",))
+
+
+def channel(receiver: Receiver, filter: Filter, **options: Any) -> Channel:
+    made = Channel(
+        destination=Queue("q"),
+        subscription=Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig()),
+        max_local=options.pop("max_local", 2),
+        broker_dead_letters=options.pop("broker_dead_letters", False),
+        by_priority=False,
+        changed=lambda _: None,
+        **options,
+    )
+    made.receiver = receiver  # type: ignore[assignment]  # what a channel uses of one
+    made.filter = filter
+    made.wanted = True
+    return made
+
+
+def numbers(made: Channel) -> list[int]:
+    return [record.number for record in made.inbox]  # type: ignore[attr-defined]  # ours
+
+
+async def test_nothing_is_taken_that_nobody_wants() -> None:
+    receiver = Receiver([Record(1)])
+    made = channel(receiver, Filter())
+    made.wanted = False
+    assert made.fill() is False and len(receiver.records) == 1
+    made.wanted = True
+    assert made.fill() is False and numbers(made) == [1]
+
+
+async def test_a_full_batch_asks_again() -> None:
+    receiver = Receiver([Record(number) for number in range(5)])
+    made = channel(receiver, Filter(selector=Selector("x = 1"), shared=False), batch=5)
+    assert made.fill() is True
+    assert numbers(made) == [] and made.fill() is False
+
+
+async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
+    receiver = Receiver()
+    made = channel(receiver, Filter(selector=Selector("x = 1"), shared=True))
+    for _ in range(3):
+        receiver.records = [Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})]
+        made.fill()
+    assert numbers(made) == [2, 2, 2]
+    assert receiver.calls == [("nack", 1.0, False, 1), ("nack", 2.0, False, 1), ("nack", 4.0, False, 1)]
+
+
+async def test_unselected_exclusive_and_expired_records_are_acknowledged() -> None:
+    receiver = Receiver([Record(1), Record(2, {"JMSExpiration": "5"})])
+    channel(receiver, Filter(selector=Selector("x = 1"), shared=False)).fill()
+    assert receiver.calls == [("ack", 1), ("ack", 2)]
+
+
+async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
+    soon = str(int(time.time() * 1000) + 50)
+    receiver = Receiver([Record(1, {"JMSExpiration": soon}), Record(2)])
+    made = channel(receiver, Filter())
+    made.fill()
+    assert numbers(made) == [1, 2]
+    await asyncio.sleep(0.1)
+    taken = made.take()
+    assert taken is not None and taken.message_id == WireId(1, 2)
+    assert receiver.calls == [("ack", 1)]
+
+
+async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
+    receiver = Receiver([Record(number) for number in range(4)])
+    made = channel(receiver, Filter())
+    made.fill()
+    first = [made.inbox.popleft() for _ in range(2)]
+    for times in (1, 2):
+        made.redeliver(first)
+        assert numbers(made) == [0, 1, 2, 3]
+        first = [made.inbox.popleft() for _ in range(2)]
+        assert [made.delivery_count(record) for record in first] == [times + 1] * 2
+    made.redeliver(first)
+    assert numbers(made) == [2, 3]
+    assert receiver.calls[-2:] == [("nack", 1.0, True, 0), ("nack", 1.0, True, 1)]
+    made.acknowledge(first)
+    assert not made._counts
+
+
+async def test_dead_letters_are_counted_by_the_broker() -> None:
+    receiver = Receiver()
+    made = channel(receiver, Filter(), broker_dead_letters=True)
+    made.redeliver([Record(1)])  # type: ignore[list-item]  # what a channel uses of one
+    assert receiver.calls == [("nack", 1.0, True, 1)]
+
+
+async def test_on_an_exclusive_subscription_it_is_held_here() -> None:
+    receiver = Receiver()
+    made = channel(receiver, Filter(shared=False), max_local=0)
+    made._delays.first = 0.02
+    made.redeliver([Record(1)])  # type: ignore[list-item]  # what a channel uses of one
+    assert receiver.calls == [] and numbers(made) == []
+    await asyncio.sleep(0.05)
+    made.fill()
+    assert numbers(made) == [1]
+
+
+async def test_early_records_wait_for_their_time_and_later_ones_pass() -> None:
+    due = str(int(time.time() * 1000) + 80)
+    receiver = Receiver([Record(1, {"JMSDeliveryTime": due}), Record(2)])
+    made = channel(receiver, Filter(shared=False, hold_delayed=True))
+    made.fill()
+    assert numbers(made) == [2]
+    await asyncio.sleep(0.15)
+    made.fill()
+    assert numbers(made) == [2, 1]
+
+
+async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
+    receiver = Receiver([Record(1)])
+    made = channel(receiver, Filter())
+    made.fill()
+    receiver.error = TransportError("gone")
+    made.fill()
+    assert made.failure is receiver.error
+    assert numbers(made) == [1]
+
+
+async def test_close_gives_back_and_frees_the_name() -> None:
+    freed = []
+    receiver = Receiver([Record(1)])
+    made = channel(receiver, Filter())
+    made.released = lambda: freed.append(True)
+    made.fill()
+    await made.aclose(1.0)
+    await made.aclose(1.0)
+    assert receiver.calls == [("nack", 0.0, False, 1), ("close",)]
+    assert freed == [True]

@@ -1,0 +1,62 @@
+"""Completion listeners (jms-spec 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import jmsaio
+
+Name = Callable[[str], str]
+
+
+class Listener:
+    """Collects what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, Exception | None]] = []
+        self.inside: list[object] = []
+
+    async def on_completion(self, message: jmsaio.Message) -> None:
+        await asyncio.sleep(0)
+        self.told.append((message, None))
+
+    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+        self.told.append((message, error))
+
+
+async def test_completion_listeners_in_order(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("completion"))
+    listener = Listener()
+    messages = [jmsaio.BytesMessage(bytes([number])) for number in range(50)]
+    async with session.create_producer(queue) as producer:
+        for message in messages:
+            await producer.send_async(message, completion_listener=listener)
+        assert listener.told == []
+    assert [message for message, _ in listener.told] == messages
+    assert [error for _, error in listener.told] == [None] * 50
+    assert messages[3].read_byte() == 3
+
+
+async def test_calls_from_a_completion_listener(
+    session: jmsaio.Session, connection: jmsaio.Connection, name: Name
+) -> None:
+    refused = []
+
+    class Closing(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            for call in (producer.close, session.close, connection.close):
+                try:
+                    await call()
+                except jmsaio.IllegalStateError as error:
+                    refused.append(error)
+            await connection.stop()
+            await connection.start()
+            self.told.append((message, None))
+
+    listener = Closing()
+    producer = await session.create_producer(session.create_queue(name("closing")))
+    await producer.send_async("x", completion_listener=listener)
+    await producer.close()
+    assert len(refused) == 3 and len(listener.told) == 1

@@ -1,0 +1,125 @@
+"""Connections: start, stop, the exception listener, and closing from anywhere (jms-spec 5, house decision 9)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+import jmsaio
+
+Name = Callable[[str], str]
+
+
+async def test_metadata(connection: jmsaio.Connection) -> None:
+    metadata = connection.metadata
+    assert (metadata.jms_version, metadata.jms_provider_name) == ("3.1", "jmsaio")
+    assert set(metadata.get_jmsx_property_names()) >= {"JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount"}
+
+
+async def test_start_and_stop_are_repeatable(connection: jmsaio.Connection) -> None:
+    for call in (connection.start, connection.start, connection.stop, connection.stop, connection.start):
+        await call()
+    await connection.close()
+    for call in (connection.start, connection.stop):
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await call()
+    await connection.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        _ = connection.client_id
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await connection.create_session()
+
+
+async def test_close_from_another_task_and_out_of_order(url: str, name: Name) -> None:
+    connection = await jmsaio.connect(url)
+    session = await connection.create_session()
+    consumer = await session.create_consumer(session.create_queue(name("order")))
+    waiting = asyncio.ensure_future(consumer.receive())
+    await asyncio.sleep(0.01)
+    closings = [connection.close(), consumer.close(), session.close(), connection.close(), session.close()]
+    await asyncio.wait_for(asyncio.gather(*map(asyncio.ensure_future, closings)), 30)
+    assert await asyncio.wait_for(waiting, 10) is None
+    assert connection.closed and session.closed and consumer.closed
+
+
+async def test_close_from_a_cancelled_task_goes_on(url: str, name: Name) -> None:
+    connection = await jmsaio.connect(url)
+    session = await connection.create_session()
+    await session.create_consumer(session.create_queue(name("cancelled")))
+    closing = asyncio.ensure_future(connection.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    await asyncio.wait_for(connection.close(), 30)
+    assert session.closed
+
+
+async def test_a_dispatch_that_fails_closes_its_session_only(
+    connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[jmsaio.JMSError] = []
+    connection.set_exception_listener(reported.append)
+    async with connection.create_session() as other:
+        session = await connection.create_session()
+        consumer = await session.create_consumer(session.create_queue(name("dying")))
+
+        def break_down() -> bool:
+            raise RuntimeError("broken")
+
+        class Broken(type(consumer._channel)):  # type: ignore[misc]  # any channel
+            __slots__ = ()
+            fill = staticmethod(break_down)
+
+        consumer._channel.__class__ = Broken
+        with pytest.raises(jmsaio.JMSError, match="broken"):
+            await asyncio.wait_for(consumer.receive(), 20)
+        assert session.closed
+        assert [str(error.linked_exception) for error in reported] == ["broken"]
+        assert not other.closed
+        queue = other.create_queue(name("living"))
+        async with other.create_consumer(queue) as living, other.create_producer(queue) as producer:
+            await producer.send("still works")
+            assert await living.receive_body(str, timeout=20) == "still works"
+
+
+async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.Connection) -> None:
+    running, told = 0, []
+
+    async def listener(error: jmsaio.JMSError) -> None:
+        nonlocal running
+        running += 1
+        assert running == 1
+        await asyncio.sleep(0)
+        told.append(str(error))
+        running -= 1
+
+    connection.set_exception_listener(listener)
+    assert connection.exception_listener is listener
+    for number in range(3):
+        connection.report(ValueError(number))
+    while len(told) < 3:
+        await asyncio.sleep(0.01)
+    assert told == ["ValueError: 0", "ValueError: 1", "ValueError: 2"]
+    connection.set_exception_listener(None)
+    assert connection.get_exception_listener() is None
+
+
+async def test_warn_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "jmsaio"):
+        connection.warn_once("only once")
+        connection.warn_once("only once")
+    assert [record.message for record in caplog.records] == ["only once"]
+
+
+def test_a_loop_that_ends_with_an_open_connection_ends_well() -> None:
+    async def main() -> jmsaio.Connection:
+        connection = await jmsaio.connect("memory://left-open")
+        session = await connection.create_session()
+        await session.create_consumer(session.create_queue("q"))
+        return connection
+
+    assert asyncio.run(main()).closed

@@ -1,0 +1,47 @@
+"""The dispatch coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import attrs
+
+from jmsaio.client.dispatch import Dispatch
+
+
+@attrs.define(eq=False)
+class Channel:
+    """Says how often it wants to be filled."""
+
+    fills: int
+    filled: int = 0
+
+    def fill(self) -> bool:
+        self.filled += 1
+        return self.filled < self.fills
+
+
+async def run(dispatch: Dispatch, channels: list[Channel]) -> None:
+    task = asyncio.ensure_future(dispatch.run())
+    for channel in channels:
+        await asyncio.wait_for(dispatch.turn(channel), 5)  # type: ignore[arg-type]  # what dispatch uses of one
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_channels_are_filled_until_they_have_enough() -> None:
+    filled: list[None] = []
+    channels = [Channel(1), Channel(20)]
+    await run(Dispatch(lambda: filled.append(None)), channels)
+    assert [channel.filled for channel in channels] == [1, 20]
+    assert len(filled) >= 2
+
+
+async def test_a_forgotten_channel_is_not_filled() -> None:
+    dispatch, gone = Dispatch(lambda: None), Channel(1)
+    dispatch.mark(gone)  # type: ignore[arg-type]  # what dispatch uses of one
+    dispatch.forget(gone)  # type: ignore[arg-type]  # what dispatch uses of one
+    await run(dispatch, [Channel(1)])
+    assert gone.filled == 0

@@ -1,0 +1,96 @@
+"""Factories, connect, and what they refuse."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+import jmsaio
+
+
+def test_trio_is_refused() -> None:
+    import trio
+
+    async def main() -> None:
+        with pytest.raises(jmsaio.JMSError, match="asyncio"):
+            await jmsaio.connect(f"memory://{uuid.uuid4()}")
+
+    trio.run(main)
+
+
+async def test_one_factory_makes_many_connections(url: str) -> None:
+    async with jmsaio.ConnectionFactory(url) as factory:
+        first, second = await factory.create_connection(), await factory.create_connection()
+        assert first.transport is second.transport
+        assert first.uuid != second.uuid
+        await first.close()
+        await second.start()
+    assert second.closed
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await factory.create_connection()
+    await factory.close()
+
+
+async def test_the_named_broker_outlives_its_connections() -> None:
+    url, queue = f"memory://{uuid.uuid4()}", jmsaio.Queue("outlives")
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        await (await session.create_producer(queue)).send("kept")
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as other, other.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            assert await consumer.receive(timeout=0.1) is None
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            assert await consumer.receive_body(str, timeout=5) == "kept"
+
+
+async def test_falling_back_to_the_embedded_broker_is_said(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JMSAIO_URL", raising=False)
+    with caplog.at_level(logging.INFO, "jmsaio"):
+        async with jmsaio.connect():
+            pass
+    assert len([record for record in caplog.records if "embedded" in record.message]) == 1
+
+
+async def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMSAIO_URL", "memory://from-the-environment")
+    async with jmsaio.connect() as connection:
+        assert connection.broker == "memory://from-the-environment"
+
+
+async def test_secrets_are_not_shown() -> None:
+    factory = jmsaio.ConnectionFactory("pulsar://h:1", auth_plugin="token", auth_params="token:very-secret")
+    assert "very-secret" not in repr(factory) + repr(factory.configuration)
+
+
+async def test_credentials() -> None:
+    config = {"brokerServiceUrl": "memory:", "jms.tckUsername": "u", "jms.tckPassword": "p"}
+    async with jmsaio.ConnectionFactory(config) as factory:
+        await factory.create_connection()
+        await factory.create_connection("u", "p")
+        with pytest.raises(jmsaio.JMSSecurityError):
+            await factory.create_connection("u", "wrong")
+
+
+def test_import_brings_in_nothing_heavy() -> None:
+    code = "import sys, jmsaio; print([m for m in ('pyspark', 'click', 'rich', 'httpx') if m in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+    assert output.strip() == "[]"
+
+
+def test_uvloop() -> None:
+    import uvloop
+
+    async def main() -> None:
+        async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection, connection.create_session() as session:
+            queue = session.create_queue("uvloop")
+            async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
+                await producer.send("x")
+                assert await consumer.receive_body(str, timeout=5) == "x"
+
+    uvloop.run(main())

@@ -1,0 +1,291 @@
+"""The broker goes away, comes back, freezes; the client process dies: nothing is lost, nothing hangs.
+
+The names T8 ... T26 are those of the fault list that the trusted clients' own tests share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import uuid
+import weakref
+from pathlib import Path
+
+import anyio
+import pytest
+
+import jmsaio
+from jmsaio import AcknowledgeMode
+from tests.support.broker import TestBroker
+
+ROOT = Path(__file__).parents[2]
+
+
+def url_of(broker: TestBroker, extra: str = "") -> str:
+    return f"{broker.service_url}?webServiceUrl={broker.web_service_url}{extra}"
+
+
+def queue() -> jmsaio.Queue:
+    return jmsaio.Queue(f"faults-{uuid.uuid4()}")
+
+
+async def drain(url: str, target: jmsaio.Queue, wanted: set[str]) -> list[str]:
+    """Receive until ``wanted`` has arrived."""
+    found: list[str] = []
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_consumer(target) as consumer:
+            while not wanted <= set(found):
+                body = await consumer.receive_body(str, timeout=30)
+                assert body is not None, f"lost: {sorted(wanted - set(found))[:5]}"
+                found.append(body)
+    return found
+
+
+async def test_t8_no_broker_at_start() -> None:
+    with pytest.raises(jmsaio.BrokerUnavailableError) as caught:
+        await jmsaio.connect("pulsar://127.0.0.1:1", connect_timeout=2.0)
+    assert (caught.value.host, caught.value.port) == ("127.0.0.1", 1)
+    assert "127.0.0.1" in str(caught.value)
+
+
+async def test_t8_the_broker_comes_up_later(own_broker: TestBroker) -> None:
+    url = url_of(own_broker)
+    await anyio.to_thread.run_sync(own_broker.stop)
+    with pytest.raises(jmsaio.BrokerUnavailableError):
+        await jmsaio.connect(url, connect_timeout=2.0)
+    await anyio.to_thread.run_sync(own_broker.start)
+    async with jmsaio.connect(url) as connection:
+        assert not connection.closed
+
+
+async def test_t9_killed_and_restarted_while_sending_and_receiving(own_broker: TestBroker) -> None:
+    url, target = url_of(own_broker, "&producerConfig.sendTimeoutMs=60000"), queue()
+    confirmed: set[str] = set()
+    received: set[str] = set()
+    stop = asyncio.Event()
+
+    async def send(session: jmsaio.Session) -> None:
+        number = 0
+        async with session.create_producer(target) as producer:
+            while not stop.is_set():
+                number += 1
+                try:
+                    await producer.send(str(number))
+                    confirmed.add(str(number))
+                except jmsaio.SendError:
+                    continue  # it failed or its outcome is unknown: not confirmed
+                await asyncio.sleep(0.005)
+
+    async def receive(session: jmsaio.Session) -> None:
+        async with session.create_consumer(target) as consumer:
+            while not (stop.is_set() and confirmed <= received):
+                message = await consumer.receive(timeout=5)
+                if message is not None:
+                    received.add(message.get_body(str))
+                    await message.acknowledge()
+
+    async with jmsaio.connect(url) as connection:
+        async with connection.create_session() as one, connection.create_session(AcknowledgeMode.CLIENT) as two:
+            sending = asyncio.ensure_future(send(one))
+            receiving = asyncio.ensure_future(receive(two))
+            while len(received) < 20:
+                await asyncio.sleep(0.05)
+            await anyio.to_thread.run_sync(own_broker.kill)
+            await asyncio.sleep(0.5)
+            await anyio.to_thread.run_sync(own_broker.start)
+            before = len(confirmed)
+            while len(confirmed) < before + 20:
+                await asyncio.sleep(0.05)
+            stop.set()
+            await asyncio.wait_for(sending, 60)
+            await asyncio.wait_for(receiving, 60)
+    assert confirmed <= received
+
+
+async def test_t14_the_broker_closes_consumer_and_producer(own_broker: TestBroker) -> None:
+    url, target = url_of(own_broker), queue()
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
+            await producer.send("before")
+            await unload(own_broker, target)
+            await producer.send("after")
+            assert [await consumer.receive_body(str, timeout=30) for _ in range(2)] == ["before", "after"]
+
+
+async def unload(broker: TestBroker, target: jmsaio.Queue) -> None:
+    import httpx
+
+    path = f"/admin/v2/persistent/public/default/{target.name}/unload"
+    async with httpx.AsyncClient(base_url=broker.web_service_url, timeout=30) as client:
+        (await client.put(path)).raise_for_status()
+
+
+async def test_t15_the_connection_drops_inside_a_listener(own_broker: TestBroker) -> None:
+    url, target = url_of(own_broker), queue()
+    seen: list[str] = []
+    done = asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        seen.append(message.get_body(str))
+        if len(seen) == 1:
+            await anyio.to_thread.run_sync(own_broker.restart)
+        if "second" in seen:
+            done.set()
+
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(target)
+        async with session.create_producer(target) as producer:
+            await producer.send("first")
+            consumer.set_message_listener(listener)
+            while not seen:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.5)
+            while True:
+                try:
+                    await producer.send("second")
+                    break
+                except jmsaio.SendError:
+                    await asyncio.sleep(0.5)
+            await asyncio.wait_for(done.wait(), 60)
+
+
+async def test_t17_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
+    connection = await jmsaio.connect(url_of(own_broker), close_timeout=2.0)
+    session = await connection.create_session()
+    target = queue()
+    consumer = await session.create_consumer(target)
+    producer = await session.create_producer(target)
+    await anyio.to_thread.run_sync(own_broker.kill)
+    pending = await producer.send_async("on its way")
+    waiting = asyncio.ensure_future(consumer.receive())
+    await asyncio.sleep(0.1)
+    closings = [asyncio.ensure_future(thing.close()) for thing in (connection, session, consumer, connection)]
+    results = await asyncio.wait_for(asyncio.gather(*closings, return_exceptions=True), 60)
+    assert all(result is None or isinstance(result, jmsaio.JMSError) for result in results)
+    assert connection.closed and session.closed
+    assert await asyncio.wait_for(waiting, 10) is None
+    with pytest.raises(jmsaio.SendError):
+        await asyncio.wait_for(pending, 10)
+
+
+async def test_t18_cancelled_while_the_broker_is_frozen(own_broker: TestBroker) -> None:
+    url, target = url_of(own_broker), queue()
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
+            await producer.send("before")
+            await anyio.to_thread.run_sync(own_broker.pause)
+            for call in (producer.send("in doubt"), session.create_consumer(queue())._coroutine):
+                task = asyncio.ensure_future(call)
+                await asyncio.sleep(0.2)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            await anyio.to_thread.run_sync(own_broker.resume)
+            await producer.send("after")
+            found: set[str | None] = set()
+            while not {"before", "after"} <= found:
+                found.add(await consumer.receive_body(str, timeout=30))
+                assert None not in found
+
+
+CRASHING = """
+import asyncio, os, sys
+import jmsaio
+
+async def main(url, name):
+    connection = await jmsaio.connect(url)
+    session = await connection.create_session(jmsaio.AcknowledgeMode.CLIENT)
+    consumer = await session.create_consumer(jmsaio.Queue(name))
+    for _ in range(3):
+        message = await consumer.receive(timeout=30)
+        print(message.get_body(str), flush=True)
+    print("has them", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_t21_the_client_process_is_killed(pulsar_broker: TestBroker) -> None:
+    url, target = url_of(pulsar_broker), queue()
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_producer(target) as producer:
+            for number in range(3):
+                await producer.send(str(number))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CRASHING, url, target.name, stdout=subprocess.PIPE, cwd=ROOT
+    )
+    assert process.stdout is not None
+    lines = [(await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip() for _ in range(4)]
+    assert lines == ["0", "1", "2", "has them"]
+    process.kill()
+    await process.wait()
+    await process.communicate()
+    assert sorted(await drain(url, target, {"0", "1", "2"})) == ["0", "1", "2"]
+
+
+async def test_t22_nothing_is_left_behind(url: str) -> None:
+    rounds = 1000 if url.startswith("memory") else 20
+    references: list[weakref.ref[object]] = []
+    tasks = len(asyncio.all_tasks())
+    target = queue()
+    for _ in range(rounds):
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
+                await producer.send("x")
+                message = await consumer.receive(timeout=20)
+                references += [weakref.ref(thing) for thing in (connection, session, consumer, producer, message)]
+    del connection, session, consumer, producer, message
+    await asyncio.sleep(0.2)
+    gc.collect()
+    assert sum(reference() is not None for reference in references) == 0
+    assert len(asyncio.all_tasks()) == tasks
+
+
+INTERRUPTED = """
+import asyncio, sys
+import jmsaio
+
+async def main(url, name):
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_consumer(jmsaio.Queue(name)) as consumer:
+            print("waiting", flush=True)
+            await consumer.receive()
+
+try:
+    asyncio.run(main(*sys.argv[1:]))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["memory", pytest.param("pulsar", marks=pytest.mark.broker)])
+async def test_t24_control_c_while_receiving(kind: str, request: pytest.FixtureRequest) -> None:
+    url = "memory:" if kind == "memory" else url_of(request.getfixturevalue("pulsar_broker"))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", INTERRUPTED, url, queue().name, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    assert process.stdout is not None
+    assert (await asyncio.wait_for(process.stdout.readline(), 60)) == b"waiting\n"
+    await asyncio.sleep(0.2)
+    os.kill(process.pid, signal.SIGINT)
+    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert (output, process.returncode) == (b"interrupted\n", 0), errors.decode()
+
+
+async def test_t26_a_slow_consumer_bounds_memory(url: str) -> None:
+    """Far more is sent than the client may hold; what the application has not asked for stays at the broker."""
+    target, count = queue(), 3000
+    extra = "consumerConfig.receiverQueueSize=50"
+    async with jmsaio.connect(url + ("&" if "?" in url else "?") + extra) as connection:
+        async with connection.create_session() as session:
+            async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
+                for future in [await producer.send_async(str(number)) for number in range(count)]:
+                    await future
+                for number in range(count):
+                    assert await consumer.receive_body(str, timeout=30) == str(number)
+                    assert len(consumer._channel.inbox) <= 50

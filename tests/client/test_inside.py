@@ -1,0 +1,59 @@
+"""The mark of a running callback."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.client.inside import Callback, Kind, current, inside, leave, refuse
+from jmsaio.errors import IllegalStateError
+
+
+def callback(kind: Kind = Kind.LISTENER) -> Callback:
+    return Callback(kind, "connection", "session", "owner")
+
+
+def test_the_mark_is_on_inside_only() -> None:
+    assert current() is None
+    with inside(callback()) as _:
+        mark = current()
+        assert mark is not None and mark.session == "session"
+    assert current() is None
+
+
+@pytest.mark.parametrize("target", ["connection", "session", "owner"])
+def test_own_targets_are_refused(target: str) -> None:
+    refuse("close", target)
+    with inside(callback()):
+        refuse("close", "another")
+        refuse("commit", target, (Kind.COMPLETION,))
+        with pytest.raises(IllegalStateError, match="close from its own MessageListener"):
+            refuse("close", target)
+
+
+async def test_child_tasks_carry_it_until_the_callback_ends() -> None:
+    ended = asyncio.Event()
+    found = []
+
+    async def child() -> None:
+        found.append(current() is not None)
+        await ended.wait()
+        found.append(current() is not None)
+
+    with inside(callback()):
+        task = asyncio.ensure_future(child())
+        await asyncio.sleep(0)
+    ended.set()
+    await task
+    assert found == [True, False]
+
+
+async def test_leave() -> None:
+    async def child() -> bool:
+        leave()
+        return current() is None
+
+    with inside(callback()):
+        assert await asyncio.ensure_future(child())
+        assert current() is not None
