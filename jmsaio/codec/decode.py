@@ -10,8 +10,9 @@ from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Destination
 from jmsaio.model.headers import Headers
 from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message, Property
+from jmsaio.model.message import Message
 from jmsaio.model.object_message import ObjectMessage
+from jmsaio.model.properties import Property
 from jmsaio.model.stream_message import StreamMessage
 from jmsaio.model.text_message import TextMessage
 from jmsaio.model.wire import MESSAGE_TYPE, ReceivedRecord

@@ -12,6 +12,7 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import jakarta.jms.Session;
+import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
@@ -25,14 +26,15 @@ import java.util.concurrent.TimeUnit;
 /**
  * Writes golden files: what the real Java client puts on the wire for each described message.
  *
- * <p>Arguments: broker URL, web URL, a prefix for queue names, a JSON file with the cases, the file to write. The cases
- * are a list of {"name", "message", "options", "forward"}; with "forward" the message is received and the received
+ * <p>Arguments: broker URL, web URL, a prefix for queue names, a folder with files of cases, the folder to write to. The
+ * cases are a list of {"name", "message", "options", "forward"}; with "forward" the message is received and the received
  * object is sent on with these headers changed. Each case gets a "record" as Pulsar's own client reads it: payload in
- * hex (null: Pulsar's null value; above 4096 bytes its size and SHA-256), properties, key, event_time. Times are written
- * relative to the send time T, and the connection's id is replaced by a word, so that each run writes the same.
+ * hex (null: Pulsar's null value; above 8192 bytes its size and SHA-256), properties, key, event_time. Times are written
+ * relative to the send time T (in full minutes), and the connection's id is replaced by a word, so that each run writes
+ * the same.
  */
 public final class GoldenFiles {
-  private static final int LARGEST_IN_FULL = 4096;
+  private static final int LARGEST_IN_FULL = 8192;
 
   private final Session session;
   private final MessageProducer producer;
@@ -54,27 +56,33 @@ public final class GoldenFiles {
         PulsarClient pulsar = PulsarClient.builder().serviceUrl(arguments[0]).build()) {
       connection.start();
       GoldenFiles files = new GoldenFiles(connection.createSession(false, Session.AUTO_ACKNOWLEDGE), pulsar);
-      ArrayNode cases = (ArrayNode) Messages.JSON.readTree(Path.of(arguments[3]).toFile());
-      Queue first = files.session.createQueue(arguments[2] + "-first");
-      Queue second = files.session.createQueue(arguments[2] + "-second");
-      for (JsonNode item : cases) {
-        files.send(first, second, item);
+      for (File file : Path.of(arguments[3]).toFile().listFiles()) {
+        ArrayNode cases = (ArrayNode) Messages.JSON.readTree(file);
+        files.run(arguments[2] + "-" + file.getName(), cases);
+        write(cases, Path.of(arguments[4], file.getName()));
       }
-      files.record(arguments[2] + "-first", cases, false);
-      files.record(arguments[2] + "-second", cases, true);
-      write(cases, Path.of(arguments[4]));
     }
-    System.exit(0);
+    System.exit(0); // threads of the client would keep the process
   }
 
-  private void send(Queue first, Queue second, JsonNode item) throws Exception {
+  private void run(String prefix, ArrayNode cases) throws Exception {
+    Queue direct = session.createQueue(prefix + "-direct");
+    Queue forwarded = session.createQueue(prefix + "-forwarded");
+    for (JsonNode item : cases) {
+      send(direct, forwarded, item);
+    }
+    record(direct, cases, false);
+    record(forwarded, cases, true);
+  }
+
+  private void send(Queue direct, Queue forwarded, JsonNode item) throws Exception {
     Message message = Messages.build(session, item.get("message"));
     JsonNode options = item.path("options");
     if (!item.has("forward")) {
-      Messages.send(producer, first, message, options);
+      Messages.send(producer, direct, message, options);
       return;
     }
-    Queue stage = session.createQueue(second.getQueueName() + "-stage-" + item.get("name").asText());
+    Queue stage = session.createQueue(forwarded.getQueueName() + "-" + item.get("name").asText());
     try (MessageConsumer consumer = session.createConsumer(stage)) {
       Messages.send(producer, stage, message, options);
       Message received = consumer.receive(30_000);
@@ -85,20 +93,24 @@ public final class GoldenFiles {
       if (changes.has("type")) {
         received.setJMSType(changes.get("type").asText());
       }
-      Messages.send(producer, second, received, Messages.JSON.createObjectNode());
+      Messages.send(producer, forwarded, received, Messages.JSON.createObjectNode());
     }
   }
 
   /** Read the records of one topic back and put them to the cases that went there, in their order. */
-  private void record(String topic, ArrayNode cases, boolean forwarded) throws Exception {
+  private void record(Queue queue, ArrayNode cases, boolean forwarded) throws Exception {
     Iterator<JsonNode> items = cases.elements();
     try (Reader<byte[]> reader =
-        pulsar.newReader(Schema.BYTES).topic("persistent://public/default/" + topic)
+        pulsar.newReader(Schema.BYTES).topic("persistent://public/default/" + queue.getQueueName())
             .startMessageId(MessageId.earliest).create()) {
       while (items.hasNext()) {
         ObjectNode item = (ObjectNode) items.next();
         if (item.has("forward") == forwarded) {
-          item.set("record", describe(reader.readNext(30, TimeUnit.SECONDS)));
+          var message = reader.readNext(30, TimeUnit.SECONDS);
+          if (message == null) {
+            throw new IllegalStateException("no record of " + item.get("name") + " in " + queue);
+          }
+          item.set("record", describe(message));
         }
       }
     }
@@ -145,7 +157,8 @@ public final class GoldenFiles {
   }
 
   private static String relative(long time, long sent) {
-    return time == 0 ? "0" : time == sent ? "T" : "T" + (time > sent ? "+" : "") + (time - sent);
+    long minutes = Math.round((time - sent) / 60_000.0);
+    return time == 0 ? "0" : minutes == 0 ? "T" : "T+" + minutes + "min";
   }
 
   /** One case on a line, so that a difference is easy to see. */

@@ -1,0 +1,165 @@
+"""``JavaPeer``: drives ``Peer.java``, the real Java client in a process of its own.
+
+::
+
+    async with JavaPeer(class_path(java_classpath, java_peer_dir), service_url, web_url) as peer:
+        await peer.send(queue("orders"), {"kind": "text", "body": value("string", "hello")}, priority=7)
+        [message] = await peer.receive(queue("answers"), 1)
+
+Messages, values and destinations are descriptions as ``Messages.java`` tells; ``tests.codec.described`` makes them of
+messages and messages of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import TracebackType
+from typing import Any, Self
+
+from jmsaio.launcher import tools
+
+Described = dict[str, Any]
+#: Longest answer in bytes: many messages with large bodies on one line.
+_LONGEST_LINE = 256 * 1024 * 1024
+#: Seconds for the start of the program and for one answer; guards against a hang.
+_START, _ANSWER = 90.0, 120.0
+
+
+class JavaPeerError(Exception):
+    """The Java client refused; the text is its exception."""
+
+
+def queue(name: str) -> Described:
+    """The description of a queue."""
+    return {"kind": "queue", "name": name}
+
+
+def topic(name: str) -> Described:
+    """The description of a topic."""
+    return {"kind": "topic", "name": name}
+
+
+class JavaPeer:
+    """One connection and one AUTO session of the real Java client. Requests are served one at a time.
+
+    Args:
+        classpath: the Java client and the compiled programs of this folder.
+        service_url: ``pulsar://host:port``.
+        web_url: ``http://host:port``.
+        client_id: JMS client id of the connection.
+        configuration: more keys of Starlight's configuration.
+    """
+
+    def __init__(
+        self, classpath: str, service_url: str, web_url: str, client_id: str | None = None, **configuration: Any
+    ) -> None:
+        self._classpath = classpath
+        self._configuration = {"brokerServiceUrl": service_url, "webServiceUrl": web_url, **configuration}
+        if client_id is not None:
+            self._configuration["clientId"] = client_id
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Start the program; returns when it is connected.
+
+        Raises:
+            RuntimeError: it ended instead.
+        """
+        self._process = await asyncio.create_subprocess_exec(
+            str(tools.find("java")), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self._classpath, "Peer",
+            json.dumps(self._configuration),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LONGEST_LINE,
+        )  # fmt: skip
+        async with asyncio.timeout(_START):
+            await self._answer()
+
+    async def subscribe(
+        self,
+        destination: Described,
+        selector: str | None = None,
+        mode: str = "plain",
+        subscription: str | None = None,
+    ) -> None:
+        """Make the consumer from which ``receive`` takes; for a topic this goes before the send.
+
+        Args:
+            destination: queue or topic.
+            selector: message selector.
+            mode: ``plain``, ``durable``, ``shared`` or ``shared_durable``.
+            subscription: its name, for all modes but ``plain``.
+        """
+        await self._request(
+            "subscribe", destination=destination, selector=selector, mode=mode, subscription=subscription
+        )
+
+    async def unsubscribe(self, destination: Described) -> None:
+        """Close the consumer of a destination."""
+        await self._request("unsubscribe", destination=destination)
+
+    async def send(self, destination: Described, message: Described, **options: Any) -> Described:
+        """Send a described message.
+
+        Args:
+            destination: queue or topic.
+            message: its description.
+            options: ``delivery_mode``, ``priority``, ``disable_timestamp``; ``time_to_live``, ``delivery_delay`` in ms.
+
+        Returns:
+            The headers of the sender's object after the send.
+        """
+        headers: Described = await self._request("send", destination=destination, message=message, options=options)
+        return headers
+
+    async def receive(self, destination: Described, count: int = 1, timeout: float = 20.0) -> list[Described]:
+        """The descriptions of up to ``count`` messages; ends early when one takes longer than ``timeout`` seconds."""
+        found: list[Described] = await self._request(
+            "receive", destination=destination, count=count, timeout=int(timeout * 1000)
+        )
+        return found
+
+    async def close(self) -> None:
+        """End the program, by force if it does not end by itself. Idempotent."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(20):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _request(self, op: str, **fields: Any) -> Any:
+        async with self._turn, asyncio.timeout(_ANSWER):
+            assert self._process is not None and self._process.stdin is not None, "the peer is not running"
+            request = {"op": op} | {name: content for name, content in fields.items() if content is not None}
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            await self._process.stdin.drain()
+            return await self._answer()
+
+    async def _answer(self) -> Any:
+        assert self._process is not None and self._process.stdout is not None, "the peer is not running"
+        line = await self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the Java peer ended with code {await self._process.wait()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise JavaPeerError(answer["error"])
+        return answer["ok"]
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
