@@ -6,7 +6,8 @@ after the send the provider-set headers are written back onto the object.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.bytes_message import BytesMessage
@@ -17,6 +18,8 @@ from jmsaio.model.message import Message
 from jmsaio.model.object_message import ObjectMessage
 from jmsaio.model.stream_message import StreamMessage
 from jmsaio.model.text_message import TextMessage
+from jmsaio.model.values import canonical_property
+from jmsaio.model.wire import CONNECTION_ID, GROUP_ID, GROUP_SEQ, RESERVED
 
 _WRITTEN_BACK: Final = {
     "jms_destination": "destination",
@@ -27,37 +30,66 @@ _WRITTEN_BACK: Final = {
     "jms_delivery_time": "delivery_time",
     "jms_priority": "priority",
 }
+_CHUNK: Final = 64 * 1024
+
+
+@runtime_checkable
+class MessageLike(Protocol):
+    """What makes an object a message of another library.
+
+    Beside these, where it has them: the attributes ``jms_correlation_id``, ``jms_type`` and ``jms_reply_to``, and the
+    body's methods under their names here (``get_text`` or ``text``; ``get_map_names`` and ``get_object``; ``reset`` and
+    ``read_object``; ``reset``, ``read_utf`` and ``read_bytes``; ``get_object``).
+    """
+
+    def get_property_names(self) -> Iterable[str]:
+        """The names of its properties."""
+
+    def get_object_property(self, name: str) -> Any:
+        """The value of a property."""
 
 
 def is_foreign(value: Any) -> bool:
     """True for an object that is not ours and offers the message interface."""
-    return (
-        not isinstance(value, Message)
-        and callable(getattr(type(value), "get_property_names", None))
-        and callable(getattr(type(value), "get_object_property", None))
-    )
+    return not isinstance(value, Message) and not isinstance(value, type) and isinstance(value, MessageLike)
 
 
 def adopt(foreign: Any) -> Message:
     """A message of ours with the content of a foreign one.
 
-    An object property or body that can't be read is left out, as seed 004 says; a JMSReplyTo that is no destination
-    is left out, too.
+    Left out are, as seed 004 says: an object body, and a property that is an object, that can't be read or has no JMS
+    type; a JMSReplyTo that is no destination. So are the properties that only a provider sets.
 
     Raises:
-        MessageFormatError: it raises on access.
+        MessageFormatError: None, an object without the message interface, or one that raises on access.
     """
+    if isinstance(foreign, Message):
+        return foreign
+    if not is_foreign(foreign):
+        raise MessageFormatError(f"this is no message: {type(foreign).__name__}")
     try:
         message = _copy_body(foreign)
         for name in list(foreign.get_property_names()):
-            if not name.startswith("JMSX") or name in ("JMSXGroupID", "JMSXGroupSeq"):
-                message.set_object_property(name, foreign.get_object_property(name))
+            if name not in RESERVED and name != CONNECTION_ID and not _set_by_provider(name):
+                _copy_property(foreign, name, message)
         _copy_headers(foreign, message)
     except MessageFormatError:
         raise
     except Exception as error:
-        raise MessageFormatError(f"the foreign message {type(foreign).__name__} can't be read: {error}") from error
+        raise MessageFormatError(f"the foreign message {type(foreign).__name__} can't be read: {error!r}") from error
     return message
+
+
+def _set_by_provider(name: str) -> bool:
+    return name.startswith("JMSX") and name not in (GROUP_ID, GROUP_SEQ)
+
+
+def _copy_property(foreign: Any, name: str, message: Message) -> None:
+    try:
+        value = canonical_property(foreign.get_object_property(name), name)
+    except MessageFormatError:
+        return  # an object that can't be read or sent is left out (seed 004)
+    message.set_object_property(name, value)
 
 
 def _copy_headers(foreign: Any, message: Message) -> None:
@@ -76,37 +108,74 @@ def _copy_headers(foreign: Any, message: Message) -> None:
 
 
 def _copy_body(foreign: Any) -> Message:
-    if hasattr(type(foreign), "get_map_names"):
-        return MapMessage({name: foreign.get_object(name) for name in foreign.get_map_names()})
-    if hasattr(type(foreign), "read_utf"):
-        foreign.reset()
-        buffer = bytearray(foreign.get_body_length())
-        count = foreign.read_bytes(buffer)
-        foreign.reset()
-        return BytesMessage(bytes(buffer[: max(count, 0)]))
-    if hasattr(type(foreign), "read_object"):
-        return StreamMessage(_read_all(foreign))
-    if hasattr(foreign, "text") or hasattr(type(foreign), "get_text"):
-        return TextMessage(foreign.get_text() if hasattr(type(foreign), "get_text") else foreign.text)
-    if hasattr(type(foreign), "get_object"):
-        return ObjectMessage(foreign.get_object())
+    """The first body interface that fits; those that have more methods go first."""
+    for needed, copy in _BODIES:
+        if all(_offers(foreign, name) for name in needed):
+            return copy(foreign)
     return Message()
 
 
-def _read_all(foreign: Any) -> list[Any]:
+def _offers(foreign: Any, name: str) -> bool:
+    # On the class first: a property that raises must not look like one that is missing.
+    return hasattr(type(foreign), name) or hasattr(foreign, name)
+
+
+def _copy_map(foreign: Any) -> Message:
+    return MapMessage({name: foreign.get_object(name) for name in foreign.get_map_names()})
+
+
+def _copy_bytes(foreign: Any) -> Message:
+    foreign.reset()
+    data, buffer = bytearray(), bytearray(_CHUNK)
+    while (count := foreign.read_bytes(buffer)) > 0:
+        data += buffer[:count]
+    foreign.reset()
+    return BytesMessage(data)
+
+
+def _copy_stream(foreign: Any) -> Message:
     foreign.reset()
     values = []
     while True:
         try:
             values.append(foreign.read_object())
         except Exception as error:
-            if "EOF" not in type(error).__name__:
+            if "EOF" not in type(error).__name__:  # another library has its own class for the end
                 raise
             foreign.reset()
-            return values
+            return StreamMessage(values)
+
+
+def _copy_text(foreign: Any) -> Message:
+    return TextMessage(foreign.get_text() if _offers(foreign, "get_text") else foreign.text)
+
+
+def _copy_object(foreign: Any) -> Message:
+    try:
+        value = foreign.get_object()
+    except MessageFormatError:
+        value = None  # an object that can't be read is left out (seed 004)
+    return ObjectMessage(value)
+
+
+_BODIES: Final[tuple[tuple[tuple[str, ...], Callable[[Any], Message]], ...]] = (
+    (("get_map_names", "get_object"), _copy_map),
+    (("read_utf", "read_bytes", "reset"), _copy_bytes),
+    (("read_object", "reset"), _copy_stream),
+    (("get_text",), _copy_text),
+    (("text",), _copy_text),
+    (("get_object",), _copy_object),
+)
 
 
 def write_back(foreign: Any, headers: Headers) -> None:
-    """Write the provider-set headers onto a foreign message, through its public attributes."""
+    """Write the provider-set headers onto a foreign message, through its public attributes.
+
+    Headers that the object refuses are passed over: its message is on the way already, and an error here would look as
+    if it were not.
+    """
     for attribute, field in _WRITTEN_BACK.items():
-        setattr(foreign, attribute, getattr(headers, field))
+        try:
+            setattr(foreign, attribute, getattr(headers, field))
+        except Exception:  # whatever the object's setter raises; see above
+            continue

@@ -59,7 +59,7 @@ def _check_json(value: Any, depth: int) -> None:
     elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise MessageFormatError(f"an object message takes dicts with text keys, not {key!r:.100}")
+                raise MessageFormatError(f"an object message takes dicts with text keys, not {type(key).__name__}")
             _check_json(item, depth + 1)
     else:
         raise MessageFormatError(

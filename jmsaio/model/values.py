@@ -173,7 +173,7 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
         return _whole(value, name)
     found = canonical(value, name)
     if isinstance(found, bytes | Char):
-        raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r:.100}")
+        raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}")
     return found
 
 
@@ -208,7 +208,7 @@ def _from_subclass(value: Any, name: str) -> Value:
     if isinstance(value, bytes):
         return bytes(value)
     where = f" of {name!r}" if name else ""
-    raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__} {value!r:.100}")
+    raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__}")  # its repr may be huge, or fail
 
 
 def _whole(value: int, name: str) -> int:

@@ -1,0 +1,85 @@
+"""What several tests of the message model need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jmsaio.model.headers import Headers
+from jmsaio.model.message import Message
+from jmsaio.model.values import Byte, Char, Float, JmsType, Long, Short
+
+#: One value of each JMS type.
+SAMPLES: dict[JmsType, Any] = {
+    JmsType.BOOLEAN: True,
+    JmsType.BYTE: Byte(-7),
+    JmsType.SHORT: Short(-300),
+    JmsType.CHAR: Char("é"),
+    JmsType.INT: 70_000,
+    JmsType.LONG: Long(5_000_000_000),
+    JmsType.FLOAT: Float(1.1),
+    JmsType.DOUBLE: 2.5e-7,
+    JmsType.STRING: "12",
+    JmsType.BYTES: b"\x00\xff",
+}
+#: The eight types of properties.
+PROPERTY_TYPES = [kind for kind in SAMPLES if kind not in (JmsType.CHAR, JmsType.BYTES)]
+_B, _Y, _S, _C, _I, _L, _F, _D, _T, _A = SAMPLES
+#: The tables of jms-spec 1.5 and 2.1, written once more by hand: type set, types it can be read as.
+READABLE: dict[JmsType, set[JmsType]] = {
+    _B: {_B, _T},
+    _Y: {_Y, _S, _I, _L, _T},
+    _S: {_S, _I, _L, _T},
+    _C: {_C, _T},
+    _I: {_I, _L, _T},
+    _L: {_L, _T},
+    _F: {_F, _D, _T},
+    _D: {_D, _T},
+    _T: {_B, _Y, _S, _I, _L, _F, _D, _T},
+    _A: {_A},
+}
+#: What a sample reads as, where that is not the sample itself.
+READS_AS: dict[tuple[JmsType, JmsType], Any] = {
+    (_B, _T): "true",
+    (_Y, _T): "-7",
+    (_S, _T): "-300",
+    (_C, _T): "é",
+    (_I, _T): "70000",
+    (_L, _T): "5000000000",
+    (_F, _T): "1.1",
+    (_F, _D): 1.100000023841858,
+    (_D, _T): "2.5E-7",
+    (_T, _B): False,
+    (_T, _Y): 12,
+    (_T, _S): 12,
+    (_T, _I): 12,
+    (_T, _L): 12,
+    (_T, _F): 12.0,
+    (_T, _D): 12.0,
+}
+
+
+def expected(source: JmsType, target: JmsType) -> Any:
+    """What the sample of one type reads as in another."""
+    return READS_AS.get((source, target), SAMPLES[source])
+
+
+class Source:
+    """The headers and properties of a received message; counts how often it is asked."""
+
+    def __init__(self, headers: Headers | None = None, **properties: Any) -> None:
+        self.head = headers or Headers()
+        self.values = properties
+        self.asked: list[str] = []
+
+    def headers(self) -> Headers:
+        self.asked.append("headers")
+        return self.head
+
+    def properties(self) -> dict[str, Any]:
+        self.asked.append("properties")
+        return dict(self.values)
+
+
+def received(message: Message, source: Source | None = None) -> Any:
+    """The message as a receiver gets it, without a wire between."""
+    return type(message)._received(source or Source(), message._body())

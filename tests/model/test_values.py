@@ -1,0 +1,131 @@
+"""Values with a JMS type."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from enum import IntEnum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.values import (
+    TYPE_OF,
+    Byte,
+    Char,
+    Double,
+    Float,
+    Int,
+    JmsType,
+    Long,
+    Short,
+    canonical,
+    canonical_property,
+    round_float,
+)
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+class Name(str):
+    """A text of the application's own class."""
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(Byte, 8), (Short, 16), (Int, 32), (Long, 64)])
+def test_range_of_whole_numbers(kind: type[Any], bits: int) -> None:
+    limit = 2 ** (bits - 1)
+    assert kind(limit - 1) == limit - 1 and kind(-limit) == -limit
+    for value in (limit, -limit - 1):
+        with pytest.raises(ValueError, match=kind.__name__):
+            kind(value)
+
+
+@pytest.mark.parametrize("kind", [Byte, Short, Int, Long])
+@pytest.mark.parametrize("value", [1.0, "1", None, True, b"1"])
+def test_whole_numbers_take_ints_only(kind: type[Any], value: Any) -> None:
+    with pytest.raises(TypeError, match=kind.__name__):
+        kind(value)
+
+
+@pytest.mark.parametrize("kind", [Float, Double])
+@pytest.mark.parametrize("value", ["1", None, True])
+def test_floating_numbers_take_numbers_only(kind: type[Any], value: Any) -> None:
+    with pytest.raises(TypeError, match=kind.__name__):
+        kind(value)
+
+
+def test_float_is_rounded_to_32_bits() -> None:
+    assert Float(1.1) == 1.100000023841858
+    assert Float(1e39) == math.inf and Float(-1e39) == -math.inf
+    assert Float(1e-60) == 0.0
+    assert math.isnan(Float(math.nan))
+
+
+@given(st.floats(width=32))
+def test_a_float_of_32_bits_stays(value: float) -> None:
+    assert round_float(value) == value or math.isnan(value)
+
+
+@pytest.mark.parametrize("value", ["", "ab", "\U0001f600"])
+def test_char_is_one_unit(value: str) -> None:
+    with pytest.raises(ValueError, match="one character"):
+        Char(value)
+
+
+def test_char_takes_a_text_only() -> None:
+    with pytest.raises(TypeError, match="Char"):
+        Char(65)  # type: ignore[arg-type]  # what is tested
+    assert Char("\ud800") == "\ud800"
+
+
+@pytest.mark.parametrize("value", [Byte(1), Short(2), Int(3), Long(4), Float(1.5), Double(2.5), Char("x")])
+def test_looks_like_its_value_and_shows_its_type(value: Any) -> None:
+    base = next(kind for kind in (int, float, str) if isinstance(value, kind))
+    assert repr(value) == f"{type(value).__name__}({base(value)!r})"
+    assert str(value) == f"{value}" == str(base(value))
+    assert value == base(value) and hash(value) == hash(base(value))
+    for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+        assert again == value and type(again) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (True, bool), (0, int), (2**31 - 1, int), (-(2**31), int), (2**31, Long), (-(2**31) - 1, Long),
+        (2**63 - 1, Long), (-(2**63), Long), (Int(5), int), (Byte(5), Byte), (Short(5), Short), (Long(5), Long),
+        (1.5, float), (Double(1.5), float), (Float(1.5), Float), ("x", str), (Name("x"), str), (Colour.RED, int),
+        (None, type(None)),
+    ],
+)  # fmt: skip
+def test_canonical_class(value: Any, kind: type) -> None:
+    for function in (canonical, canonical_property):
+        found = function(value)
+        assert type(found) is kind and found == value
+
+
+@pytest.mark.parametrize("value", [Char("x"), b"x", bytearray(b"x"), memoryview(b"x")])
+def test_char_and_bytes_are_for_bodies(value: Any) -> None:
+    assert type(canonical(value)) in (Char, bytes) and canonical(value) == value
+    with pytest.raises(MessageFormatError, match="'p'.*can't hold"):
+        canonical_property(value, "p")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2**63, -(2**63) - 1, 10**5000, [], [10**5000], {}, (), object(), 1j, {1}, int],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_jms_type(value: Any) -> None:
+    for function in (canonical, canonical_property):
+        with pytest.raises(MessageFormatError, match="'p'"):
+            function(value, "p")
+
+
+def test_every_type_has_its_class() -> None:
+    assert set(TYPE_OF.values()) == set(JmsType)
