@@ -43,7 +43,7 @@ class MemoryAdmin:
             return self._broker.create(topic, partitions)
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
-        """Delete a topic with its subscriptions. Raises AdminError (412) if clients are connected, without ``force``."""
+        """Delete a topic with its subscriptions. Raises AdminError (412) for connected clients, without ``force``."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.delete(topic, force)
@@ -86,7 +86,7 @@ class MemoryAdmin:
             return bool(missing)
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        """Delete a subscription with its backlog. Raises AdminError (412) if consumers are connected, without ``force``."""
+        """Delete a subscription and its backlog. Raises AdminError (412) for connected consumers, without ``force``."""
         with self._broker.lock:
             found = self._find(topic, name)
             if not force and any(subscription.consumers for subscription in found):

@@ -21,7 +21,6 @@ from jmsaio.transport.memory.record import StoredRecord
 from jmsaio.transport.memory.subscription import Subscription
 from jmsaio.transport.memory.transactions import Unit
 
-
 #: Properties that Pulsar's client adds to a dead letter.
 REAL_TOPIC = "REAL_TOPIC"
 ORIGIN_ID = "ORIGIN_MESSAGE_ID"

@@ -60,7 +60,7 @@ class Link:
         for debtor in debtors:
             try:
                 debtor.settle_up()
-            except Exception as error:  # noqa: BLE001 - foreign code: one that raises must not silence the others
+            except Exception as error:
                 context = {"message": "a callback given to the embedded broker raised", "exception": error}
                 self.loop.call_exception_handler(context)
         self._arm()

@@ -32,6 +32,9 @@ class Port(Protocol):
     def rouse(self) -> None:
         """Something is there: disarm, and tell the application soon."""
 
+    def reconnect(self) -> None:
+        """The connection was lost and is there again: join what is still wanted."""
+
     def end(self, reason: JMSError | None) -> None:
         """The topic or subscription is gone; the application gets ``reason``, if there is one."""
 

@@ -47,8 +47,8 @@ class Policy(Protocol):
 class SingleActive:
     """Exclusive and failover: one active consumer, the others stand by.
 
-    The active one is, of the lowest priority level, the first to connect; on a partition the consumers of that level
-    are ordered by name and the partition's index chooses, so that partitions spread (as Pulsar does).
+    The active one is the first that connected; on a partition, consumers are ordered by name and the partition's index
+    chooses, so that partitions spread (as in Pulsar).
     """
 
     follows = False
@@ -71,14 +71,10 @@ class SingleActive:
         self._choose()
 
     def _choose(self) -> None:
-        if not self._consumers:
-            self.solo = None
-            return
-        level = min(consumer.config.priority_level for consumer in self._consumers)
-        first = [consumer for consumer in self._consumers if consumer.config.priority_level == level]
+        consumers = self._consumers
         if self._partition >= 0:
-            first.sort(key=lambda consumer: (consumer.name, consumer.number))
-        self.solo = first[max(self._partition, 0) % len(first)]
+            consumers = sorted(consumers, key=lambda consumer: (consumer.name, consumer.number))
+        self.solo = consumers[max(self._partition, 0) % len(consumers)] if consumers else None
 
     def room(self, consumer: Consumer) -> None:
         """Nothing to note."""
@@ -93,54 +89,49 @@ class SingleActive:
 
 
 class RoundRobin:
-    """Shared: each record to the next consumer with a permit, of the lowest priority level that has one."""
+    """Shared: each record to the next consumer with a permit."""
 
     follows = False
 
     def __init__(self) -> None:
-        self._ready: dict[int, deque[Consumer]] = {}
-        self._levels: list[int] = []
-        self._count = 0
+        self._ready: deque[Consumer] = deque()
+        self._consumers: dict[Consumer, None] = {}
         self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """One more to choose from."""
-        self._count += 1
-        self.solo = consumer if self._count == 1 else None
-        level = consumer.config.priority_level
-        if level not in self._ready:
-            self._ready[level] = deque()
-            self._levels = sorted(self._ready)
+        self._consumers[consumer] = None
+        self._note()
         self.room(consumer)
         return None
 
     def left(self, consumer: Consumer) -> None:
         """One less."""
-        self._count -= 1
-        ready = self._ready[consumer.config.priority_level]
+        del self._consumers[consumer]
+        self._note()
         if consumer.listed:
-            ready.remove(consumer)
+            self._ready.remove(consumer)
             consumer.listed = False
-        others = [other for other in consumer.subscription.consumers if other is not consumer]
-        self.solo = others[0] if len(others) == 1 else None
+
+    def _note(self) -> None:
+        self.solo = next(iter(self._consumers)) if len(self._consumers) == 1 else None
 
     def room(self, consumer: Consumer) -> None:
         """It can be chosen again."""
         if not consumer.listed:
             consumer.listed = True
-            self._ready[consumer.config.priority_level].append(consumer)
+            self._ready.append(consumer)
 
     def pick(self, record: StoredRecord) -> Consumer | None:
         """The next one; those without permits leave the list until they have some."""
-        for level in self._levels:
-            ready = self._ready[level]
-            while ready:
-                consumer = ready[0]
-                if len(consumer.queue) < consumer.capacity:
-                    ready.rotate(-1)
-                    return consumer
-                ready.popleft()
-                consumer.listed = False
+        ready = self._ready
+        while ready:
+            consumer = ready[0]
+            if len(consumer.queue) < consumer.capacity:
+                ready.rotate(-1)
+                return consumer
+            ready.popleft()
+            consumer.listed = False
         return None
 
     def settled(self, record: StoredRecord) -> None:

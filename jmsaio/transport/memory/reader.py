@@ -45,6 +45,10 @@ class MemoryReader:
         self.armed = False
         self._link.owe(self)
 
+    def reconnect(self) -> None:
+        """The broker can be reached again."""
+        self.rouse()
+
     def end(self, reason: JMSError | None) -> None:
         """The topic is gone."""
         self._failure = reason
@@ -76,7 +80,7 @@ class MemoryReader:
     def _has_some(self) -> bool:
         """Records are there; else it is armed, or raises why there will be none."""
         with self._broker.lock:
-            if self._tail.backlog:
+            if self._tail.backlog and not self._broker.down:
                 return True
             if self._closed:
                 raise ObjectClosedError(f"the reader of {self._topic} is closed")

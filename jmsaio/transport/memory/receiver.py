@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, ObjectClosedError, TransactionRolledBackError
@@ -100,10 +101,8 @@ class MemoryReceiver:
 
     def discovered(self, topic: str, logs: list[Log]) -> None:
         """A topic that fits the pattern came into being."""
-        try:
+        with suppress(ConsumerBusyError):  # as in Pulsar: the topics that can be consumed are
             self._join(logs)
-        except ConsumerBusyError:
-            pass  # as in Pulsar: the topics that can be consumed are
         self._note()
 
     def _leave(self, keep: bool = False) -> None:
@@ -121,15 +120,23 @@ class MemoryReceiver:
         """The connection is lost: the broker gives what was not acknowledged to others."""
         self._leave(keep=True)
 
-    def broker_up(self) -> None:
-        """The connection is there again."""
-        logs = [log for log in self._consumers if self._broker.logs.get(log.name) is log]
-        self._consumers.clear()
-        try:
-            self._join(logs)
-        except JMSError as error:
-            self._leave()
-            self.end(error)
+    def reconnect(self) -> None:
+        """The connection is there again: join every subscription that it was taken off and that still is there."""
+        reason: JMSError | None = None
+        for log, consumer in list(self._consumers.items()):
+            subscription = consumer.subscription
+            if consumer in subscription.consumers:
+                continue
+            del self._consumers[log]
+            if log.subscriptions.get(subscription.name) is not subscription:
+                reason = NotFoundError(f"subscription {subscription.name!r} of {log.name} was deleted")
+                continue
+            try:
+                size = 0 if consumer.zero_queue else consumer.capacity
+                self._consumers[log] = subscription.join(self, self._wanted.type, self._wanted.config, size)
+            except ConsumerBusyError as error:
+                reason = error
+        self._finish(reason)
 
     def rouse(self) -> None:
         """Records are there."""
@@ -141,6 +148,9 @@ class MemoryReceiver:
         self._consumers = {
             log: consumer for log, consumer in self._consumers.items() if consumer in consumer.subscription.consumers
         }
+        self._finish(reason)
+
+    def _finish(self, reason: JMSError | None) -> None:
         self._note()
         if not self._consumers and reason is not None:
             self._failure = reason
@@ -184,6 +194,8 @@ class MemoryReceiver:
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records. See ``Receiver.acknowledge``."""
         broker = self._broker
+        if broker.down:
+            return  # lost on the way: they come again
         stored = cast("Sequence[StoredRecord]", records)
         with broker.lock:
             if broker.faults.lost_acknowledgements:

@@ -9,7 +9,12 @@ from itertools import count
 from typing import cast
 
 from jmsaio.errors import (
-    JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError, SendError, SendInDoubtError,
+    JMSError,
+    NotFoundError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    SendError,
+    SendInDoubtError,
     TransactionRolledBackError,
 )  # fmt: skip
 from jmsaio.model.wire import OutgoingRecord
@@ -217,7 +222,7 @@ class MemorySender:
                     done(result.message_id, None)
                 else:
                     done(None, cast(JMSError | None, result))
-            except Exception as error:  # noqa: BLE001 - foreign code: one that raises must not silence the others
+            except Exception as error:
                 context = {"message": "the callback of a sent record raised", "exception": error}
                 self._link.loop.call_exception_handler(context)
         if self._waiters:

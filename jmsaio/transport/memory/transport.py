@@ -145,8 +145,9 @@ class MemoryTransport:
 
     def broker_up(self) -> None:
         """It can be reached again."""
-        for receiver in self._receivers:
-            receiver.broker_up()
+        parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
+        for part in parts:
+            part.reconnect()
 
 
 async def open_transport(config: Configuration) -> MemoryTransport:

@@ -11,12 +11,22 @@ from typing import Any
 
 import attrs
 
-from jmsaio.config import ConsumerConfig, Configuration, ProducerConfig
+from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import (
-    Admin, Capabilities, Position, Reader, ReaderOptions, Receiver, Sender, SenderOptions, Subscription,
-    SubscriptionType, Transaction, Transport,
+    Admin,
+    Capabilities,
+    Position,
+    Reader,
+    ReaderOptions,
+    Receiver,
+    Sender,
+    SenderOptions,
+    Subscription,
+    SubscriptionType,
+    Transaction,
+    Transport,
 )  # fmt: skip
 
 #: A hang guard: nothing takes that long, in seconds.

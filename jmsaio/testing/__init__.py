@@ -1,0 +1,23 @@
+"""What a service needs for its own tests: an embedded broker for each test, faults on demand, time that stands still.
+
+::
+
+    from jmsaio.testing import embedded_broker
+
+    async def test_my_service():
+        with embedded_broker() as broker:
+            async with jmsaio.connect(broker.url) as connection:
+                ...
+                broker.faults.fail_sends()  # the next send is not stored
+                assert broker.backlog("orders", "jms-queue") == 1
+
+With pytest: ``pytest_plugins = ["jmsaio.testing.plugin"]`` in the topmost conftest, then the fixture ``jms_broker``.
+"""
+
+from __future__ import annotations
+
+from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
+from jmsaio.testing.faults import FaultScript
+from jmsaio.transport.memory.clock import ManualClock
+
+__all__ = ["EmbeddedBroker", "FaultScript", "ManualClock", "embedded_broker"]

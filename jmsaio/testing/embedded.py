@@ -1,0 +1,89 @@
+"""An embedded broker of its own for a test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jmsaio.errors import NotFoundError
+from jmsaio.testing.faults import FaultScript
+from jmsaio.transport.memory.broker import Broker, broker_named, forget_broker
+from jmsaio.transport.memory.clock import Clock
+from jmsaio.transport.memory.names import full_name
+
+
+class EmbeddedBroker:
+    """An embedded broker, seen from a test. Made by ``embedded_broker``. Its calls take no time and await nothing.
+
+    Topics are named in full (``persistent://tenant/namespace/name``) or in short (``public/default`` is meant).
+
+    Attributes:
+        url: what to connect to.
+        faults: what is to go wrong.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.url = f"memory://{broker.name}"
+        self.faults = FaultScript(broker)
+
+    def __repr__(self) -> str:
+        state = "down" if self._broker.down else f"{len(self._broker.logs)} topics, {self.used} bytes"
+        return f"<EmbeddedBroker {self.url}, {state}>"
+
+    @property
+    def used(self) -> int:
+        """Bytes of the messages it keeps."""
+        return self._broker.used
+
+    def topics(self) -> list[str]:
+        """Full names of its topics, partitions one by one, sorted."""
+        with self._broker.lock:
+            return sorted(self._broker.logs)
+
+    def create_topic(self, topic: str, partitions: int = 0) -> bool:
+        """Create a topic, with partitions if wanted; False if it exists."""
+        with self._broker.lock:
+            return self._broker.create(full_name(topic), partitions)
+
+    def subscriptions(self, topic: str) -> list[str]:
+        """Names of the subscriptions of a topic, sorted. Raises NotFoundError if there is no such topic."""
+        with self._broker.lock:
+            return sorted({name for log in self._broker.find(full_name(topic)) for name in log.subscriptions})
+
+    def backlog(self, topic: str, subscription: str = "jms-queue") -> int:
+        """Messages of a subscription that are not acknowledged, all partitions together.
+
+        Args:
+            topic: name of the topic.
+            subscription: its Pulsar name; default: the one of a JMS queue.
+
+        Raises:
+            NotFoundError: there is no such topic or subscription.
+        """
+        with self._broker.lock:
+            logs = self._broker.find(full_name(topic))
+            found = [log.subscriptions[subscription] for log in logs if subscription in log.subscriptions]
+            if not found:
+                raise NotFoundError(f"topic {topic} has no subscription {subscription!r}")
+            return sum(part.size for part in found)
+
+
+@contextmanager
+def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> Iterator[EmbeddedBroker]:
+    """A new, empty embedded broker, which is let go of at the end.
+
+    Args:
+        name: its name, as in ``memory://name``; default: one that nobody else has.
+        clock: where its time comes from; default: the wall clock. With a ``ManualClock`` nothing that has to do with
+            time happens in the broker (delayed delivery, redelivery after a delay, time-outs) until the test advances
+            it. Waiting in the client, such as ``receive(timeout=...)``, goes by real time all the same.
+    """
+    name = f"test-{uuid.uuid4().hex}" if name is None else name
+    forget_broker(name)
+    broker = broker_named(name, lambda name: Broker(name, clock))
+    try:
+        yield EmbeddedBroker(broker)
+    finally:
+        forget_broker(name)

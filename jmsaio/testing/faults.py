@@ -1,0 +1,94 @@
+"""The fault script: what is to go wrong in an embedded broker, in the order of writing, each fault once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jmsaio.errors import JMSError, SendError, SendInDoubtError
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.faults import SendFault
+from jmsaio.transport.memory.names import full_name
+
+
+class FaultScript:
+    """Faults of one embedded broker. Topics are named in full or in short; None is any topic."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def fail_sends(self, times: int = 1, *, topic: str | None = None, error: JMSError | None = None) -> None:
+        """The next messages are not stored; the sender hears ``error`` (default: a SendError)."""
+        failure = error if error is not None else SendError("the message was not stored (scripted fault)")
+        self._add(times, SendFault(_name(topic), failure))
+
+    def lose_answers(self, times: int = 1, *, topic: str | None = None) -> None:
+        """The next messages are stored, but the sender does not hear of it: SendInDoubtError."""
+        failure = SendInDoubtError("the broker's answer was lost (scripted fault); the message may be stored")
+        self._add(times, SendFault(_name(topic), failure, stored=True))
+
+    def delay_answers(self, seconds: float, times: int = 1, *, topic: str | None = None) -> None:
+        """The next messages are stored at once, and the sender hears of it after ``seconds``."""
+        self._add(times, SendFault(_name(topic), stored=True, delay=seconds))
+
+    def _add(self, times: int, fault: SendFault) -> None:
+        with self._broker.lock:
+            self._broker.faults.sends.extend([fault] * times)
+            self._broker.disturbed = self._broker.down or bool(self._broker.faults.sends)
+
+    def lose_acknowledgements(self, times: int = 1) -> None:
+        """The broker does not hear of the next messages acknowledged: they come again once their consumer is closed,
+        is dropped, or its ack timeout is over."""
+        with self._broker.lock:
+            self._broker.faults.lost_acknowledgements += times
+
+    def drop_consumers(self, topic: str, subscription: str = "jms-queue", *, error: JMSError | None = None) -> int:
+        """The consumers of a subscription lose their connection; what they did not acknowledge comes again.
+
+        Args:
+            topic: name of the topic.
+            subscription: Pulsar name of the subscription; default: the one of a JMS queue.
+            error: what ends the consumers; default: they connect again at once, as over a real network.
+
+        Returns:
+            How many consumers there were.
+
+        Raises:
+            NotFoundError: there is no such topic.
+        """
+        with self._broker.lock:
+            logs = self._broker.find(full_name(topic))
+            found = [log.subscriptions[subscription] for log in logs if subscription in log.subscriptions]
+            dropped = [consumer for part in found for consumer in part.consumers]
+            for consumer in dropped:
+                consumer.subscription.leave(consumer, keep=error is None)
+                if error is not None:
+                    consumer.port.end(error)
+            if error is None:
+                for consumer in dropped:
+                    consumer.port.reconnect()
+            return len(dropped)
+
+    def take_down(self) -> None:
+        """The broker can't be reached: connecting fails, sends wait, nothing is delivered, open transactions are over,
+        and what was not acknowledged will come again."""
+        with self._broker.lock:
+            self._broker.take_down()
+
+    def bring_up(self) -> None:
+        """The broker can be reached again, with all that it had stored."""
+        with self._broker.lock:
+            self._broker.bring_up()
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """The broker can't be reached inside of the ``with``."""
+        self.take_down()
+        try:
+            yield
+        finally:
+            self.bring_up()
+
+
+def _name(topic: str | None) -> str | None:
+    return None if topic is None else full_name(topic)

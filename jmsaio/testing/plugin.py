@@ -1,0 +1,28 @@
+"""Fixtures for pytest: ``pytest_plugins = ["jmsaio.testing.plugin"]`` in the topmost conftest.
+
+``jms_broker`` is an embedded broker of its own for each test. A test that also asks for ``jms_clock`` has a broker
+whose time stands still until ``jms_clock.advance(seconds)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
+from jmsaio.transport.memory.clock import ManualClock
+
+
+@pytest.fixture
+def jms_clock() -> ManualClock:
+    """The time of the test's broker, which stands still until it is advanced."""
+    return ManualClock()
+
+
+@pytest.fixture
+def jms_broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker]:
+    """An embedded broker of its own for the test: connect to ``jms_broker.url``."""
+    clock = request.getfixturevalue("jms_clock") if "jms_clock" in request.fixturenames else None
+    with embedded_broker(clock=clock) as broker:
+        yield broker

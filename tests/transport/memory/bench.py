@@ -1,0 +1,76 @@
+"""A broker without an event loop, for tests of its core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.clock import ManualClock
+from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.log import Log
+from jmsaio.transport.memory.record import StoredRecord, weigh
+from jmsaio.transport.memory.subscription import Subscription
+
+TOPIC = "persistent://public/default/t"
+START = 1_000_000.0
+
+
+class FakePort:
+    """A receiver's end that only notes what happens."""
+
+    def __init__(self) -> None:
+        self.armed = True
+        self.roused = 0
+        self.reasons: list[JMSError | None] = []
+        self.reconnected = 0
+
+    def rouse(self) -> None:
+        self.armed = False
+        self.roused += 1
+
+    def reconnect(self) -> None:
+        self.reconnected += 1
+
+    def end(self, reason: JMSError | None) -> None:
+        self.reasons.append(reason)
+
+
+class Bench:
+    """One topic of a broker whose time stands still at ``START``."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(START)
+        self.broker = Broker("bench", self.clock)
+        self.log: Log = self.broker.open(TOPIC)[0]
+
+    def subscribe(self, name: str = "s", position: Position = Position.EARLIEST) -> Subscription:
+        return self.broker.subscribe(self.log, name, True, position)
+
+    def join(
+        self,
+        subscription: Subscription,
+        type_: SubscriptionType = SubscriptionType.SHARED,
+        size: int = 1000,
+        **config: Any,
+    ) -> Consumer:
+        return subscription.join(FakePort(), type_, ConsumerConfig(receiver_queue_size=size, **config), size)
+
+    def send(self, *texts: str, **fields: Any) -> None:
+        for text in texts:
+            outgoing = OutgoingRecord(text.encode(), {}, **fields)
+            self.log.append(outgoing, weigh(outgoing), 0, self.clock.now())
+
+
+def texts(records: Sequence[StoredRecord]) -> list[str]:
+    """The payloads of records."""
+    return [(record.payload or b"").decode() for record in records]
+
+
+def acknowledge(consumer: Consumer, records: Sequence[StoredRecord]) -> None:
+    """A consumer acknowledges records."""
+    consumer.subscription.acknowledge(consumer, records)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, NotFoundError
+from jmsaio.transport.base import Position
+from jmsaio.transport.memory.broker import Broker, broker_named, forget_broker
+from jmsaio.transport.memory.clock import ManualClock, SystemClock
+from jmsaio.transport.memory.log import Log, Tail
+from jmsaio.transport.memory.names import compile_pattern
+from tests.transport.memory.bench import TOPIC, Bench, FakePort, texts
+
+
+class FakeClient:
+    def __init__(self, gone: bool = False) -> None:
+        self.gone = gone
+        self.calls: list[str] = []
+
+    def poke(self) -> None:
+        self.calls.append("poke")
+
+    def abandon(self) -> None:
+        self.calls.append("abandon")
+
+    def broker_down(self) -> None:
+        self.calls.append("down")
+
+    def broker_up(self) -> None:
+        self.calls.append("up")
+
+
+class FakeSender:
+    def __init__(self, broker: Broker, limit: int, sizes: list[int]) -> None:
+        self.broker, self.limit, self.sizes = broker, limit, sizes
+        self.deleted = False
+
+    def admit(self) -> None:
+        while self.sizes and self.broker.used < self.limit:
+            self.broker.used += self.sizes.pop()
+        if self.sizes:
+            self.broker.block(self)
+
+    def topic_deleted(self) -> None:
+        self.deleted = True
+
+
+def test_brokers_are_found_by_name_and_outlive_their_clients() -> None:
+    first = broker_named("test-a")
+    assert broker_named("test-a") is first
+    assert broker_named("test-b") is not first
+    forget_broker("test-a")
+    forget_broker("test-b")
+    forget_broker("test-b")
+    assert broker_named("test-a") is not first
+    forget_broker("test-a")
+
+
+def test_who_keeps_the_time() -> None:
+    assert Broker("x").self_timed
+    assert isinstance(Broker("x").clock, SystemClock)
+    assert not Broker("x", ManualClock()).self_timed
+
+
+def test_topics(bench: Bench) -> None:
+    broker, parted = bench.broker, f"{TOPIC}-parted"
+    assert broker.create(parted, 2)
+    assert not broker.create(parted, 3)
+    assert not broker.create(TOPIC, 0)
+    assert [log.name for log in broker.find(parted)] == [f"{parted}-partition-0", f"{parted}-partition-1"]
+    assert [log.partition for log in broker.open(parted)] == [0, 1]
+    assert broker.open(f"{parted}-partition-1") == [broker.find(parted)[1]]
+    assert broker.open("persistent://t/n/single-partition-7")[0].partition == 7
+    with pytest.raises(NotFoundError):
+        broker.find("persistent://t/n/none")
+    ledgers = [log.ledger for log in broker.logs.values()]
+    assert len(set(ledgers)) == len(ledgers)
+
+
+@pytest.mark.parametrize("topic", ["short", "persistent://a", "persistent://a/b", "persistent://a/b/"])
+def test_names_that_are_none(bench: Bench, topic: str) -> None:
+    with pytest.raises(InvalidDestinationError, match="full topic name"):
+        bench.broker.create(topic, 0)
+
+
+def test_a_negative_number_of_partitions(bench: Bench) -> None:
+    with pytest.raises(InvalidDestinationError, match="-1"):
+        bench.broker.create("persistent://a/b/c", -1)
+
+
+def test_a_partition_that_was_a_topic_before_keeps_what_it_has(bench: Bench) -> None:
+    [log] = bench.broker.open(f"{TOPIC}-x-partition-1")
+    bench.broker.create(f"{TOPIC}-x", 2)
+    assert bench.broker.find(f"{TOPIC}-x")[1] is log
+
+
+def test_patterns_find_topics_and_watch_for_new_ones(bench: Bench) -> None:
+    broker = bench.broker
+    found: list[str] = []
+
+    class Watcher:
+        pattern: re.Pattern[str] = compile_pattern(f"{TOPIC}-.*")
+
+        def discovered(self, topic: str, logs: list[Log]) -> None:
+            found.append(f"{topic} {len(logs)}")
+
+    broker.create(f"{TOPIC}-a", 2)
+    broker.create(f"{TOPIC}-b", 0)
+    assert {topic: len(logs) for topic, logs in broker.matching(Watcher.pattern).items()} == {
+        f"{TOPIC}-a": 2,
+        f"{TOPIC}-b": 1,
+    }
+    broker.watchers.append(Watcher())
+    broker.create(f"{TOPIC}-c", 3)
+    broker.create(f"{TOPIC}d", 0)
+    assert found == [f"{TOPIC}-c 3"]
+
+
+def test_deleting_a_topic(bench: Bench) -> None:
+    broker, log = bench.broker, bench.log
+    consumer = bench.join(bench.subscribe())
+    port, sender = FakePort(), FakeSender(broker, 0, [])
+    Tail(log, port, Position.EARLIEST, True)
+    log.senders.add(sender)
+    bench.send("x")
+    with pytest.raises(AdminError) as refused:
+        broker.delete(TOPIC, force=False)
+    assert refused.value.status == 412
+    broker.delete(TOPIC, force=True)
+    assert (broker.logs, broker.used, sender.deleted) == ({}, 0, True)
+    assert isinstance(port.reasons[0], NotFoundError)
+    assert isinstance(consumer.port, FakePort)
+    assert isinstance(consumer.port.reasons[0], NotFoundError)
+    assert broker.open(TOPIC)[0].ledger != log.ledger
+
+
+def test_memory_that_comes_free_lets_senders_go_on_in_turn(bench: Bench) -> None:
+    broker = bench.broker
+    broker.used = 100
+    small, large = FakeSender(broker, 50, [10, 10]), FakeSender(broker, 200, [150, 10, 100])
+    broker.block(small)
+    broker.block(large)
+    broker.freed()
+    assert (small.sizes, large.sizes, broker.used) == ([10, 10], [150, 10], 200)
+    broker.used = 40
+    broker.freed()
+    assert (small.sizes, large.sizes) == ([10], [])
+    broker.unblock(small)
+    broker.used = 0
+    broker.freed()
+    assert small.sizes == [10]
+
+
+def test_clients_come_and_those_whose_loop_is_gone_are_given_up(bench: Bench) -> None:
+    gone, client = FakeClient(gone=True), FakeClient()
+    bench.broker.connect(gone)
+    bench.broker.connect(client)
+    assert gone.calls == ["poke", "abandon"]
+    bench.broker.timers.add(1.0, lambda argument, token: None)
+    assert client.calls == ["poke", "poke"]
+
+
+def test_timers_run_when_a_client_comes(bench: Bench) -> None:
+    ran: list[int] = []
+    bench.broker.timers.add(0.0, lambda argument, token: ran.append(argument), 5)
+    bench.broker.connect(FakeClient())
+    assert ran == [5]
+
+
+def test_an_outage(bench: Bench) -> None:
+    client = FakeClient()
+    bench.broker.connect(client)
+    bench.broker.take_down()
+    assert bench.broker.disturbed
+    with pytest.raises(BrokerUnavailableError, match="down"):
+        bench.broker.connect(FakeClient())
+    bench.broker.bring_up()
+    assert not bench.broker.disturbed
+    assert client.calls == ["poke", "down", "up"]
+
+
+def test_two_dead_letters_in_one_topic(bench: Bench) -> None:
+    bench.subscribe()
+    bench.send("1", "2")
+    for record in list(bench.log.records.values()):
+        bench.broker.bury(record, "dead", None)
+    [log] = bench.broker.find("persistent://public/default/dead")
+    assert texts(list(log.records.values())) == ["1", "2"]
+    assert [record.properties["ORIGIN_MESSAGE_ID"] for record in log.records.values()] == ["(1,0,-1,-1)", "(1,1,-1,-1)"]

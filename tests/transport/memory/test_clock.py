@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from jmsaio.transport.memory.clock import ManualClock, SystemClock, Timers
+
+
+def test_the_system_clock_is_the_wall_clock() -> None:
+    assert abs(SystemClock().now() - time.time()) < 60
+    assert SystemClock().watch(lambda: None) is False
+
+
+def test_a_manual_clock_stands_still_until_advanced() -> None:
+    clock, steps = ManualClock(100.0), []
+    assert clock.watch(lambda: steps.append(clock.now())) is True
+    assert clock.now() == 100.0
+    clock.advance(2.5)
+    assert (clock.now(), steps) == (102.5, [102.5])
+
+
+def test_a_manual_clock_starts_at_the_real_time() -> None:
+    assert abs(ManualClock().now() - time.time()) < 60
+
+
+def test_time_does_not_go_back() -> None:
+    with pytest.raises(ValueError, match="forward"):
+        ManualClock().advance(-1)
+
+
+def test_timers_run_in_order_of_time_then_of_adding() -> None:
+    done: list[tuple[int, int]] = []
+    timers = Timers(lambda: None)
+    tokens = [timers.add(due, lambda *call: done.append(call), number) for number, due in enumerate([3.0, 1.0, 3.0])]
+    assert timers.due == 1.0
+    timers.run(0.5)
+    assert done == []
+    timers.run(3.0)
+    assert done == [(1, tokens[1]), (0, tokens[0]), (2, tokens[2])]
+    assert timers.due is None
+
+
+def test_a_timer_may_add_another_that_is_due_at_once() -> None:
+    done: list[str] = []
+    timers = Timers(lambda: None)
+    timers.add(1.0, lambda argument, token: (done.append("first"), timers.add(1.0, lambda *_: done.append("second")))[0])
+    timers.run(1.0)
+    assert done == ["first", "second"]
+
+
+def test_timers_tell_when_something_comes_earlier() -> None:
+    earlier: list[float | None] = []
+    timers = Timers(lambda: earlier.append(timers.due))
+    for due in (5.0, 7.0, 3.0, 3.0):
+        timers.add(due, lambda argument, token: None)
+    assert earlier == [5.0, 3.0]

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from typing import cast
+
+from tests.transport.memory.bench import Bench, FakePort, texts
+
+
+def test_taking_more_than_the_queue_holds(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe(), size=3)
+    bench.send(*"12345678")
+    assert texts(consumer.take(7)) == list("1234567")
+    assert texts(list(consumer.queue)) == ["8"]
+    assert set(consumer.held) == set(range(8))
+
+
+def test_without_prefetch_a_record_comes_when_asked_for(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first, second = bench.join(subscription, size=0), bench.join(subscription, size=0)
+    bench.send("1", "2", "3")
+    assert (list(first.queue), list(second.queue)) == ([], [])
+    assert texts(second.take(10)) == ["1"]
+    assert second.take(0) == []
+    assert texts(first.take(10)) == ["2"]
+    assert texts(first.take(10)) == ["3"]
+    assert first.take(10) == []
+    bench.send("4", "5")
+    assert cast(FakePort, first.port).roused == 1
+    assert texts(first.take(10)) == ["4"]
+    assert texts(list(subscription.backlog)) == ["5"]
+
+
+def test_names_for_the_order_of_failover(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    assert bench.join(subscription, consumer_name="mine").name == "mine"
+    names = [bench.join(subscription).name for _ in range(3)]
+    assert names == sorted(names)

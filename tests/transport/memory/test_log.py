@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.memory.log import Tail
+from tests.transport.memory.bench import Bench, FakePort, acknowledge, texts
+
+
+def test_without_subscription_nothing_is_kept(bench: Bench) -> None:
+    bench.send("x")
+    assert (bench.log.records, bench.broker.used, bench.log.next) == ({}, 0, 1)
+
+
+def test_a_record_stays_until_every_subscription_acknowledged_it(bench: Bench) -> None:
+    first, second = (bench.join(bench.subscribe(name)) for name in ("first", "second"))
+    bench.send("1", "2")
+    acknowledge(first, first.take(2))
+    assert len(bench.log.records) == 2
+    acknowledge(second, second.take(2)[1:])
+    assert texts(list(bench.log.records.values())) == ["1"]
+    acknowledge(second, list(second.held.values()))
+    assert (bench.log.records, bench.broker.used) == ({}, 0)
+
+
+def test_one_old_record_does_not_keep_the_later_ones(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe())
+    bench.send(*map(str, range(100)))
+    acknowledge(consumer, consumer.take(100)[1:])
+    assert len(bench.log.records) == 1
+
+
+def test_deleting_a_subscription_lets_its_records_go(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    bench.send("1", "2")
+    bench.broker.remove(subscription, None)
+    assert (bench.log.records, bench.broker.used, bench.log.listeners) == ({}, 0, [])
+
+
+def test_dead_letters_are_kept_until_there_is_a_subscription(bench: Bench) -> None:
+    bench.log.keeps_unread = True
+    bench.send("1", "2")
+    tail = Tail(bench.log, FakePort(), Position.EARLIEST, True)
+    assert texts(tail.take(10)) == ["1", "2"]
+    consumer = bench.join(bench.subscribe())
+    records = consumer.take(10)
+    assert texts(records) == ["1", "2"]
+    acknowledge(consumer, records)
+    assert bench.broker.used == 0
+
+
+def test_dead_letters_that_the_first_subscription_does_not_want_are_dropped(bench: Bench) -> None:
+    bench.log.keeps_unread = True
+    bench.send("1")
+    bench.subscribe(position=Position.LATEST)
+    assert bench.broker.used == 0
+
+
+def test_after(bench: Bench) -> None:
+    bench.subscribe()
+    bench.send("1")
+    bench.clock.advance(1)
+    bench.send("2", "3")
+    log = bench.log
+    assert texts(log.after(Position.EARLIEST)) == ["1", "2", "3"]
+    assert texts(log.after(Position.LATEST)) == []
+    assert texts(log.after(WireId(log.ledger, 1))) == ["2", "3"]
+    assert texts(log.after(WireId(log.ledger, 1), inclusive=False)) == ["3"]
+    assert texts(log.after(WireId(log.ledger - 1, 99))) == ["1", "2", "3"]
+    assert texts(log.after(WireId(log.ledger + 1, 0))) == []
+    assert texts(log.after(int(bench.clock.now() * 1000))) == ["2", "3"]
+
+
+def test_cursor(bench: Bench) -> None:
+    log = bench.log
+    assert log.cursor([]) == Cursor(None)
+    bench.subscribe()
+    bench.send(*"abcdef")
+    ledger = log.ledger
+    assert log.cursor([0, 1, 2, 3, 4, 5]) == Cursor(None)
+    assert log.cursor([]) == Cursor(WireId(ledger, 5))
+    assert log.cursor([2, 4]) == Cursor(WireId(ledger, 1), (((ledger, 3), (ledger, 3)), ((ledger, 5), (ledger, 5))))
+
+
+def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
+    bench.subscribe()
+    bench.send("1")
+    port = FakePort()
+    tail = Tail(bench.log, port, Position.EARLIEST, True)
+    bench.send("2", deliver_at=int(bench.clock.now() * 1000) + 60_000)
+    assert port.roused == 1
+    assert texts(tail.take(1)) == ["1"]
+    assert texts(tail.take(5)) == ["2"]
+    assert bench.log.tails() == [tail]
+    bench.send("3")
+    tail.leave()
+    assert bench.log.tails() == []
+    assert [record.references for record in bench.log.records.values()] == [1, 1, 1]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.errors import InvalidDestinationError
+from jmsaio.transport.memory.names import (
+    compile_pattern,
+    full_name,
+    java_hash,
+    namespace_of,
+    partition_name,
+    split_partition,
+)
+
+
+def test_short_names_are_in_the_default_namespace() -> None:
+    assert full_name("a/b") == "persistent://public/default/a/b"
+    assert full_name("non-persistent://t/n/x") == "non-persistent://t/n/x"
+    with pytest.raises(InvalidDestinationError):
+        full_name("")
+
+
+def test_partitions() -> None:
+    assert partition_name("persistent://t/n/x", 3) == "persistent://t/n/x-partition-3"
+    assert split_partition("persistent://t/n/x-partition-3") == ("persistent://t/n/x", 3)
+    assert split_partition("persistent://t/n/x-partition-") == ("persistent://t/n/x-partition-", -1)
+    assert split_partition("x-partition-1-DLQ") == ("x-partition-1-DLQ", -1)
+
+
+def test_namespace() -> None:
+    assert namespace_of("persistent://t/n/x/y") == "t/n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("persistent://t/n/a.*", "persistent://t/n/abc", True),
+        ("persistent://t/n/a.*", "persistent://t/n/ba", False),
+        ("persistent://t/n/a", "persistent://t/n/ab", False),
+        ("persistent://t/n/a|b", "persistent://t/n/b", True),
+        ("persistent://t/n.x/a.*", "persistent://t/nyx/a", False),
+        ("persistent://t/n/.*", "non-persistent://t/n/a", False),
+        ("short.*", "persistent://public/default/shorter", True),
+    ],
+)
+def test_patterns(pattern: str, name: str, fits: bool) -> None:
+    assert (compile_pattern(pattern).fullmatch(name) is not None) is fits
+
+
+def test_a_bad_pattern_is_refused() -> None:
+    with pytest.raises(InvalidDestinationError, match="pattern"):
+        compile_pattern("persistent://t/n/a(")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", 0), ("grp", 102629), ("ü", 252), ("polygenelubricants", 0), ("🎉", 1773261)]
+)
+def test_javas_hash_without_sign(text: str, value: int) -> None:
+    assert java_hash(text) == value

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.memory import policies
+from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.names import partition_name
+from tests.transport.memory.bench import TOPIC, Bench, acknowledge, texts
+
+FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
+
+
+def test_round_robin_by_record(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumers = [bench.join(subscription) for _ in range(3)]
+    bench.send(*"123456")
+    assert sorted(texts(consumer.take(9)) for consumer in consumers) == [["1", "4"], ["2", "5"], ["3", "6"]]
+
+
+def test_round_robin_leaves_out_who_has_no_permit(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    small, large = bench.join(subscription, size=1), bench.join(subscription)
+    bench.send(*"12345")
+    assert len(small.queue) == 1
+    assert len(large.queue) == 4
+    small.take(1)
+    bench.send("6", "7")
+    assert len(small.queue) == 1
+
+
+def test_failover_to_the_next_in_the_order_of_connecting(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first, second, third = (bench.join(subscription, FAILOVER, consumer_name=name) for name in "cba")
+    bench.send("1", "2")
+    assert texts(first.take(1)) == ["1"]
+    subscription.leave(first)
+    assert (texts(second.take(9)), third.take(9)) == (["1", "2"], [])
+
+
+def test_a_consumer_that_takes_a_partition_over_gets_what_was_not_taken(bench: Bench) -> None:
+    topic = f"{TOPIC}-parted"
+    bench.broker.create(topic, 1)
+    log = bench.broker.logs[partition_name(topic, 0)]
+    subscription = bench.broker.subscribe(log, "s", True, Position.EARLIEST)
+    second = bench.join(subscription, FAILOVER, consumer_name="b")
+    for text in (b"1", b"2"):
+        log.append(OutgoingRecord(text, {}), 1, 0, 0.0)
+    assert texts(second.take(1)) == ["1"]
+    first = bench.join(subscription, FAILOVER, consumer_name="a")
+    [record] = first.take(9)
+    assert (second.take(9), texts([record]), record.redelivery_count) == ([], ["2"], 0)
+
+
+def test_failover_spreads_partitions(bench: Bench) -> None:
+    topic = f"{TOPIC}-parted"
+    bench.broker.create(topic, 2)
+    active = []
+    for index in range(2):
+        log = bench.broker.logs[partition_name(topic, index)]
+        subscription = bench.broker.subscribe(log, "s", True, Position.EARLIEST)
+        consumers = [bench.join(subscription, FAILOVER, consumer_name=name) for name in "ba"]
+        active.append(next(consumer.name for consumer in consumers if is_active(consumer)))
+    assert active == ["a", "b"]
+
+
+def is_active(consumer: Consumer) -> bool:
+    """Whether the next record goes to this consumer."""
+    before = len(consumer.queue)
+    consumer.subscription.log.append(OutgoingRecord(b"", {}), 1, 0, 0.0)
+    return len(consumer.queue) > before
+
+
+def keyed(bench: Bench, count: int, size: int = 1000) -> list[Consumer]:
+    subscription = bench.subscribe()
+    return [bench.join(subscription, KEY_SHARED, size) for _ in range(count)]
+
+
+def test_a_key_has_one_consumer_and_keys_spread(bench: Bench) -> None:
+    consumers = keyed(bench, 3)
+    for number in range(300):
+        bench.send(str(number), key=f"key {number % 30}")
+    owners: dict[str, set[int]] = {}
+    for index, consumer in enumerate(consumers):
+        for record in consumer.take(1000):
+            owners.setdefault(record.key or "", set()).add(index)
+    assert all(len(each) == 1 for each in owners.values())
+    assert {index for each in owners.values() for index in each} == {0, 1, 2}
+
+
+def test_a_key_in_somebodys_hands_stays_there_when_others_join(bench: Bench) -> None:
+    consumers = keyed(bench, 1)
+    bench.send(*map(str, range(50)), key="k")
+    consumers += keyed(bench, 9)
+    bench.send(*map(str, range(50, 100)), key="k")
+    assert texts(consumers[0].take(1000)) == [str(number) for number in range(100)]
+
+
+def test_a_key_is_free_when_nothing_of_it_is_held(bench: Bench) -> None:
+    consumers = keyed(bench, 1)
+    bench.send("x", key="k")
+    acknowledge(consumers[0], consumers[0].take(1))
+    bench.subscribe().leave(consumers[0])
+    other = keyed(bench, 1)[0]
+    bench.send("y", key="k")
+    assert texts(other.take(1)) == ["y"]
+
+
+def test_a_full_consumer_holds_up_its_own_keys_only(bench: Bench) -> None:
+    consumers = keyed(bench, 2, size=3)
+    keys = {}
+    for number in range(40):
+        bench.send("probe", key=f"key {number}")
+        for index, consumer in enumerate(consumers):
+            for record in consumer.take(9):
+                keys.setdefault(index, record.key)
+                acknowledge(consumer, [record])
+    for number in range(10):
+        bench.send(f"a{number}", key=keys[0])
+    bench.send("b", key=keys[1])
+    assert texts(consumers[1].take(9)) == ["b"]
+    assert texts(consumers[0].take(4)) == ["a0", "a1", "a2", "a3"]
+    consumers[0].subscription.leave(consumers[0])
+    assert texts(consumers[1].take(20)) == [f"a{number}" for number in range(10)]
+
+
+def test_what_is_set_aside_for_full_consumers_is_bounded(bench: Bench) -> None:
+    [consumer] = keyed(bench, 1, size=1)
+    bench.send(*["x"] * (policies.LOOK_AHEAD + 10), key="k")
+    assert len(consumer.parked) == policies.LOOK_AHEAD
+    assert len(consumer.subscription.backlog) == 9
+    assert len(consumer.take(policies.LOOK_AHEAD + 10)) == policies.LOOK_AHEAD + 10
+
+
+def test_records_without_key_go_round(bench: Bench) -> None:
+    consumers = keyed(bench, 2)
+    bench.send("1", "2")
+    assert [len(consumer.queue) for consumer in consumers] == [1, 1]

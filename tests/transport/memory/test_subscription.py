@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+from typing import cast
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from jmsaio.config import Backoff, DeadLetterPolicy
+from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.transactions import Unit
+from tests.transport.memory.bench import TOPIC, Bench, FakePort, acknowledge, texts
+
+EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
+
+
+def test_a_record_goes_straight_to_the_only_consumer(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe(), size=2)
+    bench.send("1", "2", "3")
+    port = cast(FakePort, consumer.port)
+    assert (texts(list(consumer.queue)), port.roused) == (["1", "2"], 1)
+    assert texts(list(consumer.subscription.backlog)) == ["3"]
+    assert texts(consumer.take(1)) == ["1"]
+    assert texts(list(consumer.queue)) == ["2", "3"]
+
+
+def test_a_consumer_that_leaves_gives_back_in_order(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, size=4)
+    bench.send(*"123456")
+    taken = consumer.take(2)
+    acknowledge(consumer, taken[:1])
+    subscription.leave(consumer)
+    subscription.leave(consumer)
+    again = bench.join(subscription).take(10)
+    assert texts(again) == ["2", "3", "4", "5", "6"]
+    assert [record.redelivery_count for record in again] == [1, 0, 0, 0, 0]
+
+
+def test_given_back_with_delay(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription)
+    bench.send("1", "2")
+    for record, delay in zip(consumer.take(2), (20, 10), strict=True):
+        subscription.give_back(consumer, record.number, bench.clock.now() + delay, counted=True)
+    bench.clock.advance(9.9)
+    assert consumer.take(2) == []
+    bench.clock.advance(0.1)
+    assert texts(consumer.take(2)) == ["2"]
+    bench.clock.advance(10)
+    [record] = consumer.take(2)
+    assert (texts([record]), record.redelivery_count) == (["1"], 1)
+
+
+def test_an_old_timer_does_not_shorten_a_new_delay(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first = bench.join(subscription)
+    bench.send("x")
+    subscription.give_back(first, first.take(1)[0].number, bench.clock.now() + 10, counted=True)
+    subscription.leave(first)
+    second = bench.join(subscription)
+    subscription.give_back(second, second.take(1)[0].number, bench.clock.now() + 60, counted=True)
+    bench.clock.advance(30)
+    assert second.take(1) == []
+    bench.clock.advance(30)
+    assert second.take(1)[0].redelivery_count == 2
+
+
+def test_delayed_delivery_on_every_type(bench: Bench) -> None:
+    now = int(bench.clock.now() * 1000)
+    consumers = [bench.join(bench.subscribe(type_.value), type_) for type_ in SubscriptionType]
+    bench.send("late", deliver_at=now + 2000)
+    bench.send("soon", deliver_at=now)
+    for consumer in consumers:
+        assert texts(consumer.take(10)) == ["soon"]
+    bench.clock.advance(2)
+    for consumer in consumers:
+        assert texts(consumer.take(10)) == ["late"]
+
+
+def test_delayed_records_come_in_the_order_of_their_times(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe())
+    now = int(bench.clock.now() * 1000)
+    for text, delay in (("c", 3000), ("a", 1000), ("b", 2000)):
+        bench.send(text, deliver_at=now + delay)
+    bench.clock.advance(10)
+    assert texts(consumer.take(10)) == ["a", "b", "c"]
+
+
+def test_an_acknowledgement_by_another_consumer_counts(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first, second = bench.join(subscription), bench.join(subscription)
+    bench.send("x")
+    [record] = first.take(1)
+    subscription.give_back(first, record.number, None, counted=True)
+    subscription.dispatch()
+    assert len(first.queue) + len(second.queue) == 1
+    acknowledge(first if second.queue else second, [record])
+    assert (first.take(1), second.take(1), subscription.size) == ([], [], 0)
+
+
+def test_an_acknowledgement_of_a_waiting_record_counts(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription)
+    bench.send("x")
+    [record] = consumer.take(1)
+    subscription.give_back(consumer, record.number, bench.clock.now() + 10, counted=True)
+    acknowledge(consumer, [record])
+    bench.clock.advance(10)
+    assert (consumer.take(1), subscription.size, bench.broker.used, consumer.waiting) == ([], 0, 0, set())
+
+
+def test_dead_letters(bench: Bench) -> None:
+    policy = DeadLetterPolicy(max_redeliver_count=1, initial_subscription_name="kept")
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, dead_letter=policy)
+    bench.send("x", key="k", event_time=7)
+    for _ in range(2):
+        subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+        subscription.dispatch()
+    assert (consumer.take(1), subscription.size) == ([], 0)
+    [letter] = bench.broker.logs[f"{TOPIC}-s-DLQ"].subscriptions["kept"].backlog
+    assert (texts([letter]), letter.key, letter.event_time) == (["x"], "k", 7)
+    assert letter.properties["REAL_TOPIC"] == TOPIC
+
+
+def test_dead_letters_wait_for_somebody_to_look(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, dead_letter=DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic="dead"))
+    bench.send("x")
+    for _ in range(2):
+        subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+        subscription.dispatch()
+    log = bench.broker.logs["persistent://public/default/dead"]
+    assert texts(bench.join(bench.broker.subscribe(log, "s", True, Position.EARLIEST)).take(1)) == ["x"]
+
+
+def test_no_dead_letters_on_an_exclusive_subscription(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, EXCLUSIVE, dead_letter=DeadLetterPolicy(max_redeliver_count=1))
+    bench.send("x")
+    for count in range(5):
+        [record] = consumer.take(1)
+        assert record.redelivery_count == count
+        subscription.give_back(consumer, record.number, None, counted=True)
+        subscription.dispatch()
+
+
+def test_ack_timeout(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, ack_timeout=10)
+    bench.send("1", "2")
+    taken = consumer.take(2)
+    acknowledge(consumer, taken[:1])
+    bench.clock.advance(9)
+    assert consumer.take(2) == []
+    bench.clock.advance(1)
+    [again] = consumer.take(2)
+    assert (texts([again]), again.redelivery_count) == (["2"], 1)
+    bench.clock.advance(9)
+    acknowledge(consumer, [again])
+    bench.clock.advance(9)
+    assert (consumer.take(2), subscription.size) == ([], 0)
+
+
+def test_ack_timeout_with_a_growing_delay(bench: Bench) -> None:
+    backoff = Backoff(min_delay=1, max_delay=100, multiplier=10)
+    consumer = bench.join(bench.subscribe(), ack_timeout=10, ack_timeout_backoff=backoff)
+    bench.send("x")
+    consumer.take(1)
+    bench.clock.advance(10)
+    assert consumer.take(1) == []
+    bench.clock.advance(1)
+    assert len(consumer.take(1)) == 1
+    bench.clock.advance(10)
+    bench.clock.advance(9)
+    assert consumer.take(1) == []
+    bench.clock.advance(1)
+    assert len(consumer.take(1)) == 1
+
+
+def test_types_that_do_not_fit(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription)
+    with pytest.raises(ConsumerBusyError, match="Shared consumer"):
+        bench.join(subscription, SubscriptionType.KEY_SHARED)
+    subscription.leave(consumer)
+    bench.join(subscription, EXCLUSIVE)
+    with pytest.raises(ConsumerBusyError, match="Exclusive consumer"):
+        bench.join(subscription, EXCLUSIVE)
+
+
+def test_seek_delivers_anew(bench: Bench) -> None:
+    subscription, keeper = bench.subscribe(), bench.subscribe("keeper")
+    consumer = bench.join(subscription, size=3)
+    bench.send(*"12345")
+    acknowledge(consumer, consumer.take(2))
+    subscription.seek(WireId(bench.log.ledger, 1))
+    assert texts(consumer.take(10)) == ["2", "3", "4", "5"]
+    subscription.seek(Position.LATEST)
+    assert (consumer.take(10), subscription.size, keeper.size) == ([], 0, 5)
+    subscription.seek(Position.EARLIEST)
+    acknowledge(consumer, consumer.take(10))
+    assert [record.references for record in bench.log.records.values()] == [1] * 5
+
+
+def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(bench: Bench) -> None:
+    subscription = bench.broker.subscribe(bench.log, "nd", False, Position.LATEST)
+    first, second = bench.join(subscription), bench.join(subscription)
+    bench.send("x")
+    subscription.leave(first)
+    assert "nd" in bench.log.subscriptions
+    subscription.leave(second)
+    assert (bench.log.subscriptions, bench.broker.used) == ({}, 0)
+
+
+class Machine(RuleBasedStateMachine):
+    """Any order of calls: each record is in one place, memory is exact, nothing is lost and nothing is delivered twice
+    without having been given back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Bench()
+        self.subscription = self.bench.subscribe()
+        self.keeper = self.bench.subscribe("keeper")
+        self.consumers: list[Consumer] = []
+        self.taken: dict[Consumer, dict[int, int]] = {}
+        self.counts: dict[int, int] = {}
+        self.open: set[int] = set()
+        self.units: list[Unit] = []
+        self.type = SHARED
+        self.sent = 0
+
+    @rule(key=st.sampled_from([None, "a", "b", "c"]), delay=st.sampled_from([0, 0, 0, 5]))
+    def send(self, key: str | None, delay: int) -> None:
+        due = None if delay == 0 else int((self.bench.clock.now() + delay) * 1000)
+        self.bench.send(str(self.sent), key=key, deliver_at=due)
+        self.open.add(self.sent)
+        self.sent += 1
+
+    @rule(type_=st.sampled_from(list(SubscriptionType)), size=st.integers(1, 4))
+    def join(self, type_: SubscriptionType, size: int) -> None:
+        if not self.consumers:
+            self.type = type_
+        if self.consumers and self.type is EXCLUSIVE:
+            return
+        consumer = self.bench.join(self.subscription, self.type, size)
+        self.consumers.append(consumer)
+        self.taken[consumer] = {}
+
+    @precondition(lambda self: self.consumers)
+    @rule(data=st.data(), limit=st.integers(1, 5))
+    def take(self, data: st.DataObject, limit: int) -> None:
+        consumer = data.draw(st.sampled_from(self.consumers))
+        records = consumer.take(limit)
+        cast(FakePort, consumer.port).armed = len(records) < limit
+        for record in records:
+            assert not any(record.number in taken for taken in self.taken.values())
+            assert record.number in self.open
+            assert record.redelivery_count == self.counts.get(record.number, 0)
+            self.taken[consumer][record.number] = record.redelivery_count
+
+    def _some(self, data: st.DataObject) -> tuple[Consumer, int] | None:
+        pairs = [(consumer, number) for consumer in self.consumers for number in self.taken[consumer]]
+        return data.draw(st.sampled_from(pairs)) if pairs else None
+
+    @rule(data=st.data())
+    def acknowledge(self, data: st.DataObject) -> None:
+        some = self._some(data)
+        if some is not None:
+            consumer, number = some
+            acknowledge(consumer, [self.bench.log.records[number]])
+            del self.taken[consumer][number]
+            self.open.discard(number)
+
+    @rule(data=st.data(), delay=st.sampled_from([None, 3]), counted=st.booleans())
+    def give_back(self, data: st.DataObject, delay: int | None, counted: bool) -> None:
+        some = self._some(data)
+        if some is not None:
+            consumer, number = some
+            due = None if delay is None else self.bench.clock.now() + delay
+            del self.taken[consumer][number]
+            self.counts[number] = self.counts.get(number, 0) + counted
+            self.subscription.give_back(consumer, number, due, counted)
+            self.subscription.dispatch()
+
+    @precondition(lambda self: self.consumers)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        consumer = data.draw(st.sampled_from(self.consumers))
+        self.consumers.remove(consumer)
+        for number in self.taken.pop(consumer):
+            self.counts[number] = self.counts.get(number, 0) + 1
+        self.subscription.leave(consumer)
+
+    @rule(data=st.data())
+    def acknowledge_in_transaction(self, data: st.DataObject) -> None:
+        some = self._some(data)
+        if some is not None:
+            consumer, number = some
+            if len(self.units) < 2:
+                self.units.append(Unit(self.bench.broker))
+            unit = data.draw(st.sampled_from(self.units))
+            assert unit.acknowledge(self.subscription, number, consumer.held.pop(number)) is None
+            del self.taken[consumer][number]
+
+    @precondition(lambda self: self.units)
+    @rule(data=st.data(), commit=st.booleans())
+    def end(self, data: st.DataObject, commit: bool) -> None:
+        unit = data.draw(st.sampled_from(self.units))
+        self.units.remove(unit)
+        numbers = {number for _, number in unit.acknowledged}
+        if commit:
+            unit.commit()
+            self.open -= numbers
+        else:
+            for number in numbers:
+                self.counts[number] = self.counts.get(number, 0) + 1
+            unit.abort()
+
+    @rule(seconds=st.integers(0, 6))
+    def wait(self, seconds: int) -> None:
+        self.bench.clock.advance(seconds)
+
+    @rule()
+    def seek(self) -> None:
+        self.subscription.seek(Position.EARLIEST)
+        self.open = set(self.bench.log.records)
+        self.counts.clear()
+        for taken in self.taken.values():
+            taken.clear()
+
+    @invariant()
+    def each_record_is_in_one_place(self) -> None:
+        held = [number for consumer in self.consumers for number in consumer.held]
+        places = [record.number for record in self.subscription.backlog] + held
+        places += [*self.subscription.returned, *self.subscription.in_transaction]
+        assert sorted(places) == sorted(self.open) == self.subscription.pending()
+        assert self.subscription.size == len(self.open)
+
+    @invariant()
+    def memory_is_exact(self) -> None:
+        records = self.bench.log.records.values()
+        assert self.bench.broker.used == sum(record.size for record in records)
+        for record in records:
+            assert record.references == 1 + (record.number in self.open)
+
+    @invariant()
+    def nobody_waits_without_need(self) -> None:
+        if self.type is SubscriptionType.KEY_SHARED or not self.consumers:
+            return
+        active = [self.consumers[0]] if self.type is not SHARED else self.consumers
+        if any(len(consumer.queue) < consumer.capacity for consumer in active):
+            assert not self.subscription.backlog
+
+    @invariant()
+    def what_waits_in_a_queue_has_been_announced(self) -> None:
+        assert not any(consumer.queue and consumer.port.armed for consumer in self.consumers)
+
+    def teardown(self) -> None:
+        for unit in self.units:
+            unit.abort()
+        for consumer in list(self.consumers):
+            self.subscription.leave(consumer)
+        self.bench.clock.advance(10)
+        assert {record.number for record in self.bench.join(self.subscription, size=1000).take(1000)} == self.open
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
