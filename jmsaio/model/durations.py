@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol, runtime_checkable
 
 _TEN_YEARS = 10 * 366 * 24 * 3600.0
@@ -28,14 +27,14 @@ def seconds(value: Any, what: str) -> float:
         ValueError: negative, not a number, or above 10 years (then surely milliseconds).
         TypeError: of another type.
     """
-    if isinstance(value, _TimeDelta):
+    if not isinstance(value, int | float) and isinstance(value, _TimeDelta) and not isinstance(value, type):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__} {value!r}")
-    if math.isnan(value) or value < 0:
+        raise TypeError(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__}")
+    if not value >= 0:  # so that NaN is caught, too
         raise ValueError(f"{what} must not be negative, but is {value!r}")
     if value > _TEN_YEARS:
-        raise ValueError(f"{what} = {value!r} is more than 10 years: it is in seconds, not milliseconds")
+        raise ValueError(f"{what} is more than 10 years: it is in seconds, not milliseconds")
     return float(value)
 
 

@@ -196,7 +196,9 @@ class MapMessage(Message, MutableMapping[str, Any]):
         else:
             self._set(name, str, value)
 
-    def set_bytes(self, name: str, value: bytes | None, offset: int = 0, length: int | None = None) -> None:
+    def set_bytes(
+        self, name: str, value: bytes | bytearray | memoryview | None, offset: int = 0, length: int | None = None
+    ) -> None:
         """Set a copy of bytes, or of ``length`` of them from ``offset``. Raises IndexError outside of ``value``."""
         check_map_name(name)
         self._check_body_writable()

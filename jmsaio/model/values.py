@@ -208,7 +208,8 @@ def _from_subclass(value: Any, name: str) -> Value:
     if isinstance(value, bytes):
         return bytes(value)
     where = f" of {name!r}" if name else ""
-    raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__}")  # its repr may be huge, or fail
+    # Its class alone: the repr may be huge, or fail.
+    raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__}")
 
 
 def _whole(value: int, name: str) -> int:

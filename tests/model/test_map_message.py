@@ -98,7 +98,8 @@ def test_null_through_setters() -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [("boolean", 1), ("byte", 128), ("short", 2**15), ("char", "ab"), ("char", ""), ("char", 65), ("int", 2**31),
-     ("long", 2**63), ("float", "1"), ("double", True), ("string", b""), ("bytes", "x"), ("object", []), ("object", {})],
+     ("long", 2**63), ("float", "1"), ("double", True), ("string", b""), ("bytes", "x"), ("object", []),
+     ("object", {})],
 )  # fmt: skip
 def test_values_of_another_type(kind: str, value: Any) -> None:
     message = MapMessage({"n": "kept"})
@@ -136,7 +137,8 @@ def test_it_is_a_mapping() -> None:
     message.update({"c": b"x"})
     with pytest.raises(KeyError):
         message["zz"]
-    for remove in (lambda: message.pop("a"), lambda: message.pop("z", 1), message.popitem, lambda: message.__delitem__("a")):
+    for remove in (lambda: message.pop("a"), lambda: message.pop("z", 1), message.popitem,
+        lambda: message.__delitem__("a")):
         with pytest.raises(UnsupportedOperationError):
             remove()
     message.clear()
@@ -154,7 +156,8 @@ def test_values_without_a_type(mapping: Any) -> None:
         MapMessage(mapping)
 
 
-@pytest.mark.parametrize(("kind", "assignable"), [(dict, True), (Mapping, True), (object, True), (str, False), (list, False)])
+@pytest.mark.parametrize(("kind", "assignable"), [(dict, True), (Mapping, True), (object, True), (str, False),
+    (list, False)])
 def test_body_types(kind: type, assignable: bool) -> None:
     message = MapMessage({"a": 1})
     assert message.is_body_assignable_to(kind) is assignable

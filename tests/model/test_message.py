@@ -42,7 +42,7 @@ HEADERS = {
 
 @pytest.mark.parametrize(("word", "kind"), KINDS.items())
 def test_kinds(word: str, kind: type[Message]) -> None:
-    assert kind.KIND == word
+    assert word == kind.KIND
     message = kind()
     assert (message._read_only_body, message._read_only_properties) == (False, False)
     again = received(message)

@@ -16,7 +16,8 @@ from jmsaio.model.wire import RESERVED
 
 @pytest.mark.parametrize(
     "name",
-    ["a", "_", "$", "€uro", "größe", "名前", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID", "JMS_vendor_x", "order", "inside",
+    ["a", "_", "$", "€uro", "größe", "名前", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID", "JMS_vendor_x",
+        "order", "inside",
      "android", "notify", "x1", "a" * 10_000, "Ⅷ", "𝒜", "jmstype", "_jmstypes"],
 )  # fmt: skip
 def test_names_of_properties(name: str) -> None:
@@ -47,7 +48,8 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("character", "start", "part"),
-    [("a", True, True), ("1", False, True), ("$", True, True), ("_", True, True), ("‿", True, True), ("\u0301", False, True),
+    [("a", True, True), ("1", False, True), ("$", True, True), ("_", True, True), ("‿", True, True), ("\u0301",
+     False, True),
      ("\u200d", False, True), ("\x00", False, True), ("\x08", False, True), ("\t", False, False), ("\x0e", False, True),
      ("\x1c", False, False), ("\x7f", False, True), ("\x9f", False, True), ("\xa0", False, False), ("-", False, False)],
 )  # fmt: skip

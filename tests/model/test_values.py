@@ -112,7 +112,7 @@ def test_canonical_class(value: Any, kind: type) -> None:
 @pytest.mark.parametrize("value", [Char("x"), b"x", bytearray(b"x"), memoryview(b"x")])
 def test_char_and_bytes_are_for_bodies(value: Any) -> None:
     assert type(canonical(value)) in (Char, bytes) and canonical(value) == value
-    with pytest.raises(MessageFormatError, match="'p'.*can't hold"):
+    with pytest.raises(MessageFormatError, match=r"'p'.*can't hold"):
         canonical_property(value, "p")
 
 

@@ -1,0 +1,196 @@
+"""Destinations and the Pulsar topics that they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.errors import IllegalStateError, InvalidDestinationError
+from jmsaio.model.destinations import (
+    Destination,
+    Queue,
+    TemporaryQueue,
+    TemporaryTopic,
+    Topic,
+    as_destination,
+    resolve,
+)
+
+D = "persistent://public/default/"
+
+
+def test_equality_is_by_kind_and_name() -> None:
+    assert Queue("a") == Queue("a") == TemporaryQueue("a") and hash(Queue("a")) == hash(TemporaryQueue("a"))
+    assert Topic("a") == TemporaryTopic("a", owner="x") and Topic("a") != Queue("a") and Queue("a") != Queue("b")
+    assert Queue("a") != "a" and len({Queue("a"), TemporaryQueue("a"), Topic("a")}) == 2
+
+
+def test_names_and_looks() -> None:
+    assert Queue("a").queue_name == Queue("a").name == "a" and Topic("b").topic_name == "b"
+    assert (repr(Queue("a")), str(Queue("a"))) == ("Queue('a')", "queue://a")
+    assert (repr(Topic("a")), str(Topic("a"))) == ("Topic('a')", "topic://a")
+    assert repr(TemporaryQueue("a", owner="x")) == "TemporaryQueue('a')"
+    assert not hasattr(Queue("a"), "topic_name") and not hasattr(Topic("a"), "queue_name")
+
+
+@pytest.mark.parametrize("kind", [Queue, Topic, TemporaryQueue, TemporaryTopic])
+@pytest.mark.parametrize("name", ["", None, 5, b"a"])
+def test_a_name_is_needed(kind: type[Destination], name: Any) -> None:
+    with pytest.raises(InvalidDestinationError):
+        kind(name)
+
+
+@pytest.mark.parametrize("kind", [Queue, Topic, TemporaryQueue, TemporaryTopic])
+def test_frozen(kind: type[Destination]) -> None:
+    with pytest.raises(AttributeError):
+        kind("a").name = "b"  # type: ignore[misc]  # what is tested
+
+
+@pytest.mark.parametrize("kind", [TemporaryQueue, TemporaryTopic])
+async def test_delete(kind: type[Any]) -> None:
+    calls = []
+
+    async def delete() -> None:
+        calls.append(1)
+
+    await kind("a", delete=delete).delete()
+    assert calls == [1]
+    with pytest.raises(IllegalStateError):
+        await kind("a").delete()
+
+
+class ForeignQueue:
+    queue_name = "q"
+
+
+class ForeignTopic:
+    topic_name = "t"
+
+
+class OtherDestination:
+    name = "x"
+
+
+def test_as_destination() -> None:
+    queue = TemporaryQueue("a")
+    assert as_destination(queue) is queue
+    assert as_destination(ForeignQueue()) == Queue("q") and as_destination(ForeignTopic()) == Topic("t")
+    for value in (None, "a", OtherDestination(), 5, Destination("a")):
+        with pytest.raises(InvalidDestinationError):
+            as_destination(value)
+
+
+@pytest.mark.parametrize(
+    ("destination", "topics", "subscription", "virtual"),
+    [
+        (Queue("q"), [D + "q"], None, False),
+        (Queue("q:sub"), [D + "q"], "sub", False),
+        (Queue("a:b:c"), [D + "a:b"], "c", False),
+        (Queue("persistent://t/n/q:sub"), ["persistent://t/n/q"], "sub", False),
+        (Queue("persistent://t/n/q"), ["persistent://t/n/q"], None, False),
+        (Queue("non-persistent://t/n/q"), ["non-persistent://t/n/q"], None, False),
+        (Queue("t/n/q"), [D + "t/n/q"], None, False),
+        (Topic("t"), [D + "t"], None, False),
+        (Topic("t:x"), [D + "t:x"], None, False),
+        (Topic("persistent://t/n/x"), ["persistent://t/n/x"], None, False),
+        (Queue("multi:a,b"), [D + "a", D + "b"], None, True),
+        (Queue("multi:a,b:sub"), [D + "a", D + "b"], "sub", True),
+        (Queue("multi:persistent://t/n/a,b:sub"), ["persistent://t/n/a", D + "b"], "sub", True),
+        (Queue("multi:a,persistent://t/n/b:sub"), [D + "a", "persistent://t/n/b"], "sub", True),
+        (Topic("multi:a,b:c"), [D + "a", D + "b:c"], None, True),
+        (Queue("multi:a,b,"), [D + "a", D + "b"], None, True),
+        (Queue("multi:a"), [D + "a"], None, False),
+        (Queue("multi:a,"), [D + "a"], None, False),
+    ],
+    ids=str,
+)
+def test_topics(destination: Destination, topics: list[str], subscription: str | None, virtual: bool) -> None:
+    found = resolve(destination)
+    assert (list(found.topics), found.pattern, found.subscription) == (topics, None, subscription)
+    assert found.virtual is virtual and not found.overrides and found.visible_name == destination.name
+
+
+@pytest.mark.parametrize(
+    ("destination", "pattern", "subscription"),
+    [
+        (Topic("regex:a.*"), D + "a.*", None),
+        (Queue("regex:a.*"), D + "a.*", None),
+        (Queue("regex:a.*:sub"), D + "a.*", "sub"),
+        (Queue("regex:persistent://t/n/a.*:sub"), "persistent://t/n/a.*", "sub"),
+        (Topic("regex:persistent://t/n/(a|b:c)"), "persistent://t/n/(a|b:c)", None),
+    ],
+    ids=str,
+)
+def test_patterns(destination: Destination, pattern: str, subscription: str | None) -> None:
+    found = resolve(destination)
+    assert (found.topics, found.pattern, found.subscription, found.virtual) == ((), pattern, subscription, True)
+
+
+def test_the_system_namespace() -> None:
+    assert resolve(Queue("multi:a,persistent://x/y/b"), "t/n").topics == ("persistent://t/n/a", "persistent://x/y/b")
+    assert resolve(Topic("regex:a"), "t/n").pattern == "persistent://t/n/a"
+
+
+@pytest.mark.parametrize(
+    ("query", "overrides"),
+    [
+        ("", {}),
+        ("consumerConfig.receiverQueueSize=10", {"receiverQueueSize": "10"}),
+        ("consumerConfig.a.b=1&consumerConfig.a.c=2", {"a": {"b": "1", "c": "2"}}),
+        ("consumerConfig.a=1&consumerConfig.a=2", {"a": "2"}),
+        ("consumerConfig.a=b%3D+c%26", {"a": "b= c&"}),
+        ("consumerConfig.a=b=c", {"a": "b=c"}),
+        ("consumer%43onfig.a=1", {"a": "1"}),
+        ("consumerConfig.a", {"a": ""}),
+        ("producerConfig.a=1&x=2", {}),
+        ("&&consumerConfig.a=1&", {"a": "1"}),
+        ("consumerConfig.a=1?b", {"a": "1?b"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["q", "multi:a,b", "regex:x"])
+def test_query_strings(name: str, query: str, overrides: dict[str, object]) -> None:
+    for destination in (Queue(f"{name}?{query}"), Topic(f"{name}?{query}")):
+        found = resolve(destination)
+        assert found.overrides == overrides and found.visible_name == name
+        assert (found.topics, found.pattern) == (resolve(Queue(name)).topics, resolve(Queue(name)).pattern)
+
+
+def test_a_queue_with_subscription_and_query() -> None:
+    found = resolve(Queue("q:sub?consumerConfig.a=1:2"))
+    assert (found.topics, found.subscription, found.overrides) == ((D + "q",), "sub", {"a": "1:2"})
+    assert found.visible_name == "q:sub"
+
+
+def test_what_is_remembered_can_not_be_changed() -> None:
+    overrides: Any = resolve(Queue("q?consumerConfig.a=1")).overrides
+    with pytest.raises(TypeError):
+        overrides["a"] = 2
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [
+        Queue("q:"), Queue("persistent://t/n/q:"), Queue(":s"), Queue("multi:"), Topic("multi:"), Queue("multi:,a"),
+        Queue("multi:a,,b"), Topic("multi:a,,b"), Queue("multi:,"), Queue("regex:"), Topic("regex:"), Queue("regex:a:"),
+        Queue("?consumerConfig.a=1"), Topic("?x=1"), Queue("q?consumerConfig=1"),
+        Queue("q?consumerConfig.a=1&consumerConfig.a.b=2"), Queue("q?consumerConfig.a.b=1&consumerConfig.a=2"),
+        Queue("q?x=1&x.y=2"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_names_that_stand_for_nothing(destination: Destination) -> None:
+    with pytest.raises(InvalidDestinationError):
+        resolve(destination)
+
+
+@given(st.text(min_size=1), st.sampled_from([Queue, Topic]))
+def test_any_name_resolves_or_is_refused_clearly(name: str, kind: type[Destination]) -> None:
+    try:
+        found = resolve(kind(name))
+    except InvalidDestinationError:
+        return
+    assert all(topic.partition("://")[0] in ("persistent", "non-persistent") for topic in found.topics)
+    assert (found.pattern is None) == bool(found.topics)

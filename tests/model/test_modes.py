@@ -1,0 +1,33 @@
+"""Delivery modes and acknowledge modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import JMSError
+from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
+
+
+def test_numbers() -> None:
+    assert {mode.name: int(mode) for mode in AcknowledgeMode} == {
+        "TRANSACTED": 0, "AUTO": 1, "CLIENT": 2, "DUPS_OK": 3, "INDIVIDUAL": 4,
+    }  # fmt: skip
+    assert AcknowledgeMode["CLIENT_INDIVIDUAL"] is AcknowledgeMode.INDIVIDUAL
+    assert {mode.name: int(mode) for mode in DeliveryMode} == {"NON_PERSISTENT": 1, "PERSISTENT": 2}
+
+
+@pytest.mark.parametrize("mode", AcknowledgeMode)
+def test_a_mode_of_its_number(mode: AcknowledgeMode) -> None:
+    assert AcknowledgeMode.of(int(mode)) is AcknowledgeMode.of(mode) is mode
+
+
+def test_individual_has_a_second_number() -> None:
+    assert AcknowledgeMode.of(101) is AcknowledgeMode.INDIVIDUAL
+
+
+@pytest.mark.parametrize("value", [-1, 5, 100, True, False, None, "AUTO", 1.0])
+def test_no_such_mode(value: Any) -> None:
+    with pytest.raises(JMSError, match="AUTO"):
+        AcknowledgeMode.of(value)
