@@ -59,7 +59,7 @@ async def selectors(connection: Any, say: Say) -> None:
     async with connection.create_session() as session:
         parcels = session.create_queue("parcels")
         producer = await session.create_producer(parcels)
-        arrived = asyncio.Queue()
+        arrived: asyncio.Queue[str] = asyncio.Queue()
         async with (
             session.create_consumer(parcels, "region = 'EU'") as europe,
             session.create_consumer(parcels, "region IN ('US', 'CA') AND weight BETWEEN 5 AND 10") as heavy,

@@ -75,7 +75,7 @@ class TerminalStage:
 
     async def say(self, text: str) -> None:
         """One line."""
-        self.console.print(Text("  > ", style="bold green") + Text(text))
+        self.console.print(Text.assemble(("  > ", "bold green"), text))
         await asyncio.sleep(self.pace)
 
     async def close(self) -> None:
@@ -83,7 +83,7 @@ class TerminalStage:
         self.console.print()
         self.console.rule(Text("Where to go from here", style="bold cyan"), align="left")
         for command, what in _NEXT:
-            self.console.print(Text(f"  {command:28}", style="bold") + Text(what))
+            self.console.print(Text.assemble((f"  {command:28}", "bold"), what))
 
 
 #: Shown at the end of the tour.

@@ -80,7 +80,7 @@ def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: py
     sent = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert main(["browse", queue, *where, "-s", "amount = 5"]) == 0
     seen = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert main(["receive", queue, *where, "--all", "--timeout", "3"]) == 0
+    assert main(["receive", queue, *where, "-n", "2", "--timeout", "60"]) == 0
     taken = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["message_id"] for record in sent] == [record["message_id"] for record in taken]
     assert seen == taken
