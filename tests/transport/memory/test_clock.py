@@ -44,7 +44,12 @@ def test_timers_run_in_order_of_time_then_of_adding() -> None:
 def test_a_timer_may_add_another_that_is_due_at_once() -> None:
     done: list[str] = []
     timers = Timers(lambda: None)
-    timers.add(1.0, lambda argument, token: (done.append("first"), timers.add(1.0, lambda *_: done.append("second")))[0])
+
+    def first(argument: int, token: int) -> None:
+        done.append("first")
+        timers.add(1.0, lambda argument, token: done.append("second"))
+
+    timers.add(1.0, first)
     timers.run(1.0)
     assert done == ["first", "second"]
 

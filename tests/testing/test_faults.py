@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+import jmsaio
+from jmsaio.errors import BrokerUnavailableError, JMSError, NotFoundError, SendError, SendInDoubtError
+from jmsaio.testing import EmbeddedBroker, embedded_broker
+
+
+async def _send(broker: EmbeddedBroker, queue: str, text: str) -> None:
+    async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+        producer = await session.create_producer(session.create_queue(queue))
+        await producer.send(text)
+
+
+async def _receive(broker: EmbeddedBroker, queue: str) -> list[str]:
+    async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+        async with session.create_consumer(session.create_queue(queue)) as consumer:
+            got = []
+            while (message := await consumer.receive(0.1)) is not None:
+                got.append(message.get_body(str))
+            return got
+
+
+async def test_failed_and_doubtful_sends() -> None:
+    with embedded_broker() as broker:
+        broker.faults.fail_sends(topic="other")
+        broker.faults.fail_sends()
+        broker.faults.lose_answers()
+        broker.faults.fail_sends(error=SendError("mine"))
+        with pytest.raises(SendError, match="not stored"):
+            await _send(broker, "orders", "1")
+        with pytest.raises(SendInDoubtError, match="lost"):
+            await _send(broker, "orders", "2")
+        with pytest.raises(SendError, match="mine"):
+            await _send(broker, "orders", "3")
+        await _send(broker, "orders", "4")
+        with pytest.raises(SendError):
+            await _send(broker, "other", "5")
+        assert await _receive(broker, "orders") == ["2", "4"]
+
+
+async def test_delayed_answers() -> None:
+    with embedded_broker() as broker:
+        broker.faults.delay_answers(0.05)
+        await _send(broker, "orders", "1")
+        assert await _receive(broker, "orders") == ["1"]
+
+
+async def test_lost_acknowledgements() -> None:
+    with embedded_broker() as broker:
+        await _send(broker, "orders", "1")
+        broker.faults.lose_acknowledgements()
+        assert await _receive(broker, "orders") == ["1"]
+        assert await _receive(broker, "orders") == ["1"]
+        assert await _receive(broker, "orders") == []
+
+
+async def test_dropped_consumers() -> None:
+    with embedded_broker() as broker:
+        with pytest.raises(NotFoundError):
+            broker.faults.drop_consumers("orders")
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            orders = session.create_queue("orders")
+            async with session.create_consumer(orders) as consumer:
+                assert broker.faults.drop_consumers("orders") == 1
+                await _send(broker, "orders", "1")
+                message = await consumer.receive(10)
+                assert message is not None
+                broker.faults.drop_consumers("orders", error=BrokerUnavailableError("gone"))
+                with pytest.raises(JMSError, match="gone"):
+                    await consumer.receive(10)
+
+
+async def test_an_outage() -> None:
+    with embedded_broker() as broker:
+        await _send(broker, "orders", "1")
+        with broker.faults.outage(), pytest.raises(BrokerUnavailableError):
+            await _send(broker, "orders", "2")
+        assert await _receive(broker, "orders") == ["1"]

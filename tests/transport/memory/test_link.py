@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from jmsaio.testing import embedded_broker
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.link import Link
+from tests.transport.contract.harness import GUARD, record
+from tests.transport.memory.connecting import connect
+
+
+class Debtor:
+    def __init__(self, calls: list[str], name: str = "call") -> None:
+        self.calls, self.name = calls, name
+
+    def settle_up(self) -> None:
+        self.calls.append(self.name)
+        if self.name == "broken":
+            raise RuntimeError(self.name)
+
+
+async def test_debts_are_settled_together_and_later() -> None:
+    loop, calls, contexts = asyncio.get_running_loop(), [], []
+    loop.set_exception_handler(lambda loop, context: contexts.append(context))
+    broker = Broker("x")
+    link = Link(broker, loop)
+    with broker.lock:
+        for name in ("a", "broken", "b"):
+            link.owe(Debtor(calls, name))
+    assert calls == []
+    await asyncio.sleep(0)
+    loop.set_exception_handler(None)
+    assert (calls, len(contexts)) == (["a", "broken", "b"], 1)
+
+
+async def test_debts_made_in_another_thread_are_settled_on_the_loop() -> None:
+    broker, done = Broker("x"), asyncio.Event()
+    threads: list[int] = []
+    link = Link(broker, asyncio.get_running_loop())
+
+    class Here(Debtor):
+        def settle_up(self) -> None:
+            threads.append(threading.get_ident())
+            done.set()
+
+    def elsewhere() -> None:
+        with broker.lock:
+            link.owe(Here([]))
+
+    await asyncio.to_thread(elsewhere)
+    async with asyncio.timeout(GUARD):
+        await done.wait()
+    assert threads == [threading.get_ident()]
+
+
+async def test_one_timer_for_the_next_thing_to_happen() -> None:
+    broker, order, done = Broker("x"), [], asyncio.Event()
+    link = Link(broker, asyncio.get_running_loop())
+    broker.clients.append(PokedLink(link))
+    with broker.lock:
+        broker.timers.add(broker.now() + 0.05, lambda argument, token: (order.append("later"), done.set())[0])
+        broker.timers.add(broker.now() + 0.01, lambda argument, token: order.append("sooner"))
+    async with asyncio.timeout(GUARD):
+        await done.wait()
+    assert order == ["sooner", "later"]
+    link.cut()
+
+
+class PokedLink:
+    gone = False
+
+    def __init__(self, link: Link) -> None:
+        self.poke = link.wake
+
+    def abandon(self) -> None: ...
+    def broker_down(self) -> None: ...
+    def broker_up(self) -> None: ...
+
+
+def test_a_closed_loop_is_nobody_to_be_told() -> None:
+    loop, calls = asyncio.new_event_loop(), []
+    broker = Broker("x")
+    link = Link(broker, loop)
+    loop.close()
+    with broker.lock:
+        link.owe(Debtor(calls))
+    assert calls == []
+
+
+async def test_two_loops_in_two_threads_share_a_broker() -> None:
+    with embedded_broker() as broker:
+        here = await connect(broker)
+        topic = here.topic()
+        inbox = await here.inbox(topic)
+
+        async def elsewhere() -> None:
+            there = await connect(broker)
+            sender = await there.sender(topic, window_records=100)
+            for number in range(2000):
+                await sender.ready()
+                sender.send(record(str(number)), lambda place, error: None)
+            await there.stop()
+
+        thread = asyncio.ensure_future(asyncio.to_thread(asyncio.run, elsewhere()))
+        assert await inbox.consume(2000) == [str(number) for number in range(2000)]
+        await thread
+        assert broker.used == 0
+        await here.stop()

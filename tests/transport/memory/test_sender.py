@@ -1,0 +1,200 @@
+"""What the contract suite can't see: memory, scripted faults, deleted topics."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.errors import NotFoundError, SendError, SendInDoubtError
+from jmsaio.testing import EmbeddedBroker, ManualClock
+from jmsaio.transport.memory.record import OVERHEAD
+from tests.transport.contract.harness import GUARD, Harness, Outcomes, record
+from tests.transport.memory.connecting import connect
+
+SMALL = 10 * (OVERHEAD + 1000)
+
+
+async def _settled(turns: int = 5) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+async def test_full_memory_holds_records_back_until_others_are_acknowledged(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=SMALL)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, window_records=15)
+    outcomes = Outcomes()
+    for number in range(30):
+        sender.send(record(f"{number:1000}"), outcomes)
+    await _settled()
+    assert (len(outcomes), sender.full) == (10, True)
+    assert embedded.used <= SMALL
+    for taken in range(6, 31, 6):
+        inbox.receiver.acknowledge(await inbox.take(6))
+        await _settled()
+        assert (len(outcomes), embedded.used <= SMALL) == (min(10 + taken, 30), True)
+    assert outcomes.errors == [None] * 30
+    assert (embedded.used, sender.full) == (0, False)
+    await harness.stop()
+
+
+async def test_each_client_has_its_own_limit(embedded: EmbeddedBroker, harness: Harness) -> None:
+    small = await connect(embedded, memory_limit=SMALL)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, *["x" * 1000] * 20)
+    outcomes = Outcomes()
+    (await small.sender(topic)).send(record("waits"), outcomes)
+    await harness.fill(topic, "passes")
+    assert len(outcomes) == 0
+    await inbox.consume(12)
+    await _settled()
+    assert outcomes.errors == [None]
+    await small.stop()
+
+
+async def test_memory_that_stays_full_fails_the_send_in_time(embedded: EmbeddedBroker, clock: ManualClock) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.inbox(topic)
+    sender = await harness.sender(topic, send_timeout=5)
+    outcomes = Outcomes()
+    sender.send(record("stored"), outcomes)
+    sender.send(record("waits"), outcomes)
+    clock.advance(1)
+    sender.send(record("waits, too"), outcomes)
+    clock.advance(4)
+    await _settled()
+    assert len(outcomes) == 2
+    clock.advance(1)
+    await _settled()
+    assert [type(error) for error in outcomes.errors] == [type(None), SendError, SendError]
+    assert "memory_limit" in str(outcomes.errors[1])
+    await harness.stop()
+
+
+async def test_closing_fails_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic)
+    outcomes = Outcomes()
+    for text in "123":
+        sender.send(record(text), outcomes)
+    await sender.aclose(0.01)
+    assert [type(error) for error in outcomes.errors] == [type(None), SendError, SendError]
+    assert await inbox.consume(1) == ["1"]
+    assert await inbox.rest(0.05) == []
+    await harness.stop()
+
+
+async def test_a_transaction_waits_for_its_sends(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "first")
+    transaction = await harness.transport.begin(60)
+    outcomes = Outcomes()
+    (await harness.sender(topic)).send(record("second"), outcomes, transaction)
+    committing = asyncio.ensure_future(transaction.commit())
+    await _settled()
+    assert not committing.done()
+    assert await inbox.consume(1) == ["first"]
+    await committing
+    assert await inbox.consume(1) == ["second"]
+    assert outcomes.places == [None]
+    await harness.stop()
+
+
+async def test_a_send_after_the_end_of_its_transaction_fails(harness: Harness) -> None:
+    transaction = await harness.transport.begin(60)
+    await transaction.commit()
+    sender, outcomes = await harness.sender(harness.topic()), Outcomes()
+    sender.send(record("late"), outcomes, transaction)
+    await sender.drain(GUARD)
+    assert "committed already" in str(outcomes.errors[0])
+
+
+async def test_scripted_faults(embedded: EmbeddedBroker, clock: ManualClock, harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    embedded.faults.fail_sends(2, topic=topic)
+    embedded.faults.lose_answers()
+    embedded.faults.delay_answers(5)
+    for text in "abcde":
+        sender.send(record(text), outcomes)
+    await _settled()
+    assert [type(error) for error in outcomes.errors] == [SendError, SendError, SendInDoubtError, type(None)]
+    assert await inbox.consume(3) == ["c", "d", "e"]
+    clock.advance(5)
+    await sender.drain(GUARD)
+    assert outcomes.errors[4] is None
+
+
+async def test_closing_with_an_answer_outstanding_is_in_doubt(embedded: EmbeddedBroker, harness: Harness) -> None:
+    embedded.faults.delay_answers(60)
+    sender, outcomes = await harness.sender(harness.topic()), Outcomes()
+    sender.send(record("x"), outcomes)
+    await sender.aclose(0.01)
+    assert [type(error) for error in outcomes.errors] == [SendInDoubtError]
+
+
+async def test_a_deleted_topic_fails_what_is_sent(harness: Harness) -> None:
+    topic = harness.topic()
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    await harness.admin.delete_topic(topic, force=True)
+    sender.send(record("x"), outcomes)
+    await sender.drain(GUARD)
+    assert isinstance(outcomes.errors[0], NotFoundError)
+
+
+async def test_sequence_ids_go_on_from_the_one_given(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, initial_sequence_id=41)
+    await harness.send(sender, "a", "b")
+    assert [each.sequence_id for each in await inbox.take(2)] == [42, 43]
+
+
+async def test_a_callback_that_raises_does_not_silence_the_others(harness: Harness) -> None:
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: contexts.append(context))
+    sender, outcomes = await harness.sender(harness.topic()), Outcomes()
+
+    def broken(place: object, error: object) -> None:
+        raise RuntimeError("broken")
+
+    sender.send(record("1"), broken)
+    sender.send(record("2"), outcomes)
+    await sender.drain(GUARD)
+    asyncio.get_running_loop().set_exception_handler(None)
+    assert outcomes.errors == [None]
+    assert [str(context["exception"]) for context in contexts] == ["broken"]
+
+
+async def test_an_outage_is_waited_for(embedded: EmbeddedBroker, clock: ManualClock, harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic, send_timeout=5), Outcomes()
+    with embedded.faults.outage():
+        sender.send(record("1"), outcomes)
+        clock.advance(3)
+        sender.send(record("2"), outcomes)
+        clock.advance(3)
+        await _settled()
+        assert [type(error) for error in outcomes.errors] == [SendError]
+    await sender.drain(GUARD)
+    assert outcomes.errors[1:] == [None]
+    assert await inbox.consume(1) == ["2"]
+
+
+@pytest.mark.parametrize("close", [True, False])
+async def test_a_sender_counts_as_connected_until_it_is_closed(harness: Harness, close: bool) -> None:
+    topic = harness.topic()
+    sender = await harness.sender(topic)
+    if close:
+        await sender.aclose(GUARD)
+    assert (await harness.admin.stats(topic)).producers == (0 if close else 1)
