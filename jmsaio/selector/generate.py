@@ -36,6 +36,8 @@ Result = bool | None
 OnRecord = Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], Result]
 OnValues = Callable[[wire_values.Get, wire_values.Get], Result]
 
+#: Values of short texts, found faster than they are parsed.
+_SMALL: Final = {str(value): value for value in range(1_000)}
 #: Nesting of the generated expression after which a part becomes a function of its own: Python limits parentheses.
 _MOST_NESTING = 10
 _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -45,7 +47,7 @@ _GLOBALS: Final[dict[str, object]] = {
     "typed": wire_values.typed, "load": wire_values.load, "plain": wire_values.plain, "as_long": wire_values.as_long,
     "between": compare.between, "not_between": compare.not_between, "inside": compare.inside,
     "truth": compare.truth, "opposite": compare.opposite, "negate": numbers.negate, "positive": numbers.positive,
-    "fold": numbers.fold,
+    "fold": numbers.fold, "small": _SMALL.get,
     **{function.__name__: function for function in compare.COMPARISONS.values()},
     **{function.__name__: function for function in numbers.OPERATORS.values()},
 }  # fmt: skip
@@ -260,10 +262,11 @@ class _OnRecord(_Source):
             fast, usual = f"{value} {operator} {constant}", _unmarked(name)
         elif _is_number(literal):
             # Up to nine digits an int or long is exact in every type, so Python's comparison is Java's.
-            mark = self.fresh()
-            kind = f"(({mark} := get({name + TYPE_SUFFIX!r})) == 'int' or {mark} == 'long')"
-            usual = f"{kind} and {value}.isdecimal() and len({value}) < 10"
-            fast = f"int({value}) {operator} {_digits(literal)}"
+            mark, known = self.fresh(), self.fresh()
+            usual = f"({mark} := get({name + TYPE_SUFFIX!r})) == 'int' or {mark} == 'long'"
+            test = f"{operator} {_digits(literal)}"
+            short = f"int({value}) {test} if {value}.isdecimal() and len({value}) < 10 else {slow}"
+            fast = f"({known} {test} if ({known} := small({value})) is not None else {short})"
         else:
             return f"{function}({self.typed(name)}, {constant})"
         return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"

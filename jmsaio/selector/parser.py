@@ -13,6 +13,7 @@ from jmsaio.model.names import is_identifier_part, is_identifier_start
 from jmsaio.selector.builder import Builder
 from jmsaio.selector.nodes import Node
 from jmsaio.selector.refusal import Refused, refusal
+from jmsaio.selector.starlight.comments import blanked
 
 #: Longest selector, in characters. Long enough for an IN list with thousands of entries.
 MAX_LENGTH = 65_536
@@ -46,7 +47,8 @@ def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
     if len(text) > MAX_LENGTH:
         raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text, MAX_LENGTH)
     try:
-        tree = _lark(dialect).parse(" " * start + text[start:])
+        selector = " " * start + text[start:]
+        tree = _lark(dialect).parse(selector if dialect == "jms" else blanked(selector))
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
     except UnexpectedInput as error:

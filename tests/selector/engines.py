@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
+from jmsaio.model.text import to_java
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.selector import compile_selector
 from jmsaio.selector.selector import Dialect
@@ -22,7 +23,8 @@ ACTIVEMQ = (
     "org.slf4j:slf4j-api:2.0.16",
 )
 _TYPES = {
-    bool: "boolean", Byte: "byte", Short: "short", int: "int", Long: "long", Float: "float", float: "double", str: "String",
+    bool: "boolean", Byte: "byte", Short: "short", int: "int", Long: "long", Float: "float", float: "double",
+    str: "String",
 }  # fmt: skip
 
 
@@ -38,19 +40,11 @@ def _field(text: str) -> str:
     return "".join(parts)
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(float(value)), repr(float(value))) if isinstance(
-        value, float
-    ) else str(value)
-
-
 def request(selector: str, values: Values) -> str:
     """One line for the Java programs."""
     fields = [_field(selector)]
     for name, value in values.items():
-        fields += [_field(name), _TYPES[type(value)], _field(_text(value))]
+        fields += [_field(name), _TYPES[type(value)], _field(to_java(value))]
     return "\t".join(fields)
 
 

@@ -21,12 +21,16 @@ NAMES = {
     "boolean": ("flag", "inside"),
     "missing": ("absent", "nothing"),
 }
-WORDS = ("EU", "US", "eu", "", "a_c", "a%c", "abc", "it's", "x\ny", "é", "10", "5", "true", "a.c", "ab", "日本", "5.0", "a,b,,")
+WORDS = (
+    "EU", "US", "eu", "", "a_c", "a%c", "abc", "it's", "x\ny", "é", "10", "5", "true", "a.c", "ab", "日本", "5.0",
+    "a,b,,",
+)  # fmt: skip
 INTS = (0, 1, 2, 3, 5, 7, 10, -1, -3, 100, 2147483647, -2147483648, 16777217)
 LONGS = (0, 1, 5, 10, -3, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 16777217)
 DOUBLES = (0.0, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, -3.0, 0.1, 1e10, 3.25)
 PATTERNS = (
-    "%", "a%", "%c", "a_c", "_", "__", "%b%", "E%", "_U", "a\\_c", "a!%c", "%.c", "", "EU", "x%y", "%'%", "i[t]%", "%_%a%",
+    "%", "a%", "%c", "a_c", "_", "__", "%b%", "E%", "_U", "a\\_c", "a!%c", "%.c", "", "EU", "x%y", "%'%", "i[t]%",
+    "%_%a%",
 )  # fmt: skip
 WHOLE = ("0", "1", "2", "3", "5", "7", "10", "100", "2147483647", "2147483648")
 MARKED = ("1L", "5l", "11L", "0x5", "0XfF", "010", "017")
@@ -35,14 +39,15 @@ PUT_IN = ("(", ")", "'", " AND", " NOT ", "=", ";", "==", "#", " 1 ", "\\", ".")
 #: Parts on which the specification and the engines differ, or on which one of them may stumble; `{x}` is a name,
 #: `{y}` another, `{n}` a number and `{s}` a string.
 ODDITIES = (
-    "NOT {x} = {n}", "NOT {x}", "{x}", "{x} <> {s}", "{x} <> {y}", "{x} = {y}", "{x} > {y}", "{x} < {s}", "{x} / {n} > 1",
-    "5 < tiny", "7 > small", "{x} NOT LIKE 'a%'", "{x} + {y} > 1", "-{x} < 1", "{x} / 0 = 1", "{x} % 2 = 1", "5", "NULL",
-    "{x} = 1.5F", "{x} > 2D", "{x} = 0x1FL", "{x} = 99999999999999999999", "é = 1", "'a' = {s}", "JMSExpiration = {n}",
-    "({x}) IN ('a')", "'a' IS NULL", "{x} + 1 IS NULL", "TRUE = {x}", "/* c */ {x} = 1", "{x} = {y} + 1", "{x} = 9.",
-    "({x} = 1) = {y}", "{x} LIKE NULL", "{x} * {y} = 1.5", "{x} BETWEEN {y} AND 9", "{x} = NULL", "'a' + {x} = 'a1'",
-    "{x} = 1 = TRUE", "{x} >= 9223372036854775807", "{x} > -9223372036854775808", "{x} IN ('a', 1)", "1AND {x} = 1",
-    "{x} LIKE 'a' ESCAPE 'ab'", "{x} NOT BETWEEN {y} AND {n}", "{x} BETWEEN {n} AND 3AND {x} = 1", "- -{x} > {n}",
-    "{x} = -0.0", "{x} NOT IN ({s})", "XPATH = 1", "xquery = {s}", "{x} > {y} * 1.5", "{n} - {x} > 1", "TRUE = {n}",
+    "NOT {x} = {n}", "NOT {x}", "{x}", "{x} <> {s}", "{x} <> {y}", "{x} = {y}", "{x} > {y}", "{x} < {s}",
+    "{x} / {n} > 1", "5 < tiny", "7 > small", "{x} NOT LIKE 'a%'", "{x} + {y} > 1", "-{x} < 1", "{x} / 0 = 1",
+    "{x} % 2 = 1", "5", "NULL", "{x} = 1.5F", "{x} > 2D", "{x} = 0x1FL", "{x} = 99999999999999999999", "é = 1",
+    "'a' = {s}", "JMSExpiration = {n}", "({x}) IN ('a')", "'a' IS NULL", "{x} + 1 IS NULL", "TRUE = {x}",
+    "/* c */ {x} = 1", "{x} = {y} + 1", "{x} = 9.", "({x} = 1) = {y}", "{x} LIKE NULL", "{x} * {y} = 1.5",
+    "{x} BETWEEN {y} AND 9", "{x} = NULL", "'a' + {x} = 'a1'", "{x} = 1 = TRUE", "{x} >= 9223372036854775807",
+    "{x} > -9223372036854775808", "{x} IN ('a', 1)", "1AND {x} = 1", "{x} LIKE 'a' ESCAPE 'ab'",
+    "{x} NOT BETWEEN {y} AND {n}", "{x} BETWEEN {n} AND 3AND {x} = 1", "- -{x} > {n}", "{x} = -0.0",
+    "{x} NOT IN ({s})", "XPATH = 1", "xquery = {s}", "{x} > {y} * 1.5", "{n} - {x} > 1", "TRUE = {n}",
 )  # fmt: skip
 
 
@@ -227,27 +232,31 @@ class Generator:
 
 #: Regular expressions that the Starlight dialect takes, and replacements.
 REGEXES = (
-    "a", "^a", "b$", "[a-c]+", "(a|b)c?", "\\\\d{1,3}", "^(?:E|U).$", "[^a-z]", "a.c", "\\\\.", "x\\\\sy", "(a)(b)?", "_+?",
-    ",", "(,)(b)", "\\\\w{2,}", "[\\\\w.]+$", "日",
+    "a", "^a", "b$", "[a-c]+", "(a|b)c?", "\\\\d{1,3}", "^(?:E|U).$", "[^a-z]", "a.c", "\\\\.", "x\\\\sy", "(a)(b)?",
+    "_+?", ",", "(,)(b)", "\\\\w{2,}", "[\\\\w.]+$", "日",
 )  # fmt: skip
 REPLACEMENTS = ("", "-", "$1", "<$0>", "\\\\$", "é$1!", "a")
 STARLIGHT_ODDITIES = (
     "REGEX('{r}', {x})", "NOT REGEX('{r}', {s})", "REGEX('{r}', ({x} + {y}))", "INLIST(MAKELIST({x}, 5, {s}), {y})",
-    "INLIST(SPLIT({x}, '{c}'), 'a')", "INLIST(SPLIT({x}, ',', {n}), 'b')", "SPLIT({x}, ',', -1) = MAKELIST('a', 'b', '', '')",
-    "REPLACE({x}, '{c}', '{p}') = {s}", "REPLACE({x}, '{c}', {y}) LIKE 'a%'", "(REPLACE({x}, '{c}', '{p}') + 'c') = 'abcc'",
+    "INLIST(SPLIT({x}, '{c}'), 'a')", "INLIST(SPLIT({x}, ',', {n}), 'b')",
+    "SPLIT({x}, ',', -1) = MAKELIST('a', 'b', '', '')", "REPLACE({x}, '{c}', '{p}') = {s}",
+    "REPLACE({x}, '{c}', {y}) LIKE 'a%'", "(REPLACE({x}, '{c}', '{p}') + 'c') = 'abcc'",
     "'' + MAKELIST({x}, {y}) = '[5, 5]'", "MAKELIST({x}) > 1", "regex('a', {x})", "REGEX('a')", "SPLIT({x}, ',')",
-    "{x} + {y} = {s}", "'' + {x} = {s}", "{x} + 1.5 = '51.5'", "'' + {x} LIKE '%E%'", "{x} % {n} = 1", "{x} % {y} > {n}",
-    "-- note\n{x} = 1", "{x} /* a * b */ = /***/ 1", "{x} = 1 -- end", "{x} = NULL", "NULL IS NULL", "NOT NULL", "TRUE = FALSE",
-    "{x} = {y} = TRUE", "{x} > 1 IS NULL", "{x} > 1 LIKE 'a'", "{x} < 5 = TRUE", "NOT {x} = {n}", "NOT {x} <> {y}",
-    "NOT {x} IS NULL", "- {x} = {n}", "-'a' > 1", "+({x}) IN ('a')", "+{x} LIKE 'a%'", "{x} = 18446744073709551621",
-    "{x} = -9223372036854775808", "-(9223372036854775808) < {x}", "{x} + 99999999999999999999 = {y}", "0x7fffffffffffffff > {x}",
-    "0xffffffffffffffff > {x}", "09 = {x}", "{x} = 1L", "{x} = 0L", "{x} LIKE 'a€_c' ESCAPE '€'", "{x} LIKE 'a€%' ESCAPE '€'",
-    "{x} LIKE 'ab\t_' ESCAPE '\t'", "{x} LIKE 'ab\t\tc' ESCAPE '\t'", "{x} NOT LIKE '%'", "{n} LIKE '5'", "JMSXDeliveryCount = 1",
-    "JMSRedelivered", "JMSXGroupID = ''", "JMSXGroupSeq = 1", "JMSExpiration = 0", "JMSMessageID IS NULL", "JMSReplyTo IS NULL",
-    "JMSXProducerTXID IS NULL", "JMSActiveMQBrokerPath = 'null'", "JMSXUserID IS NULL", "JMSActiveMQBrokerInTime = 0",
-    "NOT ({x} BETWEEN {y} AND {n})", "{x} BETWEEN -{y} AND 5", "{x} > {y} AND {y} > {x}", "{x} IS NULL IS NULL", "(1 = 1) = {x}",
-    "({x} = {y}) <> ({y} = {n})", "{x} NOT BETWEEN -{y} AND {y}", "{x} = 1AND{x} = 1", "{x} = 1 OR -{y} = 1", "{x} AND -{y} = 1",
-    "JMSPriority + {x} > 3", "JMSTimestamp = {n}", "JMSDeliveryMode = 1", "JMSType > {x}", "{x} >= {y}", "{x} < {y}",
+    "{x} + {y} = {s}", "'' + {x} = {s}", "{x} + 1.5 = '51.5'", "'' + {x} LIKE '%E%'", "{x} % {n} = 1",
+    "{x} % {y} > {n}", "-- note\n{x} = 1", "{x} /* a * b */ = /***/ 1", "{x} = 1 -- end", "{x} = NULL",
+    "NULL IS NULL", "NOT NULL", "TRUE = FALSE", "{x} = {y} = TRUE", "{x} > 1 IS NULL", "{x} > 1 LIKE 'a'",
+    "{x} < 5 = TRUE", "NOT {x} = {n}", "NOT {x} <> {y}", "NOT {x} IS NULL", "- {x} = {n}", "-'a' > 1",
+    "+({x}) IN ('a')", "+{x} LIKE 'a%'", "{x} = 18446744073709551621", "{x} = -9223372036854775808",
+    "-(9223372036854775808) < {x}", "{x} + 99999999999999999999 = {y}", "0x7fffffffffffffff > {x}",
+    "0xffffffffffffffff > {x}", "09 = {x}", "{x} = 1L", "{x} = 0L", "{x} LIKE 'a€_c' ESCAPE '€'",
+    "{x} LIKE 'a€%' ESCAPE '€'", "{x} LIKE 'ab\t_' ESCAPE '\t'", "{x} LIKE 'ab\t\tc' ESCAPE '\t'", "{x} NOT LIKE '%'",
+    "{n} LIKE '5'", "JMSXDeliveryCount = 1", "JMSRedelivered", "JMSXGroupID = ''", "JMSXGroupSeq = 1",
+    "JMSExpiration = 0", "JMSMessageID IS NULL", "JMSReplyTo IS NULL", "JMSXProducerTXID IS NULL",
+    "JMSActiveMQBrokerPath = 'null'", "JMSXUserID IS NULL", "JMSActiveMQBrokerInTime = 0",
+    "NOT ({x} BETWEEN {y} AND {n})", "{x} BETWEEN -{y} AND 5", "{x} > {y} AND {y} > {x}", "{x} IS NULL IS NULL",
+    "(1 = 1) = {x}", "({x} = {y}) <> ({y} = {n})", "{x} NOT BETWEEN -{y} AND {y}", "{x} = 1AND{x} = 1",
+    "{x} = 1 OR -{y} = 1", "{x} AND -{y} = 1", "JMSPriority + {x} > 3", "JMSTimestamp = {n}", "JMSDeliveryMode = 1",
+    "JMSType > {x}", "{x} >= {y}", "{x} < {y}",
 )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ class Record:
     event_time: int = 0
     publish_time: int = 0
     redelivery_count: int = 0
-    message_id: WireId = WireId(1, 1)
+    message_id: WireId = attrs.field(factory=lambda: WireId(1, 1))
     topic: str = "persistent://public/default/t"
     sequence_id: int | None = None
     size: int = 0

@@ -119,9 +119,10 @@ class _Compiler:
                 return _all([self.condition(term) for term in terms])
             case Or(terms=terms):
                 return _any([self.condition(term) for term in terms])
+        evaluate = self.value(node)
         if not _is_condition(node):
             raise Refused("this can't be a condition", node.at)
-        return self.value(node)
+        return evaluate
 
     def value(self, node: Node) -> Evaluator:
         """Any node asked by ``evaluate``."""
