@@ -1,0 +1,136 @@
+"""Headers on the wire (Starlight 2.1, 2.3)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.codec import headers
+from jmsaio.errors import InvalidDestinationError, MessageFormatError
+from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic
+from jmsaio.model.headers import Headers
+from tests.codec import strategies
+from tests.codec.described import Received
+
+NS = "public/default"
+
+
+def written(**fields: object) -> dict[str, str]:
+    """The properties of some headers."""
+    wire: dict[str, str] = {}
+    headers.write(Headers(**fields), NS, wire)  # type: ignore[arg-type]  # the names are checked by Headers
+    return wire
+
+
+def read(wire: dict[str, str], event_time: int = 0, namespace: str = NS) -> Headers:
+    """The headers of some properties."""
+    return headers.read(Received(b"", wire, event_time=event_time), None, namespace)
+
+
+def test_nothing_set() -> None:
+    assert written() == {}
+    assert read({}) == Headers(message_id="ID:3:7:-1")
+
+
+def test_provided_headers() -> None:
+    wire = {"JMSMessageId": "ID:x:1:2", "JMSDeliveryTime": "12", "JMSExpiration": "99"}
+    wire |= {"JMSPriority": "9", "JMSDeliveryMode": "1"}
+    record = Received(b"", wire, event_time=10, redelivery_count=1)
+    assert headers.read(record, Queue("q"), NS) == Headers(
+        destination=Queue("q"), delivery_mode=1, message_id="ID:x:1:2", timestamp=10, expiration=99, delivery_time=12,
+        priority=9, redelivered=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "x", "-", "1.0", "1_0", " 1", "٣", "9" * 30, str(1 << 63), "0x1"])
+def test_numbers_that_are_none(text: str) -> None:
+    wire = dict.fromkeys(("JMSDeliveryTime", "JMSExpiration", "JMSPriority", "JMSDeliveryMode"), text)
+    found = read(wire, event_time=5)
+    assert (found.delivery_time, found.expiration, found.priority, found.delivery_mode) == (5, 0, 4, 2)
+
+
+def test_numbers_at_their_limits() -> None:
+    assert headers.number({"n": "-9223372036854775808"}, "n", 0) == -(1 << 63)
+    assert headers.number({"n": "+9223372036854775807"}, "n", 0) == (1 << 63) - 1
+    assert read({"JMSPriority": "10"}).priority == 4 and read({"JMSPriority": "-1"}).priority == 4
+    assert read({"JMSDeliveryMode": "7"}).delivery_mode == 2
+
+
+@given(strategies.texts)
+def test_correlation_text(text: str) -> None:
+    wire = written(correlation_id=text)
+    assert wire == {"JMSCorrelationID": b64encode(text.encode()).decode()}
+    assert read(wire).correlation_id == text
+
+
+@given(st.binary(max_size=40))
+def test_correlation_bytes(data: bytes) -> None:
+    found = read(written(correlation_id=data)).correlation_id
+    assert (found.encode() if isinstance(found, str) else found) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Zg==", "f"), ("Zg", "f"), ("Zm8", "fo"), ("/////w", b"\xff\xff\xff\xff"), ("", ""), ("Zg=", "Zg="),
+        ("Z", "Z"), ("Zg==Zg==", "Zg==Zg=="), ("Z g=", "Z g="), ("order-5", "order-5"), ("größe", "größe"),
+        ("=", "="), ("====", "===="), ("Zg==\n", "Zg==\n"),
+    ],
+)  # fmt: skip
+def test_correlation_as_java_reads_it(text: str, value: str | bytes) -> None:
+    """What is no Base64 is the id itself; padding at the end may be missing."""
+    assert read({"JMSCorrelationID": text}).correlation_id == value
+
+
+@given(st.text())
+def test_any_correlation(text: str) -> None:
+    assert isinstance(read({"JMSCorrelationID": text}).correlation_id, str | bytes)
+
+
+@pytest.mark.parametrize(
+    "destination", [Queue("a"), Topic("a"), Queue("a/b"), Topic("t:x"), Queue("q:sub"), Queue("größe")]
+)
+def test_reply_to(destination: Destination) -> None:
+    wire = written(reply_to=destination)
+    assert wire["JMSReplyTo"] == f"persistent://public/default/{destination.name}"
+    assert wire.get("JMSReplyToType") == ("topic" if isinstance(destination, Topic) else None)
+    assert read(wire).reply_to == destination
+    assert read(wire, namespace="a/b").reply_to == type(destination)(wire["JMSReplyTo"])
+
+
+def test_reply_to_in_another_namespace_keeps_its_name() -> None:
+    for name in ("persistent://a/b/c", "non-persistent://public/default/c"):
+        assert written(reply_to=Queue(name)) == {"JMSReplyTo": name}
+        assert read({"JMSReplyTo": name}).reply_to == Queue(name)
+    odd = "persistent://public/default/persistent://a/b/c"
+    assert read({"JMSReplyTo": odd}).reply_to == Queue(odd)
+
+
+def test_reply_to_details() -> None:
+    assert written(reply_to=Queue("q?consumerConfig.x=1"))["JMSReplyTo"] == "persistent://public/default/q"
+    assert read(written(reply_to=TemporaryTopic("t"))).reply_to == Topic("t")
+    assert read({"JMSReplyTo": "x", "JMSReplyToType": "Topic"}).reply_to == Queue("x")
+    assert read({"JMSReplyTo": ""}).reply_to is None
+    assert read({"JMSReplyTo": "persistent://public/default/"}).reply_to is None
+    with pytest.raises(InvalidDestinationError):
+        written(reply_to=5)
+
+
+def test_type() -> None:
+    assert read(written(type="größe")).type == "größe"
+    assert written(type="") == {"JMSType": ""}
+
+
+def test_lone_surrogates() -> None:
+    for fields in ({"type": "\ud800"}, {"correlation_id": "\ud800"}, {"reply_to": Queue("\ud800")}):
+        with pytest.raises(MessageFormatError, match="lone surrogate"):
+            written(**fields)
+
+
+def test_helpers_agree_with_read() -> None:
+    record = Received(b"", {"JMSMessageId": ""})
+    assert headers.message_id(record) == "ID:3:7:-1"
+    assert headers.priority({}) == 4 and headers.delivery_mode({}) == 2 and headers.correlation_id({}) is None

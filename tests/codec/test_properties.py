@@ -1,0 +1,150 @@
+"""Typed properties on the wire (Starlight 2.1 to 2.4; jms-spec 1.4 to 1.7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.codec import properties
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.values import Byte, Float, Long, Short
+from jmsaio.model.wire import RESERVED
+from tests.codec import strategies
+from tests.codec.described import Received
+
+names = st.from_regex(r"[a-zA-Z_$][a-zA-Z0-9_$]*", fullmatch=True).filter(
+    lambda name: name not in properties.HIDDEN and not name.endswith(("_jsmtype", "_jmstype")) and "JMSX" not in name
+)
+
+
+def written(values: dict[str, Any]) -> dict[str, str]:
+    """The record's properties."""
+    wire: dict[str, str] = {}
+    properties.write(values, wire)
+    return wire
+
+
+def read(wire: dict[str, str], **more: Any) -> dict[str, Any]:
+    """The message's properties, apart from JMSXDeliveryCount."""
+    found: dict[str, Any] = properties.read(Received(b"", wire, **more))
+    assert type(found.pop("JMSXDeliveryCount")) is int
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "mark"),
+    [
+        (True, "true", "boolean"), (False, "false", "boolean"), (Byte(-128), "-128", "byte"), (Short(5), "5", "short"),
+        (5, "5", "int"), (-(1 << 31), "-2147483648", "int"), (Long(5), "5", "long"), (Float(1.3), "1.3", "float"),
+        (Float(0.1), "0.1", "float"), (1e10, "1.0E10", "double"), (1e-4, "1.0E-4", "double"), (-0.0, "-0.0", "double"),
+        (float("nan"), "NaN", "double"), (float("-inf"), "-Infinity", "double"), ("text", "text", None), ("", "", None),
+    ],
+)  # fmt: skip
+def test_each_type(value: Any, text: str, mark: str | None) -> None:
+    wire = written({"n": value})
+    assert wire == {"n": text} | ({"n_jsmtype": mark} if mark is not None else {})
+    assert strategies.same(read(wire)["n"], value)
+
+
+@given(st.dictionaries(names, strategies.properties, max_size=8))
+def test_round_trip(values: dict[str, Any]) -> None:
+    found = read(written(values))
+    assert list(found) == list(values)
+    assert all(map(strategies.same, found.values(), values.values()))
+    for name, value in values.items():
+        assert strategies.same(properties.read_one(written(values), name), value)
+
+
+@given(st.dictionaries(st.text(max_size=20), st.text(max_size=30), max_size=6), st.sampled_from(["n", "JMSX"]))
+def test_any_record_is_read(wire: dict[str, str], name: str) -> None:
+    for mark in ("boolean", "byte", "short", "int", "long", "float", "double", "odd"):
+        wire |= {f"{name}{mark}": next(iter(wire.values()), "5"), f"{name}{mark}_jsmtype": mark}
+    read(wire)
+    for key in wire:
+        properties.read_one(wire, key)
+
+
+def test_none_is_left_out() -> None:
+    assert written({"n": None, "m": 1}) == {"m": "1", "m_jsmtype": "int"}
+
+
+def test_the_delivery_count_belongs_to_one_delivery() -> None:
+    assert written({"JMSXDeliveryCount": 7}) == {}
+    assert properties.read(Received(b"", {"JMSXDeliveryCount": "99"}, redelivery_count=2)) == {"JMSXDeliveryCount": 3}
+
+
+@pytest.mark.parametrize("name", ["JMSConnectionID", "JMSTimestamp", "JMSMessageID", "n_jsmtype", "JMS_jmsaio_object"])
+def test_names_that_the_wire_uses(name: str) -> None:
+    with pytest.raises(MessageFormatError, match="can't name a property"):
+        written({name: "x"})
+
+
+def test_lone_surrogates_and_odd_values() -> None:
+    for values in ({"n": "\ud800"}, {"\ud800": 1}, {"n": b"bytes"}, {"n": [1]}):
+        with pytest.raises(MessageFormatError):
+            written(values)
+
+
+def test_headers_are_not_properties() -> None:
+    wire = dict.fromkeys([*RESERVED, "JMSConnectionID", "JMSTimestamp", "JMSMessageID", "JMS_jmsaio_object"], "1")
+    assert read(wire) == {}
+    assert all(properties.read_one(wire, name) is None for name in wire)
+    assert read({"JMSXUserID": "me", "JMS_vendor": "x", "JMSOther": "y"}) == {
+        "JMSXUserID": "me", "JMS_vendor": "x", "JMSOther": "y"
+    }  # fmt: skip
+
+
+def test_both_spellings_of_mark_and_int() -> None:
+    for mark in ("n_jsmtype", "n_jmstype"):
+        for word in ("int", "integer"):
+            assert read({"n": "5", mark: word}) == {"n": 5}
+            assert properties.read_one({"n": "5", mark: word}, "n") == 5
+    assert read({"n_jmstype": "long", "n": "5"}) == {"n": Long(5)}
+    assert read({"n": "5", "n_jmstype": "long", "n_jsmtype": "short"}) == {"n": Short(5)}
+
+
+def test_what_is_only_called_like_a_mark() -> None:
+    assert read({"n_jmstype": "int"}) == {"n_jmstype": "int"}
+    assert read({"n": "5", "n_jmstype": "invoice"}) == {"n": "5", "n_jmstype": "invoice"}
+    assert read({"n_jsmtype": "int"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"), [("five", "int"), ("300", "byte"), ("", "long"), ("inf", "double"), ("5", "string"), ("5", "odd")]
+)
+def test_a_text_that_is_not_of_its_type_stays_a_text(text: str, mark: str) -> None:
+    assert read({"n": text, "n_jsmtype": mark, "m": "1", "m_jsmtype": "int"}) == {"n": text, "m": 1}
+
+
+def test_numbers_in_any_form_that_java_reads() -> None:
+    assert read({"n": "+5", "n_jsmtype": "int"}) == {"n": 5}
+    assert read({"n": "٥", "n_jsmtype": "int"}) == {"n": 5}
+    assert read({"n": " 1e3 ", "n_jsmtype": "double"}) == {"n": 1000.0}
+    assert read({"n": "TRUE", "n_jsmtype": "boolean"}) == {"n": True}
+
+
+def test_group() -> None:
+    assert read({"JMSXGroupID": "old"}, key="new") == {"JMSXGroupID": "new"}
+    assert read({"JMSXGroupID": "only a property"}) == {"JMSXGroupID": "only a property"}
+    assert read({"JMSXGroupID": ""}) == {} == read({"JMSXGroupID": ""}, key="")
+    assert read({}, key="foreign") == {"JMSXGroupID": "foreign"}
+
+
+def test_group_sequence() -> None:
+    assert read({}, sequence_id=5) == {"JMSXGroupSeq": 5}
+    assert read({"JMSXGroupSeq": "7", "JMSXGroupSeq_jsmtype": "int"}, sequence_id=5) == {"JMSXGroupSeq": 7}
+    assert strategies.same(properties.sequence(1 << 40), Long(1 << 40))
+    assert strategies.same(properties.sequence(0), 0)
+
+
+def test_names_are_remembered_within_bounds() -> None:
+    for cache in (properties._WRITTEN, properties._READ):
+        for number in range(5000):
+            written({f"bound{number}": 1}), read({f"bound{number}": "1"})
+        assert len(cache) <= 4096
+        long = "n" * 1000
+        assert read(written({long: 1})) == {long: 1} and long not in cache
+        cache.clear()

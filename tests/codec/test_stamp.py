@@ -1,0 +1,26 @@
+"""The headers that a send gives to the sender's object (jms-spec 1.2)."""
+
+from __future__ import annotations
+
+from jmsaio.codec import Stamp, stamp_sent
+from jmsaio.model.destinations import Queue, Topic
+from jmsaio.model.headers import Headers
+from jmsaio.model.text_message import TextMessage
+
+
+def test_every_header_that_the_provider_sets() -> None:
+    message = TextMessage("x")
+    message.jms_correlation_id, message.jms_type, message.jms_reply_to = "c", "t", Topic("r")
+    message.jms_priority, message.jms_redelivered, message.jms_destination = 1, True, Queue("other")
+    stamp_sent(message, Stamp("ID:a:1:2", "connection", 10, 11, 12, 13, 14, 5, 1, 6, "a/b"), Queue("q"))
+    assert message._headers() == Headers(
+        destination=Queue("q"), delivery_mode=1, message_id="ID:a:1:2", timestamp=10, expiration=14, delivery_time=12,
+        priority=5, correlation_id="c", reply_to=Topic("r"), type="t",
+    )  # fmt: skip
+
+
+def test_a_second_send_stamps_anew() -> None:
+    message = TextMessage("x")
+    stamp_sent(message, Stamp("ID:a:1:2", "c", 10, 10, 10, expiration=99, priority=9), Queue("q"))
+    stamp_sent(message, Stamp(None, "c", 20, 20, 20), Queue("p"))
+    assert message._headers() == Headers(destination=Queue("p"), timestamp=20, delivery_time=20)

@@ -1,0 +1,97 @@
+"""Questions about a record that nobody opens: for selectors, noLocal and expiry."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.codec import Stamp, decode, encode, view
+from jmsaio.model.message import Message
+from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.values import Long, Short
+from tests.codec.described import Received
+from tests.codec.strategies import same
+
+UUID = "4dd16fe9-2a3a-43c2-ae6d-2ba6fdd0e5bf"
+
+
+def full() -> Received:
+    """A record with every header."""
+    message = Message()
+    message.jms_type, message.jms_correlation_id = "t", "c"
+    message.set_string_property("JMSXGroupID", "g")
+    message.set_short_property("JMSXGroupSeq", 2)
+    stamp = Stamp("ID:a:1:2", f"billing_{UUID}", 10, 10, 20, None, 99, 7, 1)
+    return Received.sent(encode(message, stamp))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "default"),
+    [
+        ("JMSMessageID", "ID:a:1:2", "ID:3:7:-1"),
+        ("JMSTimestamp", Long(10), Long(0)),
+        ("JMSPriority", 7, 4),
+        ("JMSDeliveryMode", "NON_PERSISTENT", "PERSISTENT"),
+        ("JMSCorrelationID", "c", None),
+        ("JMSType", "t", None),
+        ("JMSExpiration", Long(99), Long(0)),
+        ("JMSDeliveryTime", Long(20), Long(0)),
+        ("JMSRedelivered", False, False),
+        ("JMSXDeliveryCount", 1, 1),
+        ("JMSXGroupID", "g", None),
+        ("JMSXGroupSeq", Short(2), None),
+        ("JMSDestination", None, None),
+        ("amount", None, None),
+    ],
+)
+def test_headers(name: str, value: object, default: object) -> None:
+    assert same(view.header(full(), name), value)
+    assert same(view.header(Received(b""), name), default)
+
+
+def test_it_agrees_with_the_message() -> None:
+    record = full()
+    message = decode(record, None)
+    assert view.header(record, "JMSMessageID") == message.jms_message_id
+    assert view.header(record, "JMSDeliveryMode") == DeliveryMode(message.jms_delivery_mode).name
+    assert view.header(record, "JMSCorrelationID") == message.jms_correlation_id
+    assert view.expiration(record) == message.jms_expiration == 99
+    for name, value in message.properties.items():
+        assert view.header(record, name) == value
+
+
+def test_headers_made_up() -> None:
+    record = Received(b"", {"JMSCorrelationID": "/w=="}, redelivery_count=2, sequence_id=8, key="k")
+    assert view.header(record, "JMSXDeliveryCount") == 3 and view.header(record, "JMSRedelivered") is True
+    assert view.header(record, "JMSXGroupSeq") == 8 and view.header(record, "JMSXGroupID") == "k"
+    assert view.header(record, "JMSCorrelationID") == "\ufffd"
+
+
+def test_properties() -> None:
+    record = Received(b"", {"n": "5", "n_jsmtype": "short", "JMSPriority": "9"})
+    assert same(view.property(record, "n"), Short(5))
+    assert view.property(record, "n_jsmtype") is None and view.property(record, "JMSPriority") is None
+
+
+@pytest.mark.parametrize(("text", "value"), [(None, 0), ("5", 5), ("", 0), ("x", 0), ("-5", -5)])
+def test_expiration(text: str | None, value: int) -> None:
+    assert view.expiration(Received(b"", {} if text is None else {"JMSExpiration": text})) == value
+
+
+@pytest.mark.parametrize(
+    ("connection", "client"),
+    [
+        (None, None),
+        (UUID, None),
+        ("", None),
+        ("billing", None),
+        (f"_{UUID}", None),
+        (f"billing_{UUID}", "billing"),
+        (f"a_b_{UUID}", "a_b"),
+        (f"_{UUID}_{UUID}", f"_{UUID}"),
+        (f"billing_{UUID}x", None),
+    ],
+)
+def test_who_sent_it(connection: str | None, client: str | None) -> None:
+    record = Received(b"", {} if connection is None else {"JMSConnectionID": connection})
+    assert view.connection_id(record) == connection
+    assert view.sender_client_id(record) == client
