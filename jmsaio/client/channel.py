@@ -53,6 +53,11 @@ class Filter:
     acknowledge_rejected: bool = False
     hold_delayed: bool = False
 
+    @property
+    def concerns_others(self) -> bool:
+        """Others may want what is rejected here, so records are looked at also while nobody receives."""
+        return self.shared and (self.selector is not None or self.is_local is not None)
+
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
         """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected."""
         expires = expiration(record)
@@ -105,6 +110,7 @@ class Channel:
     closed: bool = False
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
     _delays: GiveBackDelays = attrs.field(factory=GiveBackDelays, init=False)
+    _returns: GiveBackDelays = attrs.field(init=False)
     _held: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)
     _held_bytes: int = attrs.field(default=0, init=False)
     _held_number: int = attrs.field(default=0, init=False)
@@ -112,6 +118,13 @@ class Channel:
 
     def __attrs_post_init__(self) -> None:
         self.inbox = PriorityInbox() if self.by_priority else deque()
+        config = self.subscription.config
+        backoff = config.negative_ack_backoff
+        self._returns = (
+            GiveBackDelays(config.negative_ack_redelivery_delay)
+            if backoff is None
+            else GiveBackDelays(backoff.min_delay, backoff.max_delay, backoff.multiplier)
+        )
 
     # ---------------------------------------------------------------- from the transport
 
@@ -126,7 +139,7 @@ class Channel:
             True when there may be more to take at once.
         """
         self._take_due()
-        if not self.wanted or self._held_full():
+        if not (self.wanted or self.filter.concerns_others) or self._held_full():
             return False
         room = self.batch - len(self.inbox)
         if room <= 0:
@@ -202,6 +215,7 @@ class Channel:
         """Forget what was remembered of a record that will not come again."""
         self._counts.forget(record.message_id)
         self._delays.forget(record.message_id)
+        self._returns.forget(record.message_id)
 
     def put_back(self, record: ReceivedRecord) -> None:
         """The record was not delivered after all; it stands first again, uncounted."""
@@ -229,7 +243,7 @@ class Channel:
         An exclusive subscription has no one else, and Pulsar would answer a negative acknowledgement there by sending
         everything again; so the record is held here, unacknowledged.
         """
-        delay = self._delays.next(record.message_id)
+        delay = self._returns.next(record.message_id)
         if self.filter.shared:
             self.receiver.negative_acknowledge((record,), delay)
         else:

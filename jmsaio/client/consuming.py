@@ -59,6 +59,8 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         namespace=config.system_namespace,
     )
     runtime.add_consumer(consumer)
+    if channel.filter.concerns_others:
+        runtime.dispatch.mark(channel)
     return consumer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jmsaio.config.options import Kind, Option, Section, Status
 from jmsaio.config.table import BROKER, JMS, OURS, PULSAR
-from jmsaio.config.table_streams import ACK_TIMEOUT_BACKOFF, CONSUMER, DEAD_LETTER, PRODUCER
+from jmsaio.config.table_streams import ACK_TIMEOUT_BACKOFF, CONSUMER, DEAD_LETTER, NACK_BACKOFF, PRODUCER
 
 #: Lines around the generated part of the guide.
 BEGIN = "<!-- option tables: written by jmsaio.config.document.tables() -->"
@@ -23,6 +23,7 @@ def tables() -> str:
         _table("producerConfig", PRODUCER),
         _table("consumerConfig", CONSUMER),
         _table("consumerConfig.deadLetterPolicy", DEAD_LETTER),
+        _table("consumerConfig.negativeAckRedeliveryBackoff", NACK_BACKOFF),
         _table("consumerConfig.ackTimeoutRedeliveryBackoff", ACK_TIMEOUT_BACKOFF),
         _refused("Known, not built yet", everything, Status.NOT_BUILT),
         _refused("Without a meaning here", everything, Status.NO_MEANING),

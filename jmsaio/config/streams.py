@@ -11,7 +11,6 @@ from jmsaio.config.mapping import read_section, take_group
 from jmsaio.config.options import Directory, Section
 from jmsaio.config.table_streams import (
     ACK_TIMEOUT_BACKOFF,
-    BUILT_BACKOFFS,
     CONSUMER,
     DEAD_LETTER,
     NACK_BACKOFF,
@@ -171,9 +170,6 @@ class ConsumerConfig:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self, _CONSUMER)
-        if self.negative_ack_backoff is not None and Section.NACK_BACKOFF not in BUILT_BACKOFFS:
-            name = Section.NACK_BACKOFF.value.removesuffix(".")
-            raise ConfigurationError(f"option {name}: this option is known but not built yet", key=name)
         for field, kind in _SPECIAL_TYPES.items():
             value = getattr(self, field)
             if isinstance(value, Mapping):

@@ -44,7 +44,7 @@ JMS = (
          note="make the queue's subscription with the consumer"),
     _top("jms.precreateQueueSubscriptionConsumerQueueSize", _I, 0, **_NEVER, note="no throw-away consumer is used"),
     _top("jms.waitForServerStartupTimeout", _D, 60000, "wait_for_server_startup_timeout", unit="ms",
-         **_LATER, note="creating a queue's subscription is not tried again"),
+         note="creating a queue's subscription is repeated each second for this time"),
     _top("jms.enableClientSideEmulation", _F, None, "enable_client_side_emulation",
          note="false, when given: selectors and noLocal are refused where Java refuses them"),
     _top("jms.useServerSideFiltering", _F, False, **_LATER, note="selectors run in the client"),

@@ -68,8 +68,8 @@ CONSUMER = (
               low=0, note="the same, for all partitions together"),
     _consumer("ackTimeoutMillis", _D, 0, "ack_timeout", unit="ms", off=0,
               note="not acknowledged in this time: comes again; 0: off; over Pulsar at least 10 s"),
-    _consumer("negativeAckRedeliveryDelayMicros", _D, 1_000_000, "negative_ack_redelivery_delay", unit="us", **_LATER,
-              note="what is given back comes again after 1 s, growing to 60 s for each message"),
+    _consumer("negativeAckRedeliveryDelayMicros", _D, 1_000_000, "negative_ack_redelivery_delay", unit="us",
+              note="what the application gives back comes again after it, doubling to 60 s for each message"),
     _consumer("acknowledgementsGroupTimeMicros", _D, 100_000, "acknowledgements_group_time", unit="us", **_LATER,
               note="acknowledgements are grouped for 100 ms at most"),
     _consumer("ackReceiptEnabled", _F, False, "ack_receipt_enabled", note="acknowledge returns when the broker has it"),
@@ -122,7 +122,7 @@ DEAD_LETTER = (
 
 
 def _backoff(section: Section) -> tuple[Option, ...]:
-    """The rows of one backoff; whether it is built is decided by ``BUILT_BACKOFFS``."""
+    """The rows of one backoff."""
     return (
         _row(section, "minDelayMs", _D, 10000, "min_delay", unit="ms", note="first delay"),
         _row(section, "maxDelayMs", _D, 600000, "max_delay", unit="ms", note="longest delay"),
@@ -130,7 +130,5 @@ def _backoff(section: Section) -> tuple[Option, ...]:
     )
 
 
-#: Backoffs that are built; the other is refused as a whole, whatever its values.
-BUILT_BACKOFFS = (Section.ACK_TIMEOUT_BACKOFF,)
 NACK_BACKOFF = _backoff(Section.NACK_BACKOFF)
 ACK_TIMEOUT_BACKOFF = _backoff(Section.ACK_TIMEOUT_BACKOFF)

@@ -53,16 +53,22 @@ def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool) -> Fate
 class GiveBackDelays:
     """Delays for messages that are given back again and again: 1 s doubling to 60 s for each message.
 
+    Each delay is lengthened by up to a half, by a number drawn from the message's place and its turn: messages that
+    were given back together come again apart, so that a shared subscription that deals them out in turn does not deal
+    them to the same wrong consumers each time.
+
     Bounded: beyond ``capacity`` messages the one given back longest ago is forgotten and starts anew.
 
     Attributes:
         first: first delay in seconds.
-        longest: longest delay in seconds.
+        longest: longest delay in seconds, 60 or the first if that is longer.
+        multiplier: growth with each turn.
         capacity: messages remembered at most.
     """
 
     first: float = 1.0
     longest: float = 60.0
+    multiplier: float = 2.0
     capacity: int = 10_000
     _times: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
@@ -72,7 +78,9 @@ class GiveBackDelays:
         self._times[place] = times + 1
         if len(self._times) > self.capacity:
             self._times.popitem(last=False)
-        return float(min(self.first * 2 ** min(times, 32), self.longest))
+        spread = (place.entry * 0x9E3779B1 + place.batch_index * 0x85EBCA6B + times * 0xC2B2AE35) % 1024 / 2048
+        grown = self.first * self.multiplier ** min(times, 32) * (1 + spread)
+        return float(min(grown, max(self.longest, self.first)))
 
     def forget(self, place: WireId) -> None:
         """The message is settled."""

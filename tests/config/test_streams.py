@@ -57,7 +57,7 @@ def test_flags_are_read_as_starlight_does(value: object) -> None:
     "overrides",
     [{"receiverQueueSize": -1}, {"receiverQueueSize": "x"}, {"nosuch": 1}, {"deadLetterPolicy": 5},
      {"deadLetterPolicy": {"maxRedeliverCount": 0}}, {"deadLetterPolicy": {"retryLetterTopic": "x"}},
-     {"ackTimeoutRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}}, {"negativeAckRedeliveryBackoff": {}},
+     {"ackTimeoutRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}}, {"negativeAckRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}},
      {"useSchema": True},
      {"ack_timeout": 1, "ackTimeoutMillis": 1}, {"properties": 5}, {"properties": {"a": [1]}},
      {"receiver_queue_size": None}, {"consumerConfig": {}, "x": 1}, {"negativeAckRedeliveryDelayMicros": "nan"},

@@ -26,10 +26,24 @@ def test_fate(rejection: Rejection, shared: bool, acknowledge: bool, expected: F
 def test_delays_grow_for_each_message_and_are_bounded() -> None:
     delays = GiveBackDelays(capacity=3)
     first = WireId(1, 1)
-    assert [delays.next(first) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert delays.next(WireId(1, 2)) == 1
+    for least in (1, 2, 4, 8, 16, 32):
+        assert least <= delays.next(first) <= min(1.5 * least, 60)
+    assert [delays.next(first) for _ in range(2)] == [60, 60]
+    assert 1 <= delays.next(WireId(1, 2)) <= 1.5
     delays.forget(first)
-    assert delays.next(first) == 1
+    assert 1 <= delays.next(first) <= 1.5
     for entry in range(3, 6):
         delays.next(WireId(1, entry))
-    assert delays.next(first) == 1
+    assert 1 <= delays.next(first) <= 1.5
+
+
+def test_messages_given_back_together_come_again_apart() -> None:
+    delays = GiveBackDelays()
+    assert len({delays.next(WireId(1, entry)) for entry in range(20)}) > 10
+
+
+def test_configured_delays() -> None:
+    delays = GiveBackDelays(first=90.0, longest=60.0)
+    assert delays.next(WireId(1, 1)) == 90
+    quick = GiveBackDelays(first=0.01, longest=0.02, multiplier=1.0)
+    assert all(0.01 <= quick.next(WireId(1, 1)) <= 0.015 for _ in range(5))
