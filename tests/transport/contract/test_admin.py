@@ -84,7 +84,7 @@ async def test_statistics(harness: Harness) -> None:
 
 async def test_a_cursor_says_what_is_acknowledged(harness: Harness) -> None:
     topic = harness.topic()
-    inbox = await harness.inbox(topic)
+    inbox = await harness.inbox(topic, ack_receipt_enabled=True)
     sender = await harness.sender(topic, batching_enabled=False)
     await harness.send(sender, *[str(number) for number in range(6)])
     records = await inbox.take(6)
