@@ -16,7 +16,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import _pulsar
@@ -24,6 +24,9 @@ import anyio
 
 from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.transport.pulsar.results import OK, translate
+
+#: Seconds that a cancelled opening waits for what it has started.
+_LINGER = 2.0
 
 
 def ignore(*answer: object) -> None:
@@ -64,7 +67,7 @@ class Bridge:
         pending, self._pending = self._pending, {}
         for future, what in pending.items():
             if not future.done():
-                future.set_exception(ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
+                _fail(future, ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Run a function on the loop's thread soon. For native threads: never raises."""
@@ -74,6 +77,38 @@ class Bridge:
             # The loop is closed: whoever waited for this is gone, and raising here would end the process.
             return
 
+    def start(
+        self,
+        start: Callable[[Callable[..., None]], object],
+        what: str,
+        discard: Callable[[Any], object] | None = None,
+    ) -> asyncio.Future[Any]:
+        """Start a native operation at once; the future gets its answer.
+
+        Args:
+            start: begins the operation; gets the native callback.
+            what: the operation in words, for errors.
+            discard: gets a value that arrives when the future was cancelled.
+        """
+        future: asyncio.Future[Any] = self.loop.create_future()
+
+        def arrived(*answer: Any) -> None:
+            self._pending.pop(future, None)
+            if future.done():
+                if discard is not None and _succeeded(answer):
+                    discard(answer[-1])
+                return
+            if _succeeded(answer):
+                future.set_result(answer[-1])
+            elif isinstance(answer[0], _pulsar.Error):
+                _fail(future, translate(answer[0].error, what, answer[0].message))
+            else:
+                _fail(future, translate(answer[0], what))
+
+        self._pending[future] = what
+        start(lambda *answer: self.post(arrived, *answer))
+        return future
+
     async def ask(
         self,
         start: Callable[[Callable[..., None]], object],
@@ -81,7 +116,7 @@ class Bridge:
         timeout: float,
         discard: Callable[[Any], object] | None = None,
     ) -> Any:
-        """Start a native operation and wait for its answer.
+        """Start a native operation at once and wait for its answer.
 
         Args:
             start: begins the operation; gets the native callback.
@@ -93,33 +128,53 @@ class Bridge:
             OperationTimeoutError: no answer in time.
             JMSError: the answer, translated.
 
-        Cancellation: the operation goes on without a listener; ``discard`` gets its value.
+        Cancellation: with ``discard`` the answer is waited for, at most 2 seconds, so that nothing is made afterwards.
         """
-        future: asyncio.Future[Any] = self.loop.create_future()
-
-        def arrived(*answer: Any) -> None:
-            if future.done():
-                if discard is not None and _succeeded(answer):
-                    discard(answer[-1])
-                return
-            if _succeeded(answer):
-                future.set_result(answer[-1])
-            elif isinstance(answer[0], _pulsar.Error):
-                future.set_exception(translate(answer[0].error, what, answer[0].message))
-            else:
-                future.set_exception(translate(answer[0], what))
-
-        self._pending[future] = what
+        future = self.start(start, what, discard)
         try:
-            start(lambda *answer: self.post(arrived, *answer))
             with anyio.fail_after(max(0.0, timeout)):
-                return await future
+                return await asyncio.shield(future)
         except TimeoutError:
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
+        except asyncio.CancelledError:
+            if discard is not None and not future.done():
+                with anyio.move_on_after(_LINGER, shield=True):
+                    await asyncio.wait([future])
+            if discard is not None and future.done() and not future.cancelled() and future.exception() is None:
+                discard(future.result())
+            raise
         finally:
-            self._pending.pop(future, None)
             if not future.done():
                 future.cancel()
+
+    async def ask_all(self, futures: Mapping[asyncio.Future[Any], str], timeout: float) -> None:
+        """Wait for started operations that belong together.
+
+        Args:
+            futures: from ``start``, with their words.
+            timeout: seconds to wait.
+
+        Raises:
+            OperationTimeoutError: one had no answer in time.
+            JMSError: the first answer that is an error, when all have ended.
+
+        Cancellation: the operations go on.
+        """
+        if not futures:
+            return
+        done, late = await asyncio.wait(futures, timeout=max(0.0, timeout))
+        errors = [error for error in (future.exception() for future in done) if error is not None]
+        for future in late:
+            future.cancel()
+            errors.append(OperationTimeoutError(f"{futures[future]}: no answer within {timeout:g} s"))
+        if errors:
+            raise errors[0]
+
+
+def _fail(future: asyncio.Future[Any], error: JMSError) -> None:
+    """End a future with an error that asyncio does not report when nobody waits for it any more."""
+    future.set_exception(error)
+    future.exception()
 
 
 async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:

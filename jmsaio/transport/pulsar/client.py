@@ -203,10 +203,12 @@ class PulsarTransport:
             return
         deadline = self._bridge.loop.time() + timeout
         share = max(0.0, timeout * 0.8)
-        await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
-        self._bridge.close()
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
-        self._owned.close(lambda: self._bridge.post(_resolve, closed))
+        try:
+            await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
+        finally:
+            self._bridge.close()
+            self._owned.close(lambda: self._bridge.post(_resolve, closed))
         await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
         if self._admin is not None:
             await self._admin.aclose()

@@ -169,7 +169,8 @@ def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> Any:
     """pulsar-client's ReaderConfiguration."""
     native = _pulsar.ReaderConfiguration()
     native.receiver_queue_size(max(1, config.receiver_queue_size))
-    native.start_message_id_inclusive(options.inclusive)
+    # "Latest, inclusive" would be the last record that is stored already.
+    native.start_message_id_inclusive(options.inclusive and isinstance(options.start, WireId))
     native.read_compacted(config.read_compacted)
     if options.name is not None:
         native.reader_name(options.name)

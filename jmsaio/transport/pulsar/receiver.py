@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from jmsaio.errors import IllegalStateError, NotFoundError, ObjectClosedError, TransportError
+from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transaction, Wake
 from jmsaio.transport.pulsar.bridge import Bridge, wait_for
@@ -30,6 +30,9 @@ from jmsaio.transport.pulsar.returns import Returns
 ACK_GROUP_TIME = 0.1
 #: Types whose records go back to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
+
+#: Errors that the broker itself answers with, so that it has read what was sent before.
+_ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "AuthorizationError", "TopicNotFound")
 
 
 class PulsarReceiver:
@@ -236,38 +239,49 @@ class PulsarReceiver:
         if pause > 0:
             await asyncio.sleep(min(pause, timeout))
         if self.subscription.config.ack_receipt_enabled:
-            await self._each(lambda feed: feed.native.get_last_message_id_async, "wait for receipts", deadline)
+            await self._receipts(deadline - loop.time())
         if self._acked_at == acked:
             self._acked_at = None
 
-    async def _each(
+    async def _receipts(self, timeout: float) -> None:
+        """Wait until the broker has worked off what was sent before: any answer of the broker tells it."""
+        asking = self._start(lambda feed: feed.native.get_last_message_id_async, "wait for receipts")
+        try:
+            await self._bridge.ask_all(asking, timeout)
+        except TransportError as error:
+            if error.error_code not in _ANSWERS:
+                raise
+
+    def _start(
         self,
         start: Callable[[Feed], Callable[[Callable[..., None]], object]],
         what: str,
-        deadline: float,
         feeds: Sequence[Feed] | None = None,
-    ) -> None:
-        """One native operation on every feed at the same time; raises the first failure when all have ended."""
-        answers = await asyncio.gather(
-            *(
-                self._bridge.ask(
-                    start(feed),
-                    f"{what}, {feed.topic or self.subscription.pattern}, subscription {self.subscription.name}",
-                    deadline - self._bridge.loop.time(),
-                )
-                for feed in (self._feeds if feeds is None else feeds)
-            ),
-            return_exceptions=True,
-        )
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
+    ) -> dict[asyncio.Future[Any], str]:
+        """Start one native operation on every feed."""
+        futures = {}
+        for feed in self._feeds if feeds is None else feeds:
+            words = f"{what}, {feed.topic or self.subscription.pattern}, subscription {self.subscription.name}"
+            futures[self._bridge.start(start(feed), words)] = words
+        return futures
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. The receiver must be closed afterwards."""
+        """Delete the subscription. The receiver must be closed afterwards.
+
+        Raises:
+            ConsumerBusyError: others consume from it.
+            OperationTimeoutError: no answer in time.
+        """
         self._check()
-        deadline = self._bridge.loop.time() + timeout
-        await self._each(lambda feed: feed.native.unsubscribe_async, "unsubscribe", deadline)
+        try:
+            await self._bridge.ask_all(self._start(lambda feed: feed.native.unsubscribe_async, "unsubscribe"), timeout)
+        except TransportError as error:
+            if error.error_code != "BrokerMetadataError":
+                raise
+            # The broker's answer to the unsubscribing of one of several consumers, whatever its name says.
+            raise ConsumerBusyError(
+                f"unsubscribe {self.subscription.name}: others consume from the subscription; close them first"
+            ) from error
 
     async def seek(self, position: Position | WireId | int, timeout: float) -> None:
         """Move the subscription: to an end, to a record (which comes next), or to a publish time in milliseconds.
@@ -277,21 +291,22 @@ class PulsarReceiver:
             OperationTimeoutError: no answer in time.
         """
         self._check()
-        deadline = self._bridge.loop.time() + timeout
         target = native_position(position)
         feeds = self._feeds
         if isinstance(position, WireId) and len(feeds) > 1:
             feeds = [feed for feed in feeds if (feed.topic or "").endswith(f"-partition-{position.partition}")]
             if not feeds:
                 raise NotFoundError(f"seek to {position}: no such partition is received from")
-        await self._each(lambda feed: partial(feed.native.seek_async, target), "seek", deadline, feeds)
+        for feed in feeds:
+            # Not afterwards: pulsar-client may hand over the first record of the new place before it says "moved".
+            feed.discard()
+        seeking = self._start(lambda feed: partial(feed.native.seek_async, target), "seek", feeds)
+        await self._bridge.ask_all(seeking, timeout)
         self._returns.close()
         self._late.close()
         self._custody.clear()
         self._uncounted.clear()
         self._back.clear()
-        for feed in feeds:
-            feed.discard()
 
     async def aclose(self, timeout: float) -> None:
         """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent.
@@ -306,14 +321,18 @@ class PulsarReceiver:
         self._on_closed(self)
         for ending in self._endings:
             ending()
-        if not self._bridge.forked:
-            deadline = self._bridge.loop.time() + timeout
+        if self._bridge.forked:
+            return
+        deadline = self._bridge.loop.time() + timeout
+        try:
             if self.dead_letters is not None:
                 await self.dead_letters.aclose(timeout / 2)
-            try:
-                await self._each(lambda feed: feed.native.close_async, "close", deadline)
-            except TransportError:
-                # The connection is gone or silent: the broker gives everything back when it notices.
-                return
-            for feed in self._feeds:
-                await wait_for(feed.disarmed(), deadline - self._bridge.loop.time())
+        finally:
+            closing = self._start(lambda feed: feed.native.close_async, "close")
+        try:
+            await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
+        except TransportError:
+            # The connection is gone or silent: the broker gives everything back when it notices.
+            return
+        for feed in self._feeds:
+            await wait_for(feed.disarmed(), deadline - self._bridge.loop.time())

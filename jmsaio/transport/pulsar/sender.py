@@ -16,6 +16,7 @@ from jmsaio.errors import (
     MessageTooLargeError,
     ObjectClosedError,
     OperationTimeoutError,
+    TransportError,
 )
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
@@ -230,8 +231,19 @@ class PulsarSender:
                 await wait_for(self._drained(), timeout)
         finally:
             self._end("the sender was closed")
-        closing = [self._close_lane(lane, deadline) for lane in self._lanes]
-        await asyncio.gather(*closing, return_exceptions=True)
+            closing = {} if self._bridge.forked else self._start_closing()
+        try:
+            await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
+        except TransportError:
+            # The connection is gone or silent: the broker drops the producer when it notices.
+            return
+
+    def _start_closing(self) -> dict[asyncio.Future[Any], str]:
+        closing = {}
+        for lane in self._lanes:
+            what = f"close the producer of {lane.topic}"
+            closing[self._bridge.start(lane.native.close_async, what)] = what
+        return closing
 
     def _end(self, reason: str) -> None:
         for lane in self._lanes:
@@ -241,12 +253,6 @@ class PulsarSender:
         if self._growth is not None:
             self._growth.cancel()
         self._on_closed(self)
-
-    async def _close_lane(self, lane: Lane, deadline: float) -> None:
-        if not self._bridge.forked:
-            await self._bridge.ask(
-                lane.native.close_async, f"close the producer of {lane.topic}", deadline - self._bridge.loop.time()
-            )
 
 
 async def _wait(waiters: list[asyncio.Future[None]], loop: asyncio.AbstractEventLoop) -> None:

@@ -1,0 +1,27 @@
+"""R1: a receive of pulsar.asyncio that timed out swallows the next message."""
+
+import asyncio
+import json
+import sys
+import uuid
+
+from pulsar import asyncio as pulsar_asyncio
+
+
+async def main(url: str) -> None:
+    client = pulsar_asyncio.Client(url)
+    topic = f"naive-{uuid.uuid4()}"
+    consumer = await client.subscribe(topic, "s")
+    producer = await client.create_producer(topic)
+    try:
+        await asyncio.wait_for(consumer.receive(), 0.3)
+    except TimeoutError:
+        pass  # nothing was sent yet: this is the timeout of a polling application
+    for text in ("m0", "m1", "m2"):
+        await producer.send(text.encode())
+    got = [(await asyncio.wait_for(consumer.receive(), 10)).data().decode() for _ in range(2)]
+    print(json.dumps({"got": got}), flush=True)
+    await client.close()
+
+
+asyncio.run(main(sys.argv[1]))
