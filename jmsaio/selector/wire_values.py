@@ -40,6 +40,8 @@ def typed(properties: Mapping[str, str], text: str, mark: str, old_mark: str) ->
         name = properties.get(old_mark)
         if name is None:
             return text
+    if name == "int" and len(text) < 10 and text.isdecimal():
+        return int(text)
     try:
         return parse_wire(text, name)
     except MessageFormatError:

@@ -259,6 +259,7 @@ COMMENTS = ("comments", re.compile(r"/\*|--[^\n\r]*[\n\r]"))
 TEXTS = (
     ("float suffixes, L on hexadecimal and octal numbers", re.compile(
         r"(?<![\w$.])(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]|0(?:[xX][0-9a-fA-F]+|[0-7]*)[lL])\b")),
+    ("an integer beyond 64 bits", re.compile(r"[0-9]{19}")),
     ("names outside ASCII", re.compile(r"[^\x00-\x7f]")),
     ("XPATH and XQUERY are reserved", re.compile(r"\b(?:xpath|xquery)\b", re.IGNORECASE)),
     ("a number runs into a word or number", re.compile(
