@@ -38,27 +38,24 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
         MessageFormatError: a text that is not Unicode (a lone surrogate), a string above 65535 bytes where the layout
             has no longer ones, a property name that the wire format uses itself, a body that is not JSON-able.
     """
+    # Taken apart at once, which is cheaper than eleven attributes.
+    own_id, connection, _, event_time, delivery_time, deliver_at, expiration, priority, mode, sticky, namespace = stamp
     kind = message.KIND
-    wire = {
-        MESSAGE_TYPE: kind,
-        CONNECTION_ID: stamp.connection_id,
-        DELIVERY_TIME: str(stamp.delivery_time),
-    }
-    if stamp.message_id is not None:
-        wire[MESSAGE_ID] = stamp.message_id
-    priority = stamp.priority
+    wire = {MESSAGE_TYPE: kind, CONNECTION_ID: connection, DELIVERY_TIME: str(delivery_time)}
+    if own_id is not None:
+        wire[MESSAGE_ID] = own_id
     if priority != 4:
         wire[PRIORITY] = str(priority)
-    if stamp.delivery_mode != 2:
+    if mode != 2:
         wire[DELIVERY_MODE] = "1"
-    if stamp.expiration:
-        wire[EXPIRATION] = str(stamp.expiration)
+    if expiration:
+        wire[EXPIRATION] = str(expiration)
         wire[_EXPIRATION_MARK] = "long"
-    if stamp.sticky_key is not None:
-        wire[TRANSACTION] = str(stamp.sticky_key)
+    if sticky is not None:
+        wire[TRANSACTION] = str(sticky)
     head = message._headers()
     if head.correlation_id is not None or head.reply_to is not None or head.type is not None:
-        headers.write(head, stamp.system_namespace, wire)
+        headers.write(head, namespace, wire)
     key = None
     values = message._property_map()
     if values:
@@ -70,7 +67,7 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
         payload = None if body is None else bodies.encode_text(body)
     else:
         payload = bodies.encode_body(kind, body, wire)
-    return OutgoingRecord(payload, wire, key, stamp.event_time, stamp.deliver_at, priority, stamp.sticky_key)
+    return OutgoingRecord(payload, wire, key, event_time, deliver_at, priority, sticky)
 
 
 def _key(group: bool | int | float | str | None) -> str | None:

@@ -74,19 +74,22 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     """
     wire = record.properties
     timestamp = record.event_time
-    return Headers(
-        destination=destination,
-        delivery_mode=delivery_mode(wire),
-        message_id=message_id(record),
-        timestamp=timestamp,
-        expiration=number(wire, EXPIRATION, 0),
-        delivery_time=number(wire, DELIVERY_TIME, timestamp),
-        priority=priority(wire),
-        correlation_id=correlation_id(wire),
-        reply_to=_reply_to(wire, namespace),
-        type=wire.get(TYPE),
-        redelivered=record.redelivery_count > 0,
-    )
+    head = Headers(destination, 2, message_id(record), timestamp)
+    head.delivery_time = number(wire, DELIVERY_TIME, timestamp)
+    head.type = wire.get(TYPE)
+    head.redelivered = record.redelivery_count > 0
+    # Most messages have none of these, so that looking is cheaper than reading.
+    if DELIVERY_MODE in wire:
+        head.delivery_mode = delivery_mode(wire)
+    if PRIORITY in wire:
+        head.priority = priority(wire)
+    if EXPIRATION in wire:
+        head.expiration = number(wire, EXPIRATION, 0)
+    if CORRELATION_ID in wire:
+        head.correlation_id = correlation_id(wire)
+    if REPLY_TO in wire:
+        head.reply_to = _reply_to(wire[REPLY_TO], wire.get(REPLY_TO_TYPE), namespace)
+    return head
 
 
 def message_id(record: ReceivedRecord) -> str:
@@ -133,14 +136,11 @@ def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
         return data
 
 
-def _reply_to(wire: Mapping[str, str], namespace: str) -> Destination | None:
-    name = wire.get(REPLY_TO)
-    if name is None:
-        return None
+def _reply_to(name: str, kind: str | None, namespace: str) -> Destination | None:
     short = name.removeprefix(f"persistent://{namespace}/")
     if not short.startswith(_DOMAINS):  # else it would not lead back to the same name
         name = short
     try:
-        return Topic(name) if wire.get(REPLY_TO_TYPE) == _TOPIC else Queue(name)
+        return Topic(name) if kind == _TOPIC else Queue(name)
     except InvalidDestinationError:
         return None

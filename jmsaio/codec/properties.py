@@ -54,8 +54,9 @@ def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
         MessageFormatError: a name that the wire format uses itself, a text with a lone surrogate, a value that no
             property can have.
     """
+    known = _WRITTEN.get
     for name, value in values.items():
-        mark = _WRITTEN.get(name)
+        mark = known(name)
         if mark is None:
             mark = _remember(_WRITTEN, name, _mark_to_write(name))
         if not mark:
@@ -106,15 +107,16 @@ def read(record: ReceivedRecord) -> dict[str, Property]:
     text that is not of the type its mark says stays a text, so that one bad property does not hide the others.
     """
     wire = record.properties
+    get, known = wire.get, _READ.get
     values: dict[str, Property] = {}
     old: list[str] | None = None
     for name, text in wire.items():
-        mark = _READ.get(name)
+        mark = known(name)
         if mark is None:
             mark = _remember(_READ, name, _mark_to_read(name))
         if not mark:
             continue
-        word = wire.get(mark)
+        word = get(mark)
         if word is None:
             values[name] = text
             if name.endswith(TYPE_SUFFIX_READ):
