@@ -67,16 +67,15 @@ class ManualClock:
 class Timers:
     """What is to happen, by time; of the same time, in the order of adding.
 
-    There is no cancelling: an action checks by its token whether it is still wanted.
-
     Args:
         earlier: called when something was added that comes before everything else.
     """
 
-    __slots__ = ("_earlier", "_heap", "_number")
+    __slots__ = ("_cancelled", "_earlier", "_heap", "_number")
 
     def __init__(self, earlier: Callable[[], None]) -> None:
         self._heap: list[tuple[float, int, Callable[[int, int], None], int]] = []
+        self._cancelled: set[int] = set()
         self._number = 0
         self._earlier = earlier
 
@@ -88,13 +87,32 @@ class Timers:
             self._earlier()
         return self._number
 
+    def cancel(self, token: int) -> None:
+        """It shall not happen; nothing if it happened already. Takes constant time on average."""
+        cancelled, heap = self._cancelled, self._heap
+        cancelled.add(token)
+        if len(cancelled) > max(64, len(heap) // 2):  # else what was cancelled would fill the memory
+            self._heap = [entry for entry in heap if entry[1] not in cancelled]
+            heapq.heapify(self._heap)
+            cancelled.clear()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
     @property
     def due(self) -> float | None:
         """When the next action is due, or None."""
+        self._skip()
         return self._heap[0][0] if self._heap else None
+
+    def _skip(self) -> None:
+        while self._heap and self._heap[0][1] in self._cancelled:
+            self._cancelled.discard(heapq.heappop(self._heap)[1])
 
     def run(self, now: float) -> None:
         """Call every action that is due at ``now``."""
+        self._skip()
         while self._heap and self._heap[0][0] <= now:
             _, token, action, argument = heapq.heappop(self._heap)
             action(argument, token)
+            self._skip()

@@ -27,7 +27,7 @@ class Consumer:
         queue: records sent to it that the application has not taken: its permits are what is free here.
         capacity: records in ``queue`` at most; 0 while a zero queue was not asked.
         held: every record that it has and did not settle, taken or not, by number.
-        taken: for the ack timeout: when each taken record is to come again.
+        taken: with an ack timeout: when each record that was taken is to come again.
         waiting: numbers of the records that it gave back and that wait for their time.
         parked: key-shared: numbers of records of its keys that wait for a permit, a heap.
         listed: it stands in the list of those with permits.
@@ -35,8 +35,8 @@ class Consumer:
     """
 
     __slots__ = (
-        "capacity", "config", "dead_after", "held", "listed", "name", "number", "parked", "port", "queue",
-        "subscription", "taken", "waiting",
+        "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "name", "number", "parked",
+        "port", "queue", "subscription", "taken", "waiting",
     )  # fmt: skip
 
     def __init__(self, subscription: Subscription, port: Port, config: ConsumerConfig, number: int, size: int) -> None:
@@ -49,6 +49,8 @@ class Consumer:
         self.capacity = size
         self.held: dict[int, StoredRecord] = {}
         self.taken: dict[int, float] = {}
+        self._watched: deque[tuple[float, int]] = deque()
+        self._ticking = False
         self.waiting: set[int] = set()
         self.parked: list[int] = []
         self.listed = False
@@ -94,25 +96,31 @@ class Consumer:
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
         """Note when these records are to come again if they are not acknowledged."""
-        broker = self.subscription.log.broker
-        due = broker.now() + timeout
+        timers, due = self.subscription.log.broker.timers, self.subscription.log.broker.now() + timeout
+        while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:
+            self._watched.popleft()  # settled meanwhile
         for record in records:
             self.taken[record.number] = due
-            broker.timers.add(due, self._overdue, record.number)
+            self._watched.append((due, record.number))
+        if not self._ticking:
+            self._ticking = True
+            timers.add(self._watched[0][0], self._overdue)
 
-    def _overdue(self, number: int, token: int) -> None:
-        """A record was not acknowledged in time."""
-        subscription = self.subscription
+    def _overdue(self, argument: int, token: int) -> None:
+        """The first of the records taken was not acknowledged in time, unless it was settled meanwhile."""
+        subscription, watched = self.subscription, self._watched
+        backoff = self.config.ack_timeout_backoff
         now = subscription.log.broker.now()
-        due = self.taken.get(number)
-        if due is None or due > now:
-            return  # it was taken again later, or settled
-        del self.taken[number]
-        if number in self.held:
-            backoff = self.config.ack_timeout_backoff
-            count = subscription.counts.get(number, 0)
-            subscription.give_back(self, number, None if backoff is None else now + backoff.delay(count), counted=True)
-            subscription.dispatch()
+        while watched and (watched[0][0] <= now or self.taken.get(watched[0][1]) != watched[0][0]):
+            due, number = watched.popleft()
+            if self.taken.get(number) == due:
+                count = subscription.counts.get(number, 0)
+                again = None if backoff is None else now + backoff.delay(count)
+                subscription.give_back(self, number, again, counted=True)
+        self._ticking = bool(watched)
+        if watched:
+            subscription.log.broker.timers.add(watched[0][0], self._overdue)
+        subscription.dispatch()
 
     def park(self, number: int) -> None:
         """Keep a record of one of its keys until it has a permit."""

@@ -99,18 +99,16 @@ class Subscription:
             consumer.waiting.add(number)
 
     def _due(self, number: int, token: int) -> None:
-        """The time of a waiting record has come, unless it waits for another time now."""
-        waiting = self._waiting.get(number)
-        if waiting is not None and waiting[0] == token:
-            self._ready(number)
-            self.dispatch()
+        """The time of a waiting record has come."""
+        self._no_longer_wait(number)
+        heapq.heappush(self._replay, number)
+        self.dispatch()
 
-    def _ready(self, number: int) -> None:
-        """A waiting record waits no longer."""
-        consumer = self._waiting.pop(number)[1]
+    def _no_longer_wait(self, number: int) -> None:
+        token, consumer = self._waiting.pop(number)
+        self.log.broker.timers.cancel(token)
         if consumer is not None:
             consumer.waiting.discard(number)
-        heapq.heappush(self._replay, number)
 
     # ---------------------------------------------------------------- out
 
@@ -189,7 +187,7 @@ class Subscription:
     def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
         """A consumer acknowledges records of this subscription."""
         take = consumer.held.pop
-        plain = not self._policy.follows
+        plain = not self._policy.follows and consumer.config.ack_timeout is None
         log = self.log
         freed = 0
         for handed in records:
@@ -200,6 +198,7 @@ class Subscription:
                 if log.records.pop(record.number, None) is not None:  # this was the last that needed it
                     freed += record.size
             else:
+                consumer.taken.pop(record.number, None)
                 self.settle(record)
         log.broker.used -= freed
 
@@ -218,9 +217,8 @@ class Subscription:
         """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
         record = self.returned.pop(number, None)
         if record is not None:
-            waiting = self._waiting.pop(number, None)
-            if waiting is not None and waiting[1] is not None:
-                waiting[1].waiting.discard(number)
+            if number in self._waiting:
+                self._no_longer_wait(number)
             self.forget(record)
             return
         if number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
@@ -238,6 +236,7 @@ class Subscription:
 
     def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None:
         """A consumer gives a record back, to be delivered again from ``due`` on (None: at once, by ``dispatch``)."""
+        consumer.taken.pop(number, None)
         record = consumer.held.pop(number, None)
         if record is None:
             return
@@ -301,7 +300,8 @@ class Subscription:
         for number in list(consumer.held):
             self.give_back(consumer, number, None, counted=True)
         for number in consumer.waiting.copy():
-            self._ready(number)
+            self._no_longer_wait(number)
+            heapq.heappush(self._replay, number)
         for number in consumer.parked:
             record = self.returned.get(number)
             if record is not None:
@@ -357,7 +357,8 @@ class Subscription:
         self.returned.clear()
         self.counts.clear()
         self._replay.clear()
-        self._waiting.clear()
+        for number in list(self._waiting):
+            self._no_longer_wait(number)
         consumers, self.consumers = self.consumers, []
         self._policy = policy_for(self.type, self.log.partition)
         for consumer in consumers:

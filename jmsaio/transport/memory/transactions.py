@@ -30,8 +30,11 @@ class State(enum.Enum):
 class Unit:
     """The work of one transaction. All methods are called with the broker's lock held.
 
-    Attributes:
+    Args:
         broker: where it happens.
+        timeout: seconds after which it is aborted.
+
+    Attributes:
         state: open, or how it ended.
         failure: why it can't be committed, or None.
         acknowledged: what was acknowledged in it: subscription and record number.
@@ -39,10 +42,12 @@ class Unit:
         notify: called once none waits any more.
     """
 
-    __slots__ = ("_sent", "acknowledged", "broker", "failure", "notify", "state", "waiting")
+    __slots__ = ("_sent", "_timer", "acknowledged", "broker", "failure", "notify", "state", "waiting")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, timeout: float) -> None:
         self.broker = broker
+        self._timer = broker.timers.add(broker.now() + timeout, self._overdue)
+        broker.units.add(self)
         self.state = State.OPEN
         self.failure: JMSError | None = None
         self.acknowledged: set[tuple[Subscription, int]] = set()
@@ -121,9 +126,10 @@ class Unit:
         self._sent.clear()
         self.acknowledged.clear()
         self.broker.units.discard(self)
+        self.broker.timers.cancel(self._timer)
         self.broker.freed()
 
-    def overdue(self, argument: int, token: int) -> None:
+    def _overdue(self, argument: int, token: int) -> None:
         """Its time is over: it is aborted."""
         if self.state is State.OPEN:
             self.failure = TransactionRolledBackError("its time was over before the commit")

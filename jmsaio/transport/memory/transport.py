@@ -94,9 +94,7 @@ class MemoryTransport:
         """Open a transaction. See ``Transport.begin``."""
         with self._broker.lock:
             self._check()
-            unit = Unit(self._broker)
-            self._broker.units.add(unit)
-            self._broker.timers.add(self._broker.now() + timeout, unit.overdue)
+            unit = Unit(self._broker, timeout)
             self._units = [other for other in self._units if other in self._broker.units]
             self._units.append(unit)
             return MemoryTransaction(unit)

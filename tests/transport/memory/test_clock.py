@@ -60,3 +60,17 @@ def test_timers_tell_when_something_comes_earlier() -> None:
     for due in (5.0, 7.0, 3.0, 3.0):
         timers.add(due, lambda argument, token: None)
     assert earlier == [5.0, 3.0]
+
+
+def test_cancelled_timers_do_not_run_and_take_no_memory() -> None:
+    done: list[int] = []
+    timers = Timers(lambda: None)
+    kept = timers.add(5.0, lambda argument, token: done.append(token))
+    for _ in range(1000):
+        timers.cancel(timers.add(1.0, lambda argument, token: done.append(token)))
+    assert len(timers) < 100
+    assert timers.due == 5.0
+    timers.run(10.0)
+    timers.cancel(kept)
+    assert done == [kept]
+    assert timers.due is None

@@ -183,6 +183,32 @@ def test_ack_timeout_with_a_growing_delay(bench: Bench) -> None:
     assert len(consumer.take(1)) == 1
 
 
+def test_what_is_settled_in_time_takes_no_memory(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, ack_timeout=10)
+    for _ in range(500):
+        bench.send("x")
+        acknowledge(consumer, consumer.take(1))
+        bench.send("y")
+        [record] = consumer.take(1)
+        subscription.give_back(consumer, record.number, bench.clock.now() + 3600, counted=True)
+        acknowledge(consumer, [record])
+        Unit(bench.broker, 60).commit()
+    assert len(consumer.taken) == 0
+    assert len(bench.broker.timers) < 150
+
+
+def test_a_record_in_the_queue_is_not_overdue(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, ack_timeout=10)
+    bench.send("x")
+    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.dispatch()
+    bench.clock.advance(20)
+    [record] = consumer.take(2)
+    assert record.redelivery_count == 1
+
+
 def test_types_that_do_not_fit(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
@@ -303,7 +329,7 @@ class Machine(RuleBasedStateMachine):
         if some is not None:
             consumer, number = some
             if len(self.units) < 2:
-                self.units.append(Unit(self.bench.broker))
+                self.units.append(Unit(self.bench.broker, 3600))
             unit = data.draw(st.sampled_from(self.units))
             assert unit.acknowledge(self.subscription, number, consumer.held.pop(number)) is None
             del self.taken[consumer][number]

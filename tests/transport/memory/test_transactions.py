@@ -8,10 +8,8 @@ from jmsaio.transport.memory.transactions import State, Unit
 from tests.transport.memory.bench import Bench, acknowledge, texts
 
 
-def unit_of(bench: Bench) -> Unit:
-    unit = Unit(bench.broker)
-    bench.broker.units.add(unit)
-    return unit
+def unit_of(bench: Bench, timeout: float = 60) -> Unit:
+    return Unit(bench.broker, timeout)
 
 
 def test_sends_take_memory_before_the_commit_and_are_seen_after_it(bench: Bench) -> None:
@@ -90,8 +88,7 @@ def test_a_deleted_subscription_or_a_seek_takes_its_records_out(bench: Bench) ->
 
 
 def test_its_time_ends(bench: Bench) -> None:
-    unit = unit_of(bench)
-    bench.broker.timers.add(bench.clock.now() + 5, unit.overdue)
+    unit = unit_of(bench, 5)
     bench.clock.advance(5)
     assert unit.state is State.ABORTED
     with pytest.raises(TransactionRolledBackError, match="its time was over"):
