@@ -21,6 +21,8 @@ from jmsaio.model.values import canonical
 #: Property that tells how the String of an object message is to be read, and its one value.
 OBJECT_FORMAT: Final = "JMS_jmsaio_object"
 JSON: Final = "json"
+#: Nesting of JSON that is read; a message takes no more when it is made either.
+_DEEPEST: Final = 101
 
 
 def encode_text(text: str) -> bytes:
@@ -85,8 +87,24 @@ def decode_body(kind: str, payload: bytes | None, wire: Mapping[str, str]) -> An
 
 
 def _from_json(text: str) -> Any:
-    """The value of a JSON text; the text itself where somebody put another one under the old mark."""
+    """The value of a JSON text; the text itself where somebody put another one under the old mark, or nested it so
+    deep that copying it would exhaust the stack."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
+    return value if text.count("[") + text.count("{") <= _DEEPEST or _is_shallow(value) else text
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return True
+    return False

@@ -17,6 +17,7 @@ from collections import Counter
 from jmsaio.codec import Stamp, decode, encode, view
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model import wire
+from jmsaio.model.object_message import ObjectMessage
 from tests.codec import golden_files
 from tests.codec.described import Received, build
 from tests.codec.generated import Generator
@@ -107,6 +108,8 @@ class Fuzzer:
             return
         message._headers()
         dict(message.properties)
+        if isinstance(message, ObjectMessage):
+            message.get_object()
         for name in self._random.sample(_HEADERS, 4):
             view.header(record, name)
             view.property(record, name)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jmsaio.codec import bodies
 from jmsaio.codec.javaser import read_object, write_object
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.object_message import JavaObject
+from jmsaio.model.object_message import JavaObject, ObjectMessage
 from jmsaio.model.values import Char, Double, Float, Int, Long, Value
 from tests.codec import strategies
 
@@ -83,6 +83,20 @@ def test_objects_that_are_not_json_able() -> None:
 def test_an_old_mark_on_another_text(text: str) -> None:
     """A Java service may put another String under the mark that came to it."""
     assert bodies.decode_body("object", write_object(text), {"JMS_jmsaio_object": "json"}) == text
+
+
+def test_nesting_is_bounded() -> None:
+    """What a message can hold when it is made is read; what would exhaust the stack later stays a text."""
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    wide = [[number] for number in range(1000)]
+    for value in (ObjectMessage(deep).get_object(), wide):
+        properties: dict[str, str] = {}
+        payload = bodies.encode_body("object", value, properties)
+        assert bodies.decode_body("object", payload, properties) == value
+    for text in ("[" * 500 + "]" * 500, '{"a":' * 500 + "1" + "}" * 500):
+        assert bodies.decode_body("object", write_object(text), {"JMS_jmsaio_object": "json"}) == text
 
 
 def test_the_mark_says_nothing_about_other_objects() -> None:
