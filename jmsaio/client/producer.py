@@ -160,8 +160,7 @@ class MessageProducer:
             target, given = self._other_target(destination_or_message), message
         outgoing = given if isinstance(given, Message) else self._adopt(given)
         if properties:
-            for name, value in properties.items():
-                outgoing.set_object_property(name, value)
+            outgoing.properties.update(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(outgoing, stamp)
         runtime = self._runtime
