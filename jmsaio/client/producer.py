@@ -29,6 +29,7 @@ from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.foreign import adopt, is_foreign, write_back
 from jmsaio.model.message import Message
 from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.text_message import TextMessage
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime import SessionRuntime
@@ -158,7 +159,14 @@ class MessageProducer:
             target, given = self._own_target(), destination_or_message
         else:
             target, given = self._other_target(destination_or_message), message
-        outgoing = given if isinstance(given, Message) else self._adopt(given)
+        foreign = False
+        if isinstance(given, Message):
+            outgoing = given
+        elif isinstance(given, str):  # by far the most frequent body, so it does not take the long way
+            outgoing = TextMessage(given)
+        else:
+            foreign = is_foreign(given)
+            outgoing = adopt(given) if foreign else _message(given)
         if properties:
             outgoing.properties.update(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
@@ -176,7 +184,7 @@ class MessageProducer:
         sender.send(record, pending, transaction)
         runtime.pending_sends += 1
         stamp_sent(outgoing, stamp, target.destination)
-        if outgoing is not given and is_foreign(given):
+        if foreign:
             write_back(given, outgoing._headers())
         if completion_listener is not None:
             runtime.completions.expect(outgoing, completion_listener, self, future)
@@ -196,11 +204,6 @@ class MessageProducer:
             await sender.ready()
             if self._closed or self._runtime.closing:
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
-
-    def _adopt(self, given: Any) -> Message:
-        if given is None:
-            raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
-        return adopt(given) if is_foreign(given) else message_for(given)
 
     def _own_target(self) -> Target:
         if self._target is None:
@@ -374,6 +377,12 @@ class MessageProducer:
     def __repr__(self) -> str:
         where = "any destination" if self._target is None else repr(self._target.destination)
         return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
+
+
+def _message(given: Any) -> Message:
+    if given is None:
+        raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
+    return message_for(given)
 
 
 def target_for(destination: Any, runtime: SessionRuntime) -> Target:

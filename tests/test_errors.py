@@ -1,0 +1,63 @@
+"""The error tree: one root, data on the errors, and what stands outside of it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from jmsaio import errors
+
+OUTSIDE = {
+    errors.NumberFormatError: ValueError,
+    errors.NullValueError: TypeError,
+    errors.IllegalArgumentError: ValueError,
+    errors.UnsupportedOperationError: RuntimeError,
+}
+ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Exception)]
+
+
+@pytest.mark.parametrize("error", ALL)
+def test_everything_is_in_the_tree_or_outside_on_purpose(error: type[Exception]) -> None:
+    if error in OUTSIDE:
+        assert issubclass(error, OUTSIDE[error]) and not issubclass(error, errors.JMSError)
+    else:
+        assert issubclass(error, errors.JMSError)
+
+
+def test_the_drawn_tree_is_the_tree() -> None:
+    assert errors.__doc__ is not None
+    drawn = re.findall(r"^([ │]*)(?:[├└]── )?(\w+Error)\b", errors.__doc__, re.MULTILINE)
+    assert {name for _, name in drawn} == {error.__name__ for error in ALL if error not in OUTSIDE}
+    lines = [line for line in errors.__doc__.splitlines() if re.match(r"^ +[│ ├└─]*\w+Error ", line)]
+    path: list[str] = []
+    for line in lines:
+        name = re.search(r"\w+Error", line)
+        assert name is not None
+        depth = (name.start() - 4) // 4
+        path[depth:] = [name.group()]
+        if depth:
+            assert issubclass(getattr(errors, name.group()), getattr(errors, path[depth - 1]))
+
+
+def test_reason_code_and_cause() -> None:
+    error = errors.JMSError("reason", "code")
+    error.__cause__ = cause = ValueError("cause")
+    assert (str(error), error.reason, error.error_code, error.linked_exception) == ("reason", "reason", "code", cause)
+    assert errors.JMSError().error_code is None
+
+
+@pytest.mark.parametrize(
+    ("error", "data"),
+    [
+        (errors.InvalidSelectorError("r", "a =", 4), {"text": "a =", "column": 4}),
+        (errors.MalformedMessageError("r", "record"), {"record": "record"}),
+        (errors.ConfigurationError("r", "key"), {"key": "key"}),
+        (errors.BrokerUnavailableError("r", "host", 6650), {"host": "host", "port": 6650}),
+        (errors.AdminError("r", 404), {"status": 404}),
+    ],
+)
+def test_errors_carry_their_data(error: errors.JMSError, data: dict[str, object]) -> None:
+    assert str(error) == "r"
+    assert {key: getattr(error, key) for key in data} == data
