@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import weakref
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,6 +66,7 @@ class PulsarTransport:
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._bridge = Bridge()
+        self._bridge.owner = weakref.ref(self)
         try:
             self._client = _pulsar.Client(config.service_url, client_configuration(config))
         except (RuntimeError, ValueError) as error:
@@ -229,6 +233,15 @@ async def _knock(address: str) -> str:
     except TimeoutError:
         return "no answer to a TCP connection"
     except OSError as error:
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        return cause.strerror or str(cause)
+        return _reason(error)
     return "a TCP connection works, but nobody speaks Pulsar's protocol there"
+
+
+def _reason(error: BaseException) -> str:
+    """The operating system's words for the first real cause of a failed connection."""
+    if isinstance(error, socket.gaierror):
+        return str(error.strerror)
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__
+    return str(error) if inner is None else _reason(inner)

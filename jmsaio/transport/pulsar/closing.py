@@ -65,10 +65,8 @@ def _at_exit() -> None:
 
 def _after_fork() -> None:
     """The parent's clients are none of the child's business: their threads do not exist here."""
-    _INHERITED.extend(_OPEN.values())
     _OPEN.clear()
 
 
-_INHERITED: list[NativeClient] = []
 atexit.register(_at_exit)
 os.register_at_fork(after_in_child=_after_fork)
