@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by priority, by the sticky key of a transaction, or by group (Starlight 6.1, 7.3, 1.3).
+"""Which partition a record goes to: by priority, the sticky key of a transaction, or group (Starlight 6.1, 7.3, 1.3).
 
 Pure functions of a record and the number of partitions, so a transport may call them from any thread.
 """
