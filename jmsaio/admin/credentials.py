@@ -12,6 +12,7 @@ import enum
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 import attrs
 
@@ -67,15 +68,18 @@ class Credentials:
         """The token; read anew from its file, if it is in one. For AuthKind.TOKEN.
 
         Raises:
-            JMSSecurityError: the file can't be read.
+            JMSSecurityError: the file can't be read, or holds no token.
         """
         file = self.values.get("file")
         if file is None:
             return self.values["token"]
         try:
-            return Path(file).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise JMSSecurityError(f"token file {file}: {error.strerror}") from error
+            token = Path(file).read_bytes().decode("ascii", "replace").strip()
+        except (OSError, ValueError) as error:  # ValueError: a zero character in the name
+            raise JMSSecurityError(f"token file {file}: {getattr(error, 'strerror', None) or error}") from error
+        if not _is_token(token):
+            raise JMSSecurityError(f"token file {file}: does not hold one token")
+        return token
 
     def basic(self) -> str:
         """Value of the Authorization header. For AuthKind.BASIC."""
@@ -102,7 +106,16 @@ def read_credentials(plugin: str | None, parameters: str | None) -> Credentials 
     if not any(all(values.get(name) for name in names) for names in _NEEDED[kind]):
         wanted = " or ".join(" and ".join(names) for names in _NEEDED[kind])
         raise ConfigurationError(f"option authParams: {kind.value} needs {wanted}", key="authParams")
+    token = values.get("token")
+    if kind is AuthKind.TOKEN and token is not None and not _is_token(token):
+        # An HTTP library would refuse it with a message that shows it.
+        raise ConfigurationError("option authParams: the token has a blank or a character beyond ASCII", "authParams")
     return Credentials(kind, values)
+
+
+def _is_token(text: str) -> bool:
+    """Fit for a header: printable ASCII without blanks, and not empty."""
+    return bool(text) and all("!" <= character <= "~" for character in text)
 
 
 def _values(kind: AuthKind, text: str) -> dict[str, str]:
@@ -112,13 +125,15 @@ def _values(kind: AuthKind, text: str) -> dict[str, str]:
             found = json.loads(text)
         except ValueError:
             raise ConfigurationError("option authParams: starts like JSON but is none", key="authParams") from None
-        return _tokens(kind, {_SPELLINGS.get(name, name): str(value) for name, value in found.items()})
+        given = {_SPELLINGS.get(name, name): str(value) for name, value in found.items() if value is not None}
+        return _tokens(kind, given)
     if kind is AuthKind.TOKEN:
         return _tokens(kind, {"token": text})
     pairs = (part.partition(":") for part in text.split(",") if part)
     values = {_SPELLINGS.get(name.strip(), name.strip()): value.strip() for name, _, value in pairs}
-    if kind is AuthKind.BASIC and len(values) == 1 and "username" not in values:
-        return {"username": next(iter(values)), "password": next(iter(values.values()))}
+    if kind is AuthKind.BASIC and not {"username", "password"} <= values.keys():
+        user, _, password = text.partition(":")  # the short form, user:password; the password may hold anything
+        return {"username": user, "password": password}
     return values
 
 
@@ -128,8 +143,8 @@ def _tokens(kind: AuthKind, values: dict[str, str]) -> dict[str, str]:
     if kind is not AuthKind.TOKEN or token is None:
         return values
     if token.startswith("token:"):
-        return {"token": token[len("token:") :]}
+        return {"token": token[len("token:") :].strip()}
     if token.startswith("file:"):
-        path = token[len("file:") :]
+        path = unquote(token[len("file:") :])  # Java takes it for a URI
         return {"file": "/" + path.lstrip("/") if path.startswith("/") else path}
-    return values
+    return {**values, "token": token.strip()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import Cursor, Position
 
 _LATEST = 9223372036854775807
-_RANGE = re.compile(r"[(\[]\s*(\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(\d+):(-?\d+)\s*[\])]")
+_RANGE = re.compile(r"([(\[])\s*(-?\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(-?\d+):(-?\d+)\s*([\])])")
 
 
 def topic_path(topic: str) -> str:
@@ -23,17 +23,49 @@ def topic_path(topic: str) -> str:
     parts = rest.split("/", 2)
     if not separator or domain not in ("persistent", "non-persistent") or len(parts) != 3 or not all(parts):
         raise InvalidDestinationError(f"{topic!r} is not a full topic name: persistent://tenant/namespace/topic")
-    return "/".join(["/admin/v2", domain, *(quote(part, safe="") for part in parts)])
+    return "/".join(["/admin/v2", domain, *map(_segment, parts)])
 
 
 def subscription_path(topic: str, name: str) -> str:
-    """Path of a subscription."""
-    return f"{topic_path(topic)}/subscription/{quote(name, safe='')}"
+    """Path of a subscription.
+
+    Raises:
+        InvalidDestinationError: not a full topic name, or an empty subscription name.
+    """
+    if not name:
+        raise InvalidDestinationError(f"a subscription of {topic} needs a name")
+    return f"{topic_path(topic)}/subscription/{_segment(name)}"
 
 
 def namespace_path(domain: str, namespace: str) -> str:
-    """Path of the list of topics of ``tenant/namespace``."""
-    return f"/admin/v2/{domain}/{quote(namespace)}"
+    """Path of the list of topics of ``tenant/namespace``.
+
+    Raises:
+        InvalidDestinationError: not of that form.
+    """
+    parts = namespace.split("/")
+    if len(parts) != 2 or not all(parts):
+        raise InvalidDestinationError(f"{namespace!r} is not a namespace: tenant/namespace")
+    return "/".join(["/admin/v2", domain, *map(_segment, parts)])
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path.
+
+    ``.`` and ``..`` are encoded, too: an HTTP library takes them for steps in the path, so that the call would reach
+    something else (the topic instead of its subscription ``..``).
+    """
+    if name in (".", ".."):
+        return name.replace(".", "%2E")
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError:
+        raise InvalidDestinationError(f"{name!r} is not a name: it holds half a character") from None
+
+
+def cursor_key(subscription: str) -> str:
+    """Key of a subscription among the cursors of a topic: the name as Java's ``URLEncoder`` writes it."""
+    return quote_plus(subscription, safe="*").replace("~", "%7E")
 
 
 def start_position(position: Position) -> dict[str, int]:
@@ -42,16 +74,28 @@ def start_position(position: Position) -> dict[str, int]:
     return {"ledgerId": place, "entryId": place, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
 
 
-def read_position(text: str) -> WireId | None:
-    """``ledger:entry`` of an answer; None before the first entry."""
-    ledger, _, entry = text.partition(":")
-    return None if int(ledger) < 0 or int(entry) < 0 else WireId(int(ledger), int(entry))
+def read_cursor(position: str, ranges: str) -> Cursor:
+    """A cursor of an answer: ``ledger:entry`` up to which everything is acknowledged, and the ranges behind it.
+
+    ``7:-1`` is the place before ledger 7: no entry to start from, but all ledgers before it are acknowledged (kept
+    ones, when the namespace retains messages).
+
+    Raises:
+        ValueError: no position.
+    """
+    first, _, second = position.partition(":")
+    ledger, entry = int(first), int(second)
+    deleted = read_ranges(ranges)
+    if ledger >= 0 and entry >= 0:
+        return Cursor(WireId(ledger, entry), deleted)
+    return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted)
 
 
 def read_ranges(text: str) -> tuple[tuple[tuple[int, int], tuple[int, int]], ...]:
-    """Deleted ranges of an answer, ``[(3:1..3:4],(3:6..3:7]]``: the lower end is excluded there, included here."""
+    """Deleted ranges of an answer, ``[(3:1..3:4],(3:6..3:7]]``, as closed ranges: a round bracket excludes its end."""
     found = []
     for match in _RANGE.finditer(text):
-        first_ledger, before, last_ledger, last = map(int, match.groups())
-        found.append(((first_ledger, before + 1), (last_ledger, last)))
+        left, *ends, right = match.groups()
+        first_ledger, first, last_ledger, last = map(int, ends)
+        found.append(((first_ledger, first + (left == "(")), (last_ledger, last - (right == ")"))))
     return tuple(found)

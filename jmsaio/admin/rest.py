@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import anyio
 import tenacity
 
 from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.admin.paths import (
+    cursor_key,
     namespace_path,
-    read_position,
-    read_ranges,
+    read_cursor,
     start_position,
     subscription_path,
     topic_path,
@@ -51,7 +53,8 @@ def open_admin(config: Configuration) -> RestAdmin:
     """Administration of the broker at ``config.web_service_url``; connects at the first call.
 
     Raises:
-        ConfigurationError: credentials that REST calls can't use, or a bad URL.
+        ConfigurationError: credentials that can't be used, or a bad URL. (Certificates are read, and OAuth 2.0 is
+            refused, by the first call.)
     """
     return RestAdmin(config)
 
@@ -65,12 +68,7 @@ class RestAdmin:
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
-        self._url = config.web_service_url.rstrip("/")
-        if urlsplit(self._url).scheme not in ("http", "https"):
-            raise ConfigurationError(
-                f"option webServiceUrl = {config.web_service_url!r}: needs http://host:port or https://host:port",
-                key="webServiceUrl",
-            )
+        self._url = _base_url(config.web_service_url)
         self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params)
         self._client: httpx.AsyncClient | None = None
         self._closed = False
@@ -81,7 +79,8 @@ class RestAdmin:
     async def partitions(self, topic: str) -> int:
         """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
         found = await self._call("GET", f"{topic_path(topic)}/partitions", what=f"partitions of {topic}")
-        return int(found["partitions"])
+        with _understanding(f"partitions of {topic}"):
+            return int(found["partitions"])
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
         """Create a topic; False if it exists."""
@@ -108,7 +107,10 @@ class RestAdmin:
         found: list[str] = []
         for domain in ("persistent", "non-persistent"):
             path = namespace_path(domain, namespace)
-            found += await self._call("GET", path, query={"includeSystemTopic": "false"}, what=f"topics of {namespace}")
+            what = f"topics of {namespace}"
+            names = await self._call("GET", path, query={"includeSystemTopic": "false"}, what=what)
+            with _understanding(what):
+                found += names
         return found
 
     async def stats(self, topic: str) -> TopicStats:
@@ -119,28 +121,27 @@ class RestAdmin:
         else:
             path, query = f"{path}/stats", _STATS
         found = await self._call("GET", path, query=query, what=f"statistics of {topic}")
-        subscriptions = {
-            name: SubscriptionStats(
-                name=name,
-                type=one.get("type") or "None",
-                backlog=int(one.get("msgBacklog", 0)),
-                consumers=len(one.get("consumers") or ()),
-                properties=one.get("subscriptionProperties") or {},
-            )
-            for name, one in (found.get("subscriptions") or {}).items()
-        }
-        return TopicStats(len(found.get("publishers") or ()), subscriptions)
+        with _understanding(f"statistics of {topic}"):
+            subscriptions = {
+                name: SubscriptionStats(
+                    name=name,
+                    type=one.get("type") or "None",
+                    backlog=int(one.get("msgBacklog", 0)),
+                    consumers=len(one.get("consumers") or ()),
+                    properties=one.get("subscriptionProperties") or {},
+                )
+                for name, one in (found.get("subscriptions") or {}).items()
+            }
+            return TopicStats(len(found.get("publishers") or ()), subscriptions)
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
         found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
-        cursors = found.get("cursors") or {}
-        one = cursors.get(quote_plus(subscription), cursors.get(subscription))  # the key is the name in Java's encoding
-        if one is None:
-            raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
-        return Cursor(
-            read_position(one["markDeletePosition"]), read_ranges(one.get("individuallyDeletedMessages") or "")
-        )
+        with _understanding(f"cursor of {topic}"):
+            one = (found.get("cursors") or {}).get(cursor_key(subscription))
+            if one is not None:
+                return read_cursor(one["markDeletePosition"], one.get("individuallyDeletedMessages") or "")
+        raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
         """Create a subscription (and a missing topic); False if it exists."""
@@ -158,7 +159,8 @@ class RestAdmin:
         """The properties of a subscription."""
         what = f"properties of subscription {name} of {topic}"
         found = await self._call("GET", f"{subscription_path(topic, name)}/properties", what=what)
-        return dict(found or {})
+        with _understanding(what):
+            return dict(found or {})
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
         """Replace the properties of a subscription."""
@@ -185,8 +187,6 @@ class RestAdmin:
         self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
     ) -> Any:
         """One call with its repetitions; the decoded answer, None for an empty one."""
-        if self._closed:
-            raise ObjectClosedError(f"{what}: the connection to the broker is closed")
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -209,19 +209,22 @@ class RestAdmin:
             ) from error
 
     async def _once(self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str) -> Any:
-        client = self._connected()
         url = self._url + path
-        for _ in range(REDIRECTS):
+        for _ in range(REDIRECTS + 1):
+            client = self._connected(what)
             answer = await client.request(method, url, params=query, json=body, headers=self._headers())
             if answer.status_code not in _MOVED or "location" not in answer.headers:
                 break
             url = _moved(url, answer.headers["location"])
             query = None  # the new address has it
         if answer.is_success:
-            return answer.json() if answer.content else None
+            with _understanding(what):
+                return json.loads(answer.content) if answer.content else None
         raise _error(answer.status_code, _reason(answer), what)
 
-    def _connected(self) -> httpx.AsyncClient:
+    def _connected(self, what: str) -> httpx.AsyncClient:
+        if self._closed:  # looked at before each request: a call may wait for its next attempt meanwhile
+            raise ObjectClosedError(f"{what}: the connection to the broker is closed")
         if self._client is None:
             import httpx
 
@@ -231,7 +234,12 @@ class RestAdmin:
 
     def _tls(self) -> ssl.SSLContext:
         config = self._config
-        context = ssl.create_default_context(cafile=config.tls_trust_certs_file_path)
+        trusted = config.tls_trust_certs_file_path
+        try:
+            context = ssl.create_default_context(cafile=trusted)
+        except OSError as error:
+            key = "tlsTrustCertsFilePath"
+            raise ConfigurationError(f"option {key} = {trusted!r}: {error.strerror or error}", key=key) from error
         if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
             context.check_hostname = False
         if config.tls_allow_insecure_connection:
@@ -240,7 +248,11 @@ class RestAdmin:
         if self._credentials is not None and self._credentials.kind is AuthKind.TLS:
             certificate, key = self._credentials.values["tlsCertFile"], self._credentials.values["tlsKeyFile"]
         if certificate is not None:
-            context.load_cert_chain(certificate, key)
+            try:
+                context.load_cert_chain(certificate, key)
+            except OSError as error:  # ssl.SSLError is one
+                text = f"certificate {certificate} with key {key}: {error.strerror or error}"
+                raise ConfigurationError(text, key="tlsCertificateFilePath") from error
         return context
 
     def _headers(self) -> dict[str, str]:
@@ -283,9 +295,40 @@ def _reason(answer: httpx.Response) -> str:
     return text[:300]
 
 
+def _base_url(text: str) -> str:
+    """The address of the REST interface, without the slash at its end."""
+    key = "webServiceUrl"
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half an IPv6 address
+        raise ConfigurationError(f"option {key}: not a URL of one host: http://host:port", key=key) from None
+    if parts.username is not None:  # it would be shown in messages and logs
+        raise ConfigurationError(f"option {key}: credentials do not belong here but in authParams", key=key)
+    if not usable or parts.query or parts.fragment:
+        raise ConfigurationError(f"option {key} = {text!r}: needs http://host:port or https://host:port", key=key)
+    return text.rstrip("/")
+
+
+@contextmanager
+def _understanding(what: str) -> Iterator[None]:
+    """An answer that is not what a broker says (something else listens there) becomes an AdminError."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        text = f"{what}: the answer is not one of Pulsar's REST interface; check webServiceUrl"
+        raise AdminError(text) from error
+
+
 def _moved(url: str, location: str) -> str:
     """Where a redirect leads; never from https to http, which would show the credentials."""
-    target = urljoin(url, location)
+    try:
+        target = urljoin(url, location)
+        usable = urlsplit(target).port != 0 and target.startswith(("http://", "https://"))
+    except ValueError:  # as in _base_url
+        usable = False
+    if not usable:
+        raise AdminError(f"the broker redirects from {url} to {location!r}, which is no address")
     if url.startswith("https:") and not target.startswith("https:"):
         raise AdminError(f"the broker redirects from {url} to the unprotected {target}")
     return target

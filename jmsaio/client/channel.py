@@ -11,7 +11,7 @@ import heapq
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -33,6 +33,8 @@ BATCH = 256
 #: Bounds of the records held back until their delivery time, where the broker does not do it.
 HELD_RECORDS = 10_000
 HELD_BYTES = 64 * 1024 * 1024
+#: First delay in seconds of records that a lingering channel passes on.
+_PASS_ON = 0.25
 
 
 @attrs.frozen
@@ -57,6 +59,11 @@ class Filter:
     def concerns_others(self) -> bool:
         """Others may want what is rejected here, so records are looked at also while nobody receives."""
         return self.shared and (self.selector is not None or self.is_local is not None)
+
+    @property
+    def plain(self) -> bool:
+        """Only expiry is to be looked at."""
+        return self.selector is None and self.is_local is None and not self.hold_delayed
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
         """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected."""
@@ -90,6 +97,8 @@ class Channel:
         receiver: the transport's receiver.
         filter: what the consumer wants.
         released: called once at close, frees the subscription's name.
+        more: the receiver may have records that the last fill left there.
+        lingering: its consumer is closed, but deliveries are not settled; what arrives is for others.
     """
 
     destination: Destination
@@ -108,9 +117,12 @@ class Channel:
     failure: JMSError | None = None
     waiter: asyncio.Future[None] | None = None
     closed: bool = False
+    more: bool = True
+    lingering: bool = False
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
     _delays: GiveBackDelays = attrs.field(factory=GiveBackDelays, init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
+    _passes: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(_PASS_ON, 8 * _PASS_ON), init=False)
     _held: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)
     _held_bytes: int = attrs.field(default=0, init=False)
     _held_number: int = attrs.field(default=0, init=False)
@@ -138,26 +150,54 @@ class Channel:
         Returns:
             True when there may be more to take at once.
         """
+        if self.closed:
+            return False
+        if self.lingering:
+            return self._pass_on()
         self._take_due()
-        if not (self.wanted or self.filter.concerns_others) or self._held_full():
-            return False
         room = self.batch - len(self.inbox)
-        if room <= 0:
+        self.more = not self._held_full()  # a full one is looked after again when its timer wakes it
+        if not self.more or room <= 0 or not (self.wanted or self.filter.concerns_others):
             return False
-        try:
-            records = self.receiver.receive(room)
-        except JMSError as error:
-            self.fail(error)
-            return False
+        records = self._receive(room)
         if records:
             self.inbox.extend(self._wanted(records))
             if self.inbox:
                 self.notify()
-        return len(records) == room
+        self.more = len(records) == room
+        return self.more
 
-    def _wanted(self, records: list[ReceivedRecord]) -> Iterable[ReceivedRecord]:
+    def _receive(self, limit: int) -> list[ReceivedRecord]:
+        try:
+            return self.receiver.receive(limit)
+        except JMSError as error:
+            self.fail(error)
+            return []
+
+    def _pass_on(self) -> bool:
+        """Nobody receives here any more, but the receiver has to stay for its unsettled deliveries.
+
+        The broker goes on sending to it, so what comes is given back for other consumers of the subscription. A batch
+        has one delay, so that it keeps its order.
+        """
+        if not self.filter.shared:
+            return False
+        records = self._receive(self.batch)
+        if records:
+            delay = max(self._passes.next(record.message_id) for record in records)
+            self.receiver.negative_acknowledge(records, delay, counted=False)
+        return len(records) == self.batch
+
+    def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
         now = time.time_ns() // 1_000_000
         wanted = []
+        if self.filter.plain:
+            for record in records:
+                if wire.EXPIRATION in record.properties and 0 < expiration(record) <= now:
+                    self._reject(record, Rejection.EXPIRED)
+                else:
+                    wanted.append(record)
+            return wanted
         for record in records:
             rejection = self.filter.rejects(record, now)
             if rejection is not None:
@@ -198,6 +238,11 @@ class Channel:
             return record
         return None
 
+    @property
+    def counting(self) -> bool:
+        """Some record came back inside this client, so that the broker's counts don't tell all."""
+        return bool(self._counts)
+
     def delivery_count(self, record: ReceivedRecord) -> int:
         """JMSXDeliveryCount of this delivery: 1 for the first."""
         if self._counts:
@@ -233,7 +278,8 @@ class Channel:
                 self.give_back(record)
         if first:
             self.receiver.count_delivery(first)
-            self.inbox.extendleft(reversed(first))
+            # a consumer that took the channel over may have another selector than the one that received them
+            self.inbox.extendleft(reversed(self._wanted(first)))
             self.notify()
             self.changed(self)
 
@@ -260,6 +306,13 @@ class Channel:
         self._held_bytes = 0
         if rest:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
+
+    def linger(self) -> None:
+        """The consumer is closed: what it did not get goes back, what it got can still be settled."""
+        self.wanted = False
+        self.lingering = True
+        self.release()
+        self.changed(self)
 
     async def aclose(self, timeout: float) -> None:
         """Give back the rest and close the receiver; delete the subscription where it must not stay. Idempotent."""

@@ -107,7 +107,13 @@ class Connection:
             self._take_client_id(client_id)
             self._administered = True
         self._owner = asyncio.get_running_loop().create_task(self._run(), name=f"jmsaio connection {self.uuid}")
-        await self._running.wait()
+        try:
+            await self._running.wait()
+        except BaseException:
+            self._requested.set()
+            with anyio.CancelScope(shield=True):
+                await self._ended.wait()
+            raise
         return self
 
     # ---------------------------------------------------------------- identity
@@ -157,7 +163,6 @@ class Connection:
 
     async def start(self) -> None:
         """Start, or restart, delivery. Raises ObjectClosedError. No effect on a started connection."""
-        inside.refuse("start of a connection", self, (Kind.LISTENER,))
         self._state = advance(self._state, Event.START, "connection")
         self._used = True
         self.started = True
@@ -226,7 +231,11 @@ class Connection:
         self._used = True
         self._runtimes[runtime] = None
         self._group.start_soon(runtime.run)
-        await runtime.wait_running()
+        try:
+            await runtime.wait_running()
+        except BaseException:
+            runtime.abandon()
+            raise
         return Session(runtime, transacting)
 
     def forget(self, runtime: SessionRuntime) -> None:

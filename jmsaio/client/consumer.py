@@ -104,7 +104,7 @@ class MessageConsumer:
         try:
             yield message
         except BaseException:
-            self._runtime.redeliver_one(number)
+            await self._runtime.redeliver_one(number)
             raise
         await self._runtime.acknowledge_one(number)
 
@@ -147,9 +147,8 @@ class MessageConsumer:
         except MalformedMessageError:
             channel.give_back(record)
             raise
-        count = channel.delivery_count(record)
-        if count > 1:
-            message._redelivery(count)
+        if channel.counting:  # else decode has set the broker's count
+            message._redelivery(channel.delivery_count(record))
         return message
 
     async def _wait(self, limit: float | None, hold: bool) -> Message | None:
@@ -202,6 +201,8 @@ class MessageConsumer:
                 self._receiving = False
                 self._channel.wanted = self._listener is not None
             message = None if self._closed else self._take(hold)
+            if message is None and not self._closed and self._channel.failure is not None:
+                raise self._channel.failure
         return message
 
     def _body(self, message: Message | None, body_type: type[T]) -> T | None:

@@ -11,7 +11,7 @@ from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
-from jmsaio.errors import InvalidSelectorError
+from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import Selector
@@ -39,18 +39,27 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     if named:
         shared = request.kind is not Kind.DURABLE
         use = registry.Use(planned.subscription.topics, request.selector, request.no_local, shared)
-        registry.claim_subscription(connection.broker, name, request.kind, use)
+        try:
+            registry.claim_subscription(connection.broker, name, request.kind, use)
+        except JMSError:
+            if adopted is not None:
+                runtime.linger(adopted)
+            raise
     release = (lambda: registry.release_subscription(connection.broker, name)) if named else None
     try:
         channel = adopted or _make_channel(runtime, request.destination, planned)
         channel.filter = _filter(runtime, request, planned, selector)
         channel.released = release
+        channel.lingering = False
         if adopted is None:
             channel.receiver = await connection.transport.open_receiver(planned.subscription, channel.wake)
     except BaseException:
         if release is not None:
             release()
         raise
+    if runtime.closing:  # it was closed meanwhile and did not know of this channel
+        await channel.aclose(config.close_timeout)
+        raise ObjectClosedError("the session was closed while the consumer was made")
     consumer = MessageConsumer(
         runtime=runtime,
         channel=channel,

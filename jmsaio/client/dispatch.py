@@ -29,6 +29,7 @@ class Dispatch:
     _marked: dict[Channel, None] = attrs.field(factory=dict, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _ended: bool = attrs.field(default=False, init=False)
 
     def mark(self, channel: Channel) -> None:
         """Look after ``channel`` in the next turn."""
@@ -40,7 +41,9 @@ class Dispatch:
         self._marked.pop(channel, None)
 
     async def turn(self, channel: Channel) -> None:
-        """Wait until ``channel`` has been looked after once. Cancelling changes nothing."""
+        """Wait until ``channel`` has been looked after once, or the session ended. Cancelling changes nothing."""
+        if self._ended:
+            return
         done = asyncio.get_running_loop().create_future()
         self._turns.append(done)
         self.mark(channel)
@@ -48,21 +51,33 @@ class Dispatch:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            turns, self._turns = self._turns, []
-            fills = 0
-            while self._marked:
-                channel = next(iter(self._marked))
-                del self._marked[channel]
-                if channel.fill():
-                    self._marked[channel] = None
-                fills += 1
-                if fills % _FILLS_A_TURN == 0:
-                    self.filled()
-                    await asyncio.sleep(0)
-            self.filled()
-            for done in turns:
-                if not done.done():
-                    done.set_result(None)
+        turns: list[asyncio.Future[None]] = []
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                turns, self._turns = self._turns, []
+                await self._fill_marked()
+                self.filled()
+                _resolve(turns)
+        finally:
+            self._ended = True
+            _resolve([*turns, *self._turns])
+
+    async def _fill_marked(self) -> None:
+        fills = 0
+        while self._marked:
+            channel = next(iter(self._marked))
+            del self._marked[channel]
+            if channel.fill():
+                self._marked[channel] = None
+            fills += 1
+            if fills % _FILLS_A_TURN == 0:
+                self.filled()
+                await asyncio.sleep(0)
+
+
+def _resolve(turns: list[asyncio.Future[None]]) -> None:
+    for done in turns:
+        if not done.done():
+            done.set_result(None)

@@ -191,17 +191,19 @@ class MessageProducer:
         return future
 
     async def _prepare(self, target: Target) -> tuple[Sender, Any]:
-        transaction = None
-        if self._transacting is not None:
-            transaction = await self._transacting.for_send()
-        senders = self._runtime.connection.senders
+        """A sender with room and the transaction of now, both asked for in the same turn of the loop."""
+        transacting, connection = self._transacting, self._runtime.connection
         while True:
-            sender = senders.cached(target.topic)
+            sender = connection.senders.cached(target.topic)
             if sender is None:
-                sender = await senders.open(target.topic, target.queue_subscription)
-            if not sender.full:
-                return sender, transaction
-            await sender.ready()
+                connection.check_not_deleted(target.topic, target.destination)
+                await connection.senders.open(target.topic, target.queue_subscription)
+            elif sender.full:
+                await sender.ready()
+            elif transacting is not None and transacting.to_begin:
+                await transacting.begin()
+            else:
+                return sender, None if transacting is None else transacting.work.handle
             if self._closed or self._runtime.closing:
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
 
@@ -359,6 +361,8 @@ class MessageProducer:
             return
         self._closed = True
         self._runtime.children.pop(self, None)
+        if self._runtime.closing:
+            return  # the session itself waits for them, once for all its producers
         if self._runtime.pending_sends or len(self._runtime.completions):
             await self._runtime.settle_sends(self._runtime.close_timeout)
 

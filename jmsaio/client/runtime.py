@@ -39,8 +39,8 @@ _log = logging.getLogger("jmsaio")
 class Rollback(Protocol):
     """The part of a transacted session that its close needs."""
 
-    async def rollback(self) -> None:
-        """Undo the work in progress."""
+    async def undo(self) -> None:
+        """Undo the work in progress, without waiting for sends."""
 
 
 @attrs.define(eq=False)
@@ -126,6 +126,11 @@ class SessionRuntime:
         """Wait until the tasks run."""
         await self._running.wait()
 
+    def abandon(self) -> None:
+        """Let the session end by itself: the call that made it was cancelled."""
+        self.closing = True
+        self._requested.set()
+
     async def close(self) -> None:
         """Ask the session to end, and wait; see ``Session.close``."""
         self.closing = True
@@ -142,13 +147,12 @@ class SessionRuntime:
 
     async def _shut_down(self) -> None:
         """Let what runs end, each step bounded; then undo an open transaction."""
+        await self._quietly(self.settle_sends(self.close_timeout))
+        if self.transaction is None:
+            return
         try:
-            await self.settle_sends(self.close_timeout)
-            if self.transaction is not None:
-                with anyio.fail_after(self.close_timeout):
-                    await self.transaction.rollback()
-        except JMSError as error:
-            self._close_error = error
+            with anyio.fail_after(self.close_timeout):
+                await self._quietly(self.transaction.undo())
         except TimeoutError as error:
             self._close_error = OperationTimeoutError("the rollback of a closing session did not end in time")
             self._close_error.__cause__ = error
@@ -209,6 +213,8 @@ class SessionRuntime:
                 await waiter
         if scope.cancelled_caught:
             raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout} s")
+        if len(self.completions):
+            await asyncio.sleep(0)  # an outcome reaches the completions one turn of the loop after its send ended
         callback = inside.current()
         if callback is None or callback.session is not self:
             await self.wait_idle(timeout)
@@ -280,20 +286,24 @@ class SessionRuntime:
         if entry is not None:
             entry[0].put_back(entry[1])
 
-    def redeliver_one(self, number: int) -> None:
+    async def redeliver_one(self, number: int) -> None:
         """One delivery failed: its message comes again, counted."""
         entry = self.ledger.take(number)
         if entry is not None:
-            entry[0].redeliver((entry[1],))
+            self._redeliver(entry[0], [entry[1]])
+            await self._close_lingering()
 
     async def redeliver_all(self) -> None:
         """Every unsettled delivery comes again, counted, in its order, before later messages."""
         for channel, records in self.ledger.take_all():
-            if channel in self._lingering:
-                channel.receiver.negative_acknowledge(records, 0.0)
-            else:
-                channel.redeliver(records)
+            self._redeliver(channel, records)
         await self._close_lingering()
+
+    def _redeliver(self, channel: Channel, records: list[ReceivedRecord]) -> None:
+        if channel in self._lingering:
+            channel.receiver.negative_acknowledge(records, 0.0)
+        else:
+            channel.redeliver(records)
 
     def check_open(self) -> None:
         """Raise ObjectClosedError when the session is closed."""
@@ -309,32 +319,36 @@ class SessionRuntime:
     def adopt(self, subscription: Subscription) -> Channel | None:
         """The channel that a closed consumer of the same subscription left with unsettled deliveries, or None."""
         for channel in self._lingering:
-            if (channel.subscription.name, channel.subscription.topics) == (subscription.name, subscription.topics):
+            wanted = (subscription.name, subscription.topics)
+            if (channel.subscription.name, channel.subscription.topics) == wanted and channel.failure is None:
                 del self._lingering[channel]
                 if channel.released is not None:
                     channel.released()
+                    channel.released = None
                 return channel
         return None
+
+    def linger(self, channel: Channel) -> None:
+        """Keep a channel without consumer until its deliveries are settled, or the session ends."""
+        self._lingering[channel] = None
+        channel.linger()
 
     async def close_consumer(self, consumer: MessageConsumer) -> None:
         """Let a closed consumer's channel go, or keep it until its deliveries are settled."""
         self.consumers.pop(consumer, None)
         if consumer in self._listening:
             self._listening.remove(consumer)
-        callback = inside.current()
-        if callback is None or callback.owner is not consumer:
-            await self.wait_idle(self.close_timeout)
         channel = consumer._channel
-        self.dispatch.forget(channel)
-        if self.ledger.outstanding(channel):
-            channel.release()
-            self._lingering[channel] = None
-        else:
-            await channel.aclose(self.close_timeout)
+        self.linger(channel)  # before the first await: however this call ends, the session lets the channel go
+        callback = inside.current()
+        if callback is None or callback.session is not self:  # a callback of this session would wait for itself
+            await self.wait_idle(self.close_timeout)
+        await self._close_lingering()
 
     async def _close_lingering(self) -> None:
         for channel in [channel for channel in self._lingering if not self.ledger.outstanding(channel)]:
-            del self._lingering[channel]
+            self._lingering.pop(channel, None)
+            self.dispatch.forget(channel)
             await channel.aclose(self.close_timeout)
 
     def wake(self) -> None:
@@ -359,12 +373,17 @@ class SessionRuntime:
         if not self.started:
             return None
         for _ in range(len(self._listening)):
-            consumer = self._listening[0]
-            self._listening.rotate(-1)
-            record = consumer._channel.take()
+            consumer = self._listening.popleft()
+            channel = consumer._channel
+            record = channel.take()
+            if record is None and channel.failure is not None:
+                self.connection.report(channel.failure)  # no receive will raise it, and nothing comes any more
+                continue
+            self._listening.append(consumer)
             if record is not None:
                 return partial(self._listen, consumer, record)
-            self.dispatch.mark(consumer._channel)
+            if channel.more:  # marking it always would keep an idle session busy
+                self.dispatch.mark(channel)
         return None
 
     async def _listen(self, consumer: MessageConsumer, record: ReceivedRecord) -> None:
@@ -386,6 +405,6 @@ class SessionRuntime:
             if error is None:
                 self.settle_held(number)
             else:
-                self.redeliver_one(number)
+                await self.redeliver_one(number)
         if self._lingering:
             await self._close_lingering()

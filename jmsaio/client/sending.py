@@ -80,8 +80,10 @@ class Senders:
         entry = self._entries.get(topic)
         if entry is None:
             return None
-        self._entries.move_to_end(topic)
-        entry.used = time.monotonic()
+        if len(self._entries) > 1:
+            self._entries.move_to_end(topic)
+        if self.config.producer_auto_close is not None:
+            entry.used = time.monotonic()
         return entry.sender
 
     async def open(self, topic: str, queue_subscription: str | None) -> Sender:

@@ -13,14 +13,18 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from jmsaio.client import inside
+from jmsaio.client.channel import Channel
 from jmsaio.client.inside import Kind
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.engine.unit_of_work import UnitOfWork
 from jmsaio.errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Transaction
 
 _log = logging.getLogger("jmsaio")
+
+Deliveries = list[tuple[Channel, list[ReceivedRecord]]]
 
 #: Seconds after which the broker ends a transaction by itself.
 TRANSACTION_TIMEOUT = 60.0
@@ -42,16 +46,19 @@ class Transacting:
     _warned: bool = attrs.field(default=False, init=False)
     _busy: bool = attrs.field(default=False, init=False)
 
-    async def for_send(self) -> Transaction | None:
-        """The engine's transaction for the next send, begun if need be; None when emulated."""
-        if self.real and self.work.handle is None:
-            work = self.work
-            handle = await self._begin()
-            if work.handle is None and work is self.work:
-                work.handle = handle
-            else:  # another task began one meanwhile
-                await handle.abort()
-        return self.work.handle
+    @property
+    def to_begin(self) -> bool:
+        """True while the work has no transaction of the engine, and needs one."""
+        return self.real and self.work.handle is None
+
+    async def begin(self) -> None:
+        """Begin the engine's transaction of the work, unless another task did, or ended the work, meanwhile."""
+        work = self.work
+        handle = await self._begin()
+        if work.handle is None and work is self.work:
+            work.handle = handle
+        else:
+            await handle.abort()
 
     async def commit(self) -> None:
         """Make the work final and begin the next; see ``Session.commit``."""
@@ -62,6 +69,10 @@ class Transacting:
         """Undo the work and begin the next; see ``Session.rollback``."""
         self._refuse("rollback")
         await self._exclusive(self._rollback)
+
+    async def undo(self) -> None:
+        """What the end of the session does: ``rollback`` without waiting for sends, which it did."""
+        await self._exclusive(self._undo)
 
     def _refuse(self, call: str) -> None:
         inside.refuse(call, self.runtime, (Kind.COMPLETION,))
@@ -82,36 +93,51 @@ class Transacting:
         if failure is not None:
             await self._rollback()
             raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
+        if len(runtime.ledger) and self.to_begin:
+            await self.begin()  # before the ledger is emptied: when this fails, the work is as it was
         deliveries = runtime.ledger.take_all()
         handle = self.work.handle
-        if self.real and handle is None and deliveries:
-            handle = await self._begin()
         self.work = UnitOfWork()
-        await runtime.carry_out(deliveries, handle)
         if handle is not None:
+            await self._commit_engine(handle, deliveries)
+            return
+        await runtime.carry_out(deliveries)
+        for channel, _ in deliveries:
+            if not channel.closed:
+                await channel.receiver.settle(runtime.connection.configuration.operation_timeout)
+
+    async def _commit_engine(self, handle: Transaction, deliveries: Deliveries) -> None:
+        try:
+            for channel, records in deliveries:
+                channel.acknowledge(records, handle)
             await handle.commit()
-        elif deliveries:
-            for channel, _ in deliveries:
-                if not channel.closed:
-                    await channel.receiver.settle(runtime.connection.configuration.operation_timeout)
+        except TransactionRolledBackError:
+            # the engine gives back what it took into the transaction; what it refused is still held here
+            for channel, records in deliveries:
+                channel.receiver.negative_acknowledge(records, 0.0)
+            raise
+        finally:
+            await self.runtime.carry_out([])
 
     async def _rollback(self) -> None:
-        runtime, work = self.runtime, self.work
         try:
-            await runtime.settle_sends(runtime.connection.configuration.operation_timeout)
+            await self.runtime.settle_sends(self.runtime.connection.configuration.operation_timeout)
         finally:
-            self.work = UnitOfWork()
-            try:
-                if work.handle is not None:
-                    await work.handle.abort()
-                elif work.sent and not self.real and not self._warned:
-                    self._warned = True
-                    _log.warning(
-                        "rollback of an emulated transaction: %d messages that it sent stay sent "
-                        "(jms.emulateTransactions sends at once)", work.sent,
-                    )
-            finally:
-                await runtime.redeliver_all()
+            await self._undo()
+
+    async def _undo(self) -> None:
+        work, self.work = self.work, UnitOfWork()
+        try:
+            if work.handle is not None:
+                await work.handle.abort()
+            elif work.sent and not self.real and not self._warned:
+                self._warned = True
+                _log.warning(
+                    "rollback of an emulated transaction: %d messages that it sent stay sent "
+                    "(jms.emulateTransactions sends at once)", work.sent,
+                )
+        finally:
+            await self.runtime.redeliver_all()
 
     async def _begin(self) -> Transaction:
         connection = self.runtime.connection

@@ -41,6 +41,10 @@ class RecordSource:
         """The record's headers."""
         return headers.read(self.record, self.destination, self.namespace)
 
+    def property(self, name: str) -> Property:
+        """One application property, without making the others."""
+        return properties.read_one(self.record.properties, name)
+
     def properties(self) -> dict[str, Property]:
         """The record's application and JMSX properties."""
         return properties.read(self.record)

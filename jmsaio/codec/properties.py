@@ -173,9 +173,26 @@ def sequence(number: int) -> int:
 def read_one(wire: Mapping[str, str], name: str) -> Property:
     """One property of a record as its marks say; None if it is missing or hidden."""
     text = wire.get(name)
-    if text is None or not _mark_to_read(name):
+    if text is None:
         return None
-    word = wire.get(name + TYPE_SUFFIX)
+    mark = _READ.get(name)
+    if mark is None:
+        mark = _remember(_READ, name, _mark_to_read(name))
+    if not mark:
+        return None
+    word = wire.get(mark)
     if word is None:
         word = wire.get(name + TYPE_SUFFIX_READ)
-    return text if word is None else _parse(text, word)
+        if word is None or word not in _WORDS:
+            return None if _is_old_mark(wire, name) else text
+    if word == "int" and len(text) < 10 and text.isascii() and text.isdecimal():
+        return int(text)
+    return _parse(text, word)
+
+
+def _is_old_mark(wire: Mapping[str, str], name: str) -> bool:
+    """The name is that of a mark in the documented spelling, beside the property that it marks."""
+    if not name.endswith(TYPE_SUFFIX_READ) or wire[name] not in _WORDS:
+        return False
+    marked = name.removesuffix(TYPE_SUFFIX_READ)
+    return marked in wire and marked not in HIDDEN

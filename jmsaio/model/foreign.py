@@ -49,8 +49,14 @@ class MessageLike(Protocol):
         """The value of a property."""
 
 
+#: Bodies that applications send; known to be no messages without the slow look at an interface (20 us).
+_NEVER_FOREIGN: Final = frozenset({str, bytes, bytearray, memoryview, dict, list, tuple, bool, int, float, type(None)})
+
+
 def is_foreign(value: Any) -> bool:
     """True for an object that is not ours and offers the message interface."""
+    if type(value) in _NEVER_FOREIGN:
+        return False
     return not isinstance(value, Message) and not isinstance(value, type) and isinstance(value, MessageLike)
 
 

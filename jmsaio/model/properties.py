@@ -39,6 +39,9 @@ class MessageSource(Protocol):
     def properties(self) -> dict[str, Property]:
         """A new dict of canonical values; called at most once."""
 
+    def property(self, name: str) -> Property:
+        """One of them, or None; not asked for JMSX properties. Called as often as the application asks."""
+
 
 class Properties:
     """The property part of every message.
@@ -66,6 +69,16 @@ class Properties:
                 properties[DELIVERY_COUNT] = self._count
             self._properties = properties
         return properties
+
+    def _property(self, name: str) -> Property:
+        """One property, or None; of a received message straight from its record while nobody has asked for them all."""
+        properties = self._properties
+        if properties is None:
+            source = self._source
+            if source is not None and type(name) is str and not name.startswith("JMSX"):
+                return source.property(name)
+            properties = self._property_map()
+        return properties.get(name)
 
     def _writable_properties(self, name: Any) -> dict[str, Property]:
         if type(name) is not str or name not in allowed_names:
@@ -133,40 +146,40 @@ class Properties:
 
     def get_object_property(self, name: str) -> Property:
         """A property in the type in which it was set, or None."""
-        return self._property_map().get(name)
+        return self._property(name)
 
     def get_boolean_property(self, name: str) -> bool:
         """A property as boolean; False if missing, and for every text but "true". Raises MessageFormatError."""
-        return bool(convert_property(self._property_map().get(name), JmsType.BOOLEAN, name))
+        return bool(convert_property(self._property(name), JmsType.BOOLEAN, name))
 
     def get_byte_property(self, name: str) -> int:
         """A property as byte. Raises MessageFormatError, NumberFormatError (also if missing)."""
-        return int(convert_property(self._property_map().get(name), JmsType.BYTE, name))
+        return int(convert_property(self._property(name), JmsType.BYTE, name))
 
     def get_short_property(self, name: str) -> int:
         """A property as short. Raises MessageFormatError, NumberFormatError (also if missing)."""
-        return int(convert_property(self._property_map().get(name), JmsType.SHORT, name))
+        return int(convert_property(self._property(name), JmsType.SHORT, name))
 
     def get_int_property(self, name: str) -> int:
         """A property as int. Raises MessageFormatError, NumberFormatError (also if missing)."""
-        value = self._property_map().get(name)
+        value = self._property(name)
         return value if type(value) is int else int(convert_property(value, JmsType.INT, name))
 
     def get_long_property(self, name: str) -> int:
         """A property as long. Raises MessageFormatError, NumberFormatError (also if missing)."""
-        return int(convert_property(self._property_map().get(name), JmsType.LONG, name))
+        return int(convert_property(self._property(name), JmsType.LONG, name))
 
     def get_float_property(self, name: str) -> float:
         """A property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
-        return float(convert_property(self._property_map().get(name), JmsType.FLOAT, name))
+        return float(convert_property(self._property(name), JmsType.FLOAT, name))
 
     def get_double_property(self, name: str) -> float:
         """A property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
-        return float(convert_property(self._property_map().get(name), JmsType.DOUBLE, name))
+        return float(convert_property(self._property(name), JmsType.DOUBLE, name))
 
     def get_string_property(self, name: str) -> str | None:
         """A property as text, in Java's form; None if missing."""
-        value: str | None = convert_property(self._property_map().get(name), JmsType.STRING, name)
+        value: str | None = convert_property(self._property(name), JmsType.STRING, name)
         return value
 
     # ---------------------------------------------------------------- setters

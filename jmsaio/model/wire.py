@@ -6,7 +6,7 @@ A record is one Pulsar message: payload, string properties, key and times. Nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import attrs
 
@@ -40,9 +40,8 @@ RESERVED = frozenset(
 )  # fmt: skip
 
 
-@attrs.frozen(order=True)
-class WireId:
-    """Where the broker stored a record.
+class WireId(NamedTuple):
+    """Where the broker stored a record. A named tuple: one is made, compared or hashed for every message.
 
     Attributes:
         ledger: ledger id.

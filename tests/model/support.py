@@ -75,6 +75,10 @@ class Source:
         self.asked.append("headers")
         return self.head
 
+    def property(self, name: str) -> Any:
+        self.asked.append(name)
+        return self.values.get(name)
+
     def properties(self) -> dict[str, Any]:
         self.asked.append("properties")
         return dict(self.values)

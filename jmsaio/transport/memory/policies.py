@@ -166,6 +166,8 @@ class ByKey:
         self._consumers.remove(consumer)
         self._turn.left(consumer)
         self._arrange()
+        # its keys are free, also those whose records are still held by an open transaction
+        self._owners = {key: owned for key, owned in self._owners.items() if owned[0] is not consumer}
 
     def _arrange(self) -> None:
         ring = [

@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.results import OK, translate_send
 
 #: Records of a group at most; a longer group would hold its first records back from the broker.
-GROUP = 200
+GROUP = 1000
 
 #: Tells the sender that records and bytes have their outcome.
 Ended = Callable[[int, int], None]

@@ -110,7 +110,7 @@ class PulsarSender:
         if self._failure is not None or self._bridge.failure is not None or transaction is not None:
             self._refuse(transaction)
         payload, properties = record.payload, record.properties
-        size = sum(map(len, properties)) + sum(map(len, properties.values()))
+        size = len("".join(properties)) + len("".join(properties.values()))  # faster than sums
         if payload is not None:
             size += len(payload)
         message = self._build(record)

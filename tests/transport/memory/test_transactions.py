@@ -4,6 +4,7 @@ import pytest
 
 from jmsaio.errors import TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.transactions import State, Unit
 from tests.transport.memory.bench import Bench, acknowledge, texts
 
@@ -103,3 +104,18 @@ def test_sends_that_wait_are_announced_when_none_waits_any_more(bench: Bench) ->
     assert notified == []
     unit.settled_one()
     assert notified == [0]
+
+
+def test_a_key_held_by_a_transaction_is_not_dealt_to_a_consumer_that_left(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first = bench.join(subscription, SubscriptionType.KEY_SHARED)
+    for text in ("1", "2"):
+        bench.send(text, key="k")
+    [record, _] = first.take(2)
+    unit = unit_of(bench)
+    assert unit.acknowledge(subscription, record.number, first.held.pop(record.number)) is None
+    subscription.leave(first)
+    second = bench.join(subscription, SubscriptionType.KEY_SHARED)
+    assert texts(second.take(9)) == ["2"]
+    unit.abort()
+    assert texts(second.take(9)) == ["1"]
