@@ -131,7 +131,7 @@ def _values(kind: AuthKind, text: str) -> dict[str, str]:
         return _tokens(kind, {"token": text})
     pairs = (part.partition(":") for part in text.split(",") if part)
     values = {_SPELLINGS.get(name.strip(), name.strip()): value.strip() for name, _, value in pairs}
-    if kind is AuthKind.BASIC and not {"username", "password"} <= values.keys():
+    if kind is AuthKind.BASIC and not {"username", "password"} & values.keys():
         user, _, password = text.partition(":")  # the short form, user:password; the password may hold anything
         return {"username": user, "password": password}
     return values

@@ -244,14 +244,16 @@ class RestAdmin:
             context.check_hostname = False
         if config.tls_allow_insecure_connection:
             context.verify_mode = ssl.CERT_NONE
-        certificate, key = config.tls_certificate_file_path, config.tls_key_file_path
+        certificate = config.tls_certificate_file_path
+        private_key = config.tls_key_file_path
         if self._credentials is not None and self._credentials.kind is AuthKind.TLS:
-            certificate, key = self._credentials.values["tlsCertFile"], self._credentials.values["tlsKeyFile"]
+            certificate = self._credentials.values["tlsCertFile"]
+            private_key = self._credentials.values["tlsKeyFile"]
         if certificate is not None:
             try:
-                context.load_cert_chain(certificate, key)
+                context.load_cert_chain(certificate, private_key)
             except OSError as error:  # ssl.SSLError is one
-                text = f"certificate {certificate} with key {key}: {error.strerror or error}"
+                text = f"certificate {certificate} with key {private_key}: {error.strerror or error}"
                 raise ConfigurationError(text, key="tlsCertificateFilePath") from error
         return context
 

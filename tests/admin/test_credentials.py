@@ -1,0 +1,147 @@
+"""authPlugin and authParams: every spelling, what is refused, and that nothing secret is ever shown."""
+
+from __future__ import annotations
+
+import base64
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError, JMSSecurityError
+
+SECRET = "s3cr3t"
+JAVA = "org.apache.pulsar.client.impl.auth."
+
+
+def test_no_plugin_is_nobody() -> None:
+    assert read_credentials(None, None) is None
+    assert read_credentials(None, "token:x") is None
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameters", "kind", "values"),
+    [
+        ("token", "token:abc.def-ghi_j", AuthKind.TOKEN, {"token": "abc.def-ghi_j"}),
+        ("token", "abc", AuthKind.TOKEN, {"token": "abc"}),
+        ("token", "  token: abc \n", AuthKind.TOKEN, {"token": "abc"}),
+        ("TOKEN", '{"token": "abc"}', AuthKind.TOKEN, {"token": "abc"}),
+        ("token", '{"token": " abc\\n"}', AuthKind.TOKEN, {"token": "abc"}),
+        ("token", '{"token": "file:///run/token"}', AuthKind.TOKEN, {"file": "/run/token"}),
+        (JAVA + "AuthenticationToken", "file:///run/my%20token", AuthKind.TOKEN, {"file": "/run/my token"}),
+        ("token", "file:/run/token", AuthKind.TOKEN, {"file": "/run/token"}),
+        ("token", "file:token.txt", AuthKind.TOKEN, {"file": "token.txt"}),
+        ("token", "token:a:b,c=", AuthKind.TOKEN, {"token": "a:b,c="}),
+        (
+            JAVA + "AuthenticationTls",
+            "tlsCertFile:/a.pem, tlsKeyFile:/b.pem",
+            AuthKind.TLS,
+            {"tlsCertFile": "/a.pem", "tlsKeyFile": "/b.pem"},
+        ),
+        (
+            "tls",
+            '{"tlsCertFile": "/a.pem", "tlsKeyFile": "/b.pem"}',
+            AuthKind.TLS,
+            {"tlsCertFile": "/a.pem", "tlsKeyFile": "/b.pem"},
+        ),
+        ("basic", "ann:pw", AuthKind.BASIC, {"username": "ann", "password": "pw"}),
+        ("basic", "ann:p:w,x ", AuthKind.BASIC, {"username": "ann", "password": "p:w,x"}),
+        ("basic", "userId:ann,password:pw", AuthKind.BASIC, {"username": "ann", "password": "pw"}),
+        (
+            JAVA + "AuthenticationBasic",
+            '{"userId": "ann", "password": "p,w"}',
+            AuthKind.BASIC,
+            {"username": "ann", "password": "p,w"},
+        ),
+        (
+            JAVA + "oauth2.AuthenticationOAuth2",
+            '{"issuerUrl": "https://i", "privateKey": "file:///k", "audience": null}',
+            AuthKind.OAUTH2,
+            {"issuer_url": "https://i", "private_key": "file:///k"},
+        ),
+        (
+            "oauth2",
+            '{"issuerUrl": "https://i", "clientId": "c", "clientSecret": "d"}',
+            AuthKind.OAUTH2,
+            {"issuer_url": "https://i", "client_id": "c", "client_secret": "d"},
+        ),
+    ],
+)
+def test_spellings(plugin: str, parameters: str, kind: AuthKind, values: Mapping[str, str]) -> None:
+    assert read_credentials(plugin, parameters) == Credentials(kind, values)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameters", "key", "words"),
+    [
+        ("kerberos", SECRET, "authPlugin", "known are token, tls, basic, oauth2"),
+        ("", SECRET, "authPlugin", "known are"),
+        ("token", None, "authParams", "needs token or file"),
+        ("token", "token:", "authParams", "needs token or file"),
+        ("token", '{"tokken": "s3cr3t"}', "authParams", "needs token or file"),
+        ("token", '{"token": null, "x": "s3cr3t"}', "authParams", "needs token or file"),
+        ("token", '{"token": "s3cr3t"', "authParams", "starts like JSON"),
+        ("token", "token:s3cr3t\nX-Injected: 1", "authParams", "a blank"),
+        ("token", "token:s3cr3tä", "authParams", "beyond ASCII"),
+        ("tls", "tlsCertFile:s3cr3t", "authParams", "needs tlsCertFile and tlsKeyFile"),
+        ("basic", "s3cr3t", "authParams", "needs username and password"),
+        ("basic", "password:s3cr3t", "authParams", "needs username and password"),
+        ("basic", "username:s3cr3t", "authParams", "needs username and password"),
+        ("basic", None, "authParams", "needs username and password"),
+        ("oauth2", '{"clientSecret": "s3cr3t"}', "authParams", "issuer_url and private_key or issuer_url"),
+    ],
+)
+def test_refusals_never_show_the_parameters(plugin: str, parameters: str | None, key: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        read_credentials(plugin, parameters)
+    assert caught.value.key == key
+    assert SECRET not in "".join(traceback.format_exception_only(caught.value)) + repr(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameters"),
+    [
+        ("token", SECRET),
+        ("basic", f"ann:{SECRET}"),
+        ("oauth2", f'{{"issuerUrl": "i", "clientId": "c", "clientSecret": "{SECRET}"}}'),
+    ],
+)
+def test_credentials_are_never_shown(plugin: str, parameters: str) -> None:
+    credentials = read_credentials(plugin, parameters)
+    assert SECRET not in repr(credentials) + str(credentials) + f"{credentials}"
+    assert SECRET not in repr(load("pulsar://h:6650", auth_plugin=plugin, auth_params=parameters))
+
+
+def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "the token"
+    file.write_text("first\n")
+    credentials = read_credentials("token", f"file://{file}")
+    assert credentials is not None
+    assert credentials.token() == "first"
+    file.write_text(" second ")
+    assert credentials.token() == "second"
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"s3cr3t two", b"s3cr3t\nX-Injected: 1", b"s3cr3t\xff\xfe"])
+def test_a_file_without_one_token_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    with pytest.raises(JMSSecurityError, match="does not hold one token") as caught:
+        Credentials(AuthKind.TOKEN, {"file": str(file)}).token()
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing", ".", "zero\0"])
+def test_a_token_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(JMSSecurityError, match="token file"):
+        Credentials(AuthKind.TOKEN, {"file": str(tmp_path / name)}).token()
+
+
+def test_basic_header() -> None:
+    header = Credentials(AuthKind.BASIC, {"username": "änn", "password": "p:w"}).basic()
+    scheme, _, value = header.partition(" ")
+    assert scheme == "Basic"
+    assert base64.b64decode(value).decode() == "änn:p:w"

@@ -1,0 +1,139 @@
+"""Names as paths of the REST interface, and positions in its answers."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.admin.paths import (
+    cursor_key,
+    namespace_path,
+    read_cursor,
+    read_ranges,
+    start_position,
+    subscription_path,
+    topic_path,
+)
+from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Cursor, Position
+
+PLAIN = "persistent://public/default/"
+NAMES = [
+    ("orders", "orders"),
+    ("orders-partition-3", "orders-partition-3"),
+    ("a b", "a%20b"),
+    ("a/b/c", "a%2Fb%2Fc"),
+    ("100%", "100%25"),
+    ("a%2Fb", "a%252Fb"),
+    ("what?now#here&there=1", "what%3Fnow%23here%26there%3D1"),
+    ("größe", "gr%C3%B6%C3%9Fe"),
+    ("🚀", "%F0%9F%9A%80"),
+    ("a+b:c;d", "a%2Bb%3Ac%3Bd"),
+    (".", "%2E"),
+    ("..", "%2E%2E"),
+    ("...", "..."),
+    ("../../x", "..%2F..%2Fx"),
+    ("a\\b", "a%5Cb"),
+    ("~.-_", "~.-_"),
+]
+
+
+@pytest.mark.parametrize(("name", "encoded"), NAMES)
+def test_names_become_one_segment(name: str, encoded: str) -> None:
+    base = "/admin/v2/persistent/public/default"
+    assert topic_path(PLAIN + name) == f"{base}/{encoded}"
+    assert subscription_path(PLAIN + "t", name) == f"{base}/t/subscription/{encoded}"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_the_http_library_sends_a_path_as_it_is(name: str) -> None:
+    """No name makes the call reach anything but the thing it names."""
+    path = subscription_path(PLAIN + "t", name)
+    assert httpx.URL("http://h:1" + path).raw_path.decode() == path
+
+
+def test_domains_and_tenants() -> None:
+    assert topic_path("non-persistent://t/n/x") == "/admin/v2/non-persistent/t/n/x"
+    assert topic_path("persistent://my tenant/n?s/x") == "/admin/v2/persistent/my%20tenant/n%3Fs/x"
+    assert namespace_path("persistent", "public/default") == "/admin/v2/persistent/public/default"
+    assert namespace_path("non-persistent", "a b/..") == "/admin/v2/non-persistent/a%20b/%2E%2E"
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "", "orders", "public/default/orders", "persistent://", "persistent://public", "persistent://public/default",
+        "persistent://public/default/", "persistent:///default/x", "persistent://public//x", "http://public/default/x",
+        "PERSISTENT://public/default/x", "persistent:/public/default/x", PLAIN + "\ud800",
+    ],
+)  # fmt: skip
+def test_what_is_no_full_name_is_refused(topic: str) -> None:
+    with pytest.raises(InvalidDestinationError):
+        topic_path(topic)
+
+
+@pytest.mark.parametrize("name", ["", "\udfff"])
+def test_what_is_no_subscription_is_refused(name: str) -> None:
+    with pytest.raises(InvalidDestinationError):
+        subscription_path(PLAIN + "t", name)
+
+
+@pytest.mark.parametrize("namespace", ["", "public", "public/", "/default", "public/cluster/default", "public/a/.."])
+def test_what_is_no_namespace_is_refused(namespace: str) -> None:
+    with pytest.raises(InvalidDestinationError, match="tenant/namespace"):
+        namespace_path("persistent", namespace)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("jms-queue", "jms-queue"), ("a b", "a+b"), ("a~b", "a%7Eb"), ("a*b", "a*b"), ("ö/:", "%C3%B6%2F%3A"), ("+", "%2B")],
+)
+def test_cursor_keys_are_encoded_as_java_does(name: str, key: str) -> None:
+    assert cursor_key(name) == key
+
+
+def test_start_positions() -> None:
+    earliest, latest = start_position(Position.EARLIEST), start_position(Position.LATEST)
+    assert (earliest["ledgerId"], earliest["entryId"]) == (-1, -1)
+    assert (latest["ledgerId"], latest["entryId"]) == (2**63 - 1, 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges"),
+    [
+        ("", ()),
+        ("[]", ()),
+        ("[(3:1..3:4]]", (((3, 2), (3, 4)),)),
+        ("[(3:1..3:4],(3:6..3:7]]", (((3, 2), (3, 4)), ((3, 7), (3, 7)))),
+        ("[(3:1‥3:4], (3:6‥4:0]]", (((3, 2), (3, 4)), ((3, 7), (4, 0)))),
+        ("[(3:-1..3:0]]", (((3, 0), (3, 0)),)),
+        ("[(-1:-1..3:0]]", (((-1, 0), (3, 0)),)),
+        ("[[3:1..3:4]]", (((3, 1), (3, 4)),)),
+        ("[(3:1..3:4)]", (((3, 2), (3, 3)),)),
+    ],
+)
+def test_ranges(text: str, ranges: tuple[tuple[tuple[int, int], tuple[int, int]], ...]) -> None:
+    assert read_ranges(text) == ranges
+
+
+def test_cursors() -> None:
+    assert read_cursor("5:9", "") == Cursor(WireId(5, 9))
+    assert read_cursor("5:9", "[(5:10..5:12]]") == Cursor(WireId(5, 9), (((5, 11), (5, 12)),))
+    assert read_cursor("-1:-1", "") == Cursor(None)
+    assert read_cursor("0:-1", "") == Cursor(None)
+
+
+def test_a_cursor_before_a_ledger_has_all_ledgers_behind_it() -> None:
+    cursor = read_cursor("7:-1", "[(7:0..7:1]]")
+    assert cursor.mark_delete is None
+    acknowledged = {place: cursor.is_acknowledged(WireId(*place)) for place in [(3, 0), (6, 99), (7, 0), (7, 1), (7, 2)]}
+    assert acknowledged == {(3, 0): True, (6, 99): True, (7, 0): False, (7, 1): True, (7, 2): False}
+
+
+@pytest.mark.parametrize("text", ["", "5", "a:b", "5:"])
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        read_cursor(text, "")
