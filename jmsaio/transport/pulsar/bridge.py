@@ -41,14 +41,12 @@ class Bridge:
         loop: the loop on whose thread everything but native callbacks runs.
         thread: identifier of that thread.
         failure: what using the transport raises now: a class and its text, or None while it is open.
-        owner: reference to what holds the native objects.
     """
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
-        self.owner: Callable[[], object] = ignore
         self._pending: dict[asyncio.Future[Any], str] = {}
         _BRIDGES.add(self)
 
@@ -195,19 +193,26 @@ def _succeeded(answer: tuple[Any, ...]) -> bool:
 
 
 _BRIDGES: weakref.WeakSet[Bridge] = weakref.WeakSet()
+_HOLDERS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def holds_native(holder: object) -> None:
+    """Say that an object holds a native client, producer, consumer or reader, which must not be destroyed in a child."""
+    _HOLDERS.add(holder)
 
 
 def _after_fork() -> None:
     """In a child process: the native threads are gone, so every bridge refuses to work.
 
-    Destroying native objects would wait for these threads, for seconds: they stay for the rest of the child's life.
+    Destroying native objects would wait for these threads for ever: they stay for the rest of the child's life.
     """
     for bridge in list(_BRIDGES):
         bridge.failure = (
             ForkError,
             "made in the parent process; pulsar-client does not survive a fork: connect after forking",
         )
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(bridge.owner()))
+    for holder in list(_HOLDERS):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(holder))
 
 
 os.register_at_fork(after_in_child=_after_fork)

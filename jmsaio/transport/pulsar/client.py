@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import weakref
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,7 +34,7 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
-from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, holds_native, wait_for
 from jmsaio.transport.pulsar.closing import NativeClient
 from jmsaio.transport.pulsar.options import (
     client_configuration,
@@ -66,12 +65,12 @@ class PulsarTransport:
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._bridge = Bridge()
-        self._bridge.owner = weakref.ref(self)
         try:
             self._client = _pulsar.Client(config.service_url, client_configuration(config))
         except (RuntimeError, ValueError) as error:
             raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
         self._subscriber = Subscriber(self._bridge, self._client, config.operation_timeout, self.open_sender)
+        holds_native(self)
         self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}

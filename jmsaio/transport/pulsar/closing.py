@@ -16,7 +16,7 @@ from typing import Any
 
 import _pulsar
 
-from jmsaio.transport.pulsar.bridge import ignore
+from jmsaio.transport.pulsar.bridge import holds_native, ignore
 
 #: Seconds that the end of the process waits for clients that nobody closed.
 EXIT_TIMEOUT = 3.0
@@ -34,6 +34,7 @@ class NativeClient:
         self._owner = os.getpid()
         self._thread: threading.Thread | None = None
         _OPEN[id(self)] = self
+        holds_native(self)
 
     def close(self, done: Callable[[], object] = ignore) -> threading.Thread:
         """Close in a thread of its own; ``done`` is called in that thread. Later calls get the first one's thread."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jmsaio.errors import JMSError
-from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.bridge import Bridge, holds_native
 from jmsaio.transport.pulsar.results import OK, translate
 
 
@@ -58,6 +58,7 @@ class Feed:
         self._idle: asyncio.Future[None] | None = None
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
+        holds_native(self)
 
     def _callback(self) -> Callable[[Any, Any], None]:
         inline = self._inline

@@ -16,7 +16,7 @@ import attrs
 from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SendDone
-from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.bridge import Bridge, holds_native
 from jmsaio.transport.pulsar.results import OK, translate_send
 
 #: Records of a group at most; a longer group would hold its first records back from the broker.
@@ -46,7 +46,7 @@ class Lane:
 
     __slots__ = (
         "_armed", "_bridge", "_dones", "_ended", "_groups", "_messages", "_partition", "_send", "_size", "native",
-        "topic",
+        "topic", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, bridge: Bridge, native: Any, topic: str, ended: Ended) -> None:
@@ -61,6 +61,7 @@ class Lane:
         self._size = 0
         self._groups: dict[Group, None] = {}
         self._armed = False
+        holds_native(self)
 
     def add(self, message: Any, done: SendDone, size: int) -> None:
         """Take a message into the current group, which leaves in the next turn of the loop or when it is long."""
