@@ -34,7 +34,8 @@ def subscription_path(topic: str, name: str) -> str:
     """
     if not name:
         raise InvalidDestinationError(f"a subscription of {topic} needs a name")
-    return f"{topic_path(topic)}/subscription/{_segment(name)}"
+    # The broker decodes these names twice, so that + would become a blank and 100% an error.
+    return f"{topic_path(topic)}/subscription/{_segment(cursor_key(name))}"
 
 
 def namespace_path(domain: str, namespace: str) -> str:
@@ -65,7 +66,10 @@ def _segment(name: str) -> str:
 
 def cursor_key(subscription: str) -> str:
     """Key of a subscription among the cursors of a topic: the name as Java's ``URLEncoder`` writes it."""
-    return quote_plus(subscription, safe="*").replace("~", "%7E")
+    try:
+        return quote_plus(subscription, safe="*").replace("~", "%7E")
+    except UnicodeEncodeError:
+        raise InvalidDestinationError(f"{subscription!r} is not a name: it holds half a character") from None
 
 
 def start_position(position: Position) -> dict[str, int]:
