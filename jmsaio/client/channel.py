@@ -19,7 +19,7 @@ from jmsaio.codec.view import expiration, header
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
-from jmsaio.errors import JMSError, TransportError
+from jmsaio.errors import JMSError, MalformedMessageError, SelectorRuntimeError, TransportError
 from jmsaio.model import wire
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
@@ -66,9 +66,12 @@ class Filter:
         return self.selector is None and self.is_local is None and not self.hold_delayed
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
-        """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected."""
-        expires = expiration(record)
-        if expires and expires <= now:
+        """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected.
+
+        Raises:
+            MalformedMessageError: its properties can't be read.
+        """
+        if wire.EXPIRATION in record.properties and 0 < expiration(record) <= now:
             return Rejection.EXPIRED
         if self.is_local is not None and self.is_local(record):
             return Rejection.NO_LOCAL
@@ -76,7 +79,7 @@ class Filter:
             try:
                 if self.selector.matches_record(record, header) is not True:
                     return Rejection.SELECTOR
-            except JMSError:  # the Java plugin rejects a message on which its selector fails
+            except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
                 return Rejection.SELECTOR
         return None
 
@@ -191,18 +194,17 @@ class Channel:
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
         now = time.time_ns() // 1_000_000
         wanted = []
-        if self.filter.plain:
-            for record in records:
-                if wire.EXPIRATION in record.properties and 0 < expiration(record) <= now:
-                    self._reject(record, Rejection.EXPIRED)
-                else:
-                    wanted.append(record)
-            return wanted
         for record in records:
-            rejection = self.filter.rejects(record, now)
-            if rejection is not None:
-                self._reject(record, rejection)
-            elif not (self.filter.hold_delayed and self._hold_if_early(record, now)):
+            try:
+                if wire.EXPIRATION not in record.properties and self.filter.plain:
+                    wanted.append(record)
+                    continue
+                rejection = self.filter.rejects(record, now)
+                if rejection is not None:
+                    self._reject(record, rejection)
+                elif not (self.filter.hold_delayed and self._hold_if_early(record, now)):
+                    wanted.append(record)
+            except MalformedMessageError:  # the consumer is told, by the same error, when it takes the record
                 wanted.append(record)
         return wanted
 
@@ -232,9 +234,12 @@ class Channel:
         inbox = self.inbox
         while inbox:
             record = inbox.popleft()
-            if wire.EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
-                self._reject(record, Rejection.EXPIRED)
-                continue
+            try:
+                if wire.EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
+                    self._reject(record, Rejection.EXPIRED)
+                    continue
+            except MalformedMessageError:  # decoding it says so to the consumer
+                return record
             return record
         return None
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import pytest
 
 from jmsaio.client.channel import Channel, Filter
 from jmsaio.config import ConsumerConfig
-from jmsaio.errors import TransportError
+from jmsaio.errors import MalformedMessageError, TransportError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
 from jmsaio.selector import Selector
@@ -98,6 +99,28 @@ async def test_what_others_may_want_is_looked_at_also_while_nobody_receives() ->
     made.wanted = False
     made.fill()
     assert numbers(made) == [2] and receiver.calls[0][0] == "nack"
+
+
+class Unreadable(Record):
+    """Its properties are not UTF-8."""
+
+    @property  # type: ignore[override]  # raises where the other has a value
+    def properties(self) -> dict[str, str]:
+        raise MalformedMessageError("not UTF-8", self)
+
+    @properties.setter
+    def properties(self, value: dict[str, str]) -> None:
+        assert value == {}
+
+
+@pytest.mark.parametrize(
+    "filter", [Filter(), Filter(selector=Selector("x = 1")), Filter(hold_delayed=True, shared=False)]
+)
+async def test_what_can_not_be_read_reaches_the_consumer(filter: Filter) -> None:
+    record = Unreadable(1)
+    made = channel(Receiver([record]), filter)
+    made.fill()
+    assert made.take() is record
 
 
 async def test_a_full_batch_asks_again() -> None:
