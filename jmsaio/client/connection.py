@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import attrs
 
-from jmsaio._version import __version__
 from jmsaio.client import inside, registry
 from jmsaio.client.callbacks import call
 from jmsaio.client.inside import Kind
+from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
 from jmsaio.client.opening import Opening
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.sending import Senders
@@ -46,24 +46,6 @@ _log = logging.getLogger("jmsaio")
 
 #: Told about problems that no caller can be told; a plain or coroutine function of the error.
 ExceptionListener = Callable[[JMSError], Any]
-
-
-@attrs.frozen
-class ConnectionMetaData:
-    """What ``connection.metadata`` tells (jms-spec 5.6)."""
-
-    jms_version: str = "3.1"
-    jms_major_version: int = 3
-    jms_minor_version: int = 1
-    jms_provider_name: str = "jmsaio"
-    provider_version: str = __version__
-    provider_major_version: int = int(__version__.split(".")[0])
-    provider_minor_version: int = int(__version__.split(".")[1])
-    jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")
-
-    def get_jmsx_property_names(self) -> Iterator[str]:
-        """The JMSX properties that are supported."""
-        return iter(self.jmsx_property_names)
 
 
 @attrs.define(eq=False)

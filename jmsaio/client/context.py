@@ -12,12 +12,14 @@ import attrs
 from jmsaio.client import inside
 from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.completion import CompletionListener
-from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
+from jmsaio.client.connection import Connection, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.metadata import ConnectionMetaData
 from jmsaio.client.opening import Opening
-from jmsaio.client.producer import MessageProducer, checked_mode, checked_priority
+from jmsaio.client.producer import MessageProducer
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.session import Session
+from jmsaio.client.settings import checked_mode, checked_priority
 from jmsaio.errors import MessageNotWriteableError, ObjectClosedError
 from jmsaio.model.body import message_for
 from jmsaio.model.destinations import Destination, Queue, Topic

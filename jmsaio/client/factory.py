@@ -107,9 +107,10 @@ class ConnectionFactory:
         config = self._with_credentials(user, password)
         async with self._opening:
             if self._transport is None:
-                self._transport = await open_transport(config)
-                self._senders = Senders(self._transport, config, _route(config))
-        assert self._senders is not None  # made together with the transport
+                await self._open_transport(config)
+            if self._credentials is None:
+                self._credentials = (user, password)
+        assert self._transport is not None and self._senders is not None  # made together
         connection = Connection(
             configuration=config,
             transport=self._transport,
@@ -122,6 +123,15 @@ class ConnectionFactory:
         self._connections[connection] = None
         return connection
 
+    async def _open_transport(self, config: Configuration) -> None:
+        transport = await open_transport(config)
+        if self._closed:  # meanwhile: its close did not know of this transport
+            with anyio.CancelScope(shield=True):
+                await transport.aclose(config.close_timeout)
+            raise ObjectClosedError("the connection factory was closed while it connected; make a new one")
+        self._transport = transport
+        self._senders = Senders(transport, config, _route(config))
+
     def _with_credentials(self, user: str | None, password: str | None) -> Configuration:
         config = self.configuration
         if config.tck_username and (user, password) not in ((None, None), (config.tck_username, config.tck_password)):
@@ -130,7 +140,6 @@ class ConnectionFactory:
             return config
         if self._credentials is not None and self._credentials != (user, password):
             raise IllegalStateError("this factory was used with other credentials; make a factory for each of them")
-        self._credentials = (user, password)
         return attrs.evolve(config, auth_params=password or "")
 
     def forget(self, connection: Connection) -> None:

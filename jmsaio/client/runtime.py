@@ -7,10 +7,9 @@ the callback workers are its children. ``close`` sends that task a request, so i
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 import attrs
@@ -32,15 +31,8 @@ from jmsaio.transport.base import Subscription, Transaction
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.consumer import MessageConsumer
+    from jmsaio.client.transacting import Transacting
 
-_log = logging.getLogger("jmsaio")
-
-
-class Rollback(Protocol):
-    """The part of a transacted session that its close needs."""
-
-    async def undo(self) -> None:
-        """Undo the work in progress, without waiting for sends."""
 
 
 @attrs.define(eq=False)
@@ -61,7 +53,7 @@ class SessionRuntime:
     ledger: Ledger[Channel, ReceivedRecord]
     concurrency: int = 1
     failure: JMSError | None = None
-    transaction: Rollback | None = None
+    transaction: Transacting | None = None
     self_acknowledging: bool = attrs.field(init=False)
     dispatch: Dispatch = attrs.field(init=False)
     callbacks: Callbacks = attrs.field(init=False)
@@ -186,11 +178,12 @@ class SessionRuntime:
                 "make it return, or raise close_timeout"
             )
 
-    # ---------------------------------------------------------------- sends
+    async def _wait_for_callbacks(self, timeout: float) -> None:
+        callback = inside.current()
+        if callback is None or callback.session is not self:  # a callback of this session would wait for itself
+            await self.wait_idle(timeout)
 
-    def send_started(self) -> None:
-        """A message was handed to the transport."""
-        self.pending_sends += 1
+    # ---------------------------------------------------------------- sends
 
     def send_finished(self) -> None:
         """The outcome of a message is known."""
@@ -215,9 +208,7 @@ class SessionRuntime:
             raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout} s")
         if len(self.completions):
             await asyncio.sleep(0)  # an outcome reaches the completions one turn of the loop after its send ended
-        callback = inside.current()
-        if callback is None or callback.session is not self:
-            await self.wait_idle(timeout)
+        await self._wait_for_callbacks(timeout)
 
     # ---------------------------------------------------------------- deliveries
 
@@ -245,7 +236,7 @@ class SessionRuntime:
         self.check_open()
 
     async def acknowledge(self, number: int) -> None:
-        """``acknowledge`` of delivery ``number``: as far as the ledger's scope says."""
+        """``acknowledge`` of one delivery: as far as the ledger's scope says."""
         self.check_open()
         await self.carry_out(self.ledger.acknowledge(number))
 
@@ -319,8 +310,8 @@ class SessionRuntime:
     def adopt(self, subscription: Subscription) -> Channel | None:
         """The channel that a closed consumer of the same subscription left with unsettled deliveries, or None."""
         for channel in self._lingering:
-            wanted = (subscription.name, subscription.topics)
-            if (channel.subscription.name, channel.subscription.topics) == wanted and channel.failure is None:
+            same = (channel.subscription.name, channel.subscription.topics) == (subscription.name, subscription.topics)
+            if same and channel.failure is None:
                 del self._lingering[channel]
                 if channel.released is not None:
                     channel.released()
@@ -340,9 +331,7 @@ class SessionRuntime:
             self._listening.remove(consumer)
         channel = consumer._channel
         self.linger(channel)  # before the first await: however this call ends, the session lets the channel go
-        callback = inside.current()
-        if callback is None or callback.session is not self:  # a callback of this session would wait for itself
-            await self.wait_idle(self.close_timeout)
+        await self._wait_for_callbacks(self.close_timeout)
         await self._close_lingering()
 
     async def _close_lingering(self) -> None:

@@ -76,14 +76,19 @@ class Temporaries:
             return
         if any(topic in names for names in self.connection.consumed_topics()):
             raise JMSError(f"{self._alive[topic]!r} has active consumers; close them before you delete it")
-        del self._alive[topic]
+        destination = self._alive.pop(topic)
         self.connection.deleted_topics.add(topic)
-        await self.connection.senders.close_topic(topic, self.connection.configuration.close_timeout)
-        admin = self.connection.transport.admin
-        if admin is None:
-            _log.warning("temporary destination %s is left to the broker, because jms.usePulsarAdmin=false", topic)
-            return
-        await self._delete(admin, topic)
+        try:
+            await self.connection.senders.close_topic(topic, self.connection.configuration.close_timeout)
+            admin = self.connection.transport.admin
+            if admin is None:
+                _log.warning("temporary destination %s is left to the broker, because jms.usePulsarAdmin=false", topic)
+            else:
+                await self._delete(admin, topic)
+        except BaseException:  # it is still there: delete may be repeated, and the connection's close tries again
+            self._alive[topic] = destination
+            self.connection.deleted_topics.discard(topic)
+            raise
 
     async def _delete(self, admin: Admin, topic: str) -> None:
         try:

@@ -60,3 +60,22 @@ async def test_calls_from_a_completion_listener(
     await producer.send_async("x", completion_listener=listener)
     await producer.close()
     assert len(refused) == 3 and len(listener.told) == 1
+
+
+async def test_close_waits_for_a_listener_whose_outcome_came_in_the_same_turn(
+    session: jmsaio.Session, name: Name
+) -> None:
+    told = []
+
+    class Listener:
+        def on_completion(self, message: jmsaio.Message) -> None:
+            told.append(message)
+
+        def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+            raise error
+
+    async with session.create_producer(jmsaio.Queue(name("turn"))) as producer:
+        first = await producer.send_async("a")
+        await producer.send_async("b", completion_listener=Listener())
+        await first
+    assert len(told) == 1

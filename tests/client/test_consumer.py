@@ -9,6 +9,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from tests.client.helpers import fill, rest
 
 Name = Callable[[str], str]
 
@@ -224,3 +225,16 @@ async def test_delivery_delay(session: jmsaio.Session, name: Name) -> None:
             assert first is not None and first.get_body(str) == "now"
             assert second is not None and second.get_body(str) == "later"
             assert second.jms_delivery_time >= second.jms_timestamp + 1000
+
+
+async def test_process_that_closes_its_consumer_and_fails(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("process"))
+    await fill(connection, queue, 1)
+    async with connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        with pytest.raises(ZeroDivisionError):
+            async with consumer.process():
+                await consumer.close()
+                raise ZeroDivisionError
+        (again,) = await rest(connection, queue)
+        assert again.jms_redelivered

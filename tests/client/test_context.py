@@ -47,3 +47,16 @@ async def test_context(url: str, name: Name) -> None:
     with pytest.raises(jmsaio.ObjectClosedError):
         context.create_producer()
     assert len(listener.told) == 1
+
+
+async def test_a_listener_may_create_a_consumer(url: str, name: Name) -> None:
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
+        queue = context.create_queue(name("inside"))
+        made: asyncio.Future[jmsaio.MessageConsumer] = asyncio.get_running_loop().create_future()
+
+        async def listener(message: jmsaio.Message) -> None:
+            made.set_result(await context.create_consumer(context.create_queue(name("second"))))
+
+        (await context.create_consumer(queue)).set_message_listener(listener)
+        await context.create_producer().send(queue, "x")
+        assert not (await asyncio.wait_for(made, 20)).closed

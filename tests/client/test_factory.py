@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import uuid
 import pytest
 
 import jmsaio
+from jmsaio.client import factory as factory_module
+from jmsaio.config import Configuration
 
 
 def test_trio_is_refused() -> None:
@@ -94,3 +97,35 @@ def test_uvloop() -> None:
                 assert await consumer.receive_body(str, timeout=5) == "x"
 
     uvloop.run(main())
+
+
+async def test_a_cancelled_connection_frees_its_client_id() -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
+        for turns in range(6):
+            opening = asyncio.ensure_future(factory.create_connection(client_id="cancelled"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.wait([opening])
+            if not opening.cancelled():
+                await opening.result().close()
+            await (await factory.create_connection(client_id="cancelled")).close()
+    assert not [task for task in asyncio.all_tasks() if "jmsaio connection" in task.get_name()]
+
+
+async def test_a_factory_closed_while_it_connects_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}")
+    made = []
+    open_transport = factory_module.open_transport
+
+    async def slowly(config: Configuration) -> object:
+        transport = await open_transport(config)
+        made.append(transport)
+        await factory.close()
+        return transport
+
+    monkeypatch.setattr(factory_module, "open_transport", slowly)
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await factory.create_connection()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await made[0].begin(1.0)

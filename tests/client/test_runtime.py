@@ -71,3 +71,146 @@ async def test_many_idle_consumers(connection: jmsaio.Connection, name: Name, ur
         waiting = [asyncio.ensure_future(consumer.receive()) for consumer in consumers]
         await asyncio.sleep(0.05)
     assert await asyncio.wait_for(asyncio.gather(*waiting), 30) == [None] * count
+
+
+async def test_an_idle_listener_costs_nothing(session: jmsaio.Session, name: Name) -> None:
+    consumer = await session.create_consumer(jmsaio.Queue(name("idle")))
+    consumer.set_message_listener(lambda message: None)
+    await asyncio.sleep(0.1)
+    asked = 0
+    give = session._runtime.callbacks.next_job
+
+    def next_job() -> object:
+        nonlocal asked
+        asked += 1
+        return give()
+
+    session._runtime.callbacks.next_job = next_job  # type: ignore[assignment]  # counts on its way
+    await asyncio.sleep(0.3)
+    assert asked < 20
+
+
+async def test_a_lingering_channel_keeps_nothing_from_others(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("lingering"))
+    await fill(connection, queue, 10)
+    async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        consumer = await session.create_consumer(queue)
+        (first,) = await take(consumer, 1)
+        await consumer.close()
+        async with connection.create_session() as other, other.create_consumer(queue) as taker:
+            found = texts(await take(taker, 9))
+        assert sorted([*found, first.get_body(str)]) == [str(number) for number in range(10)]
+        await first.acknowledge()
+    assert await rest(connection, queue) == []
+
+
+async def test_a_taken_over_channel_obeys_the_new_selector(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("selector"))
+    async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        await (await session.create_producer(queue)).send("a", properties={"n": 1})
+        async with session.create_consumer(queue) as consumer:
+            await take(consumer, 1)
+        async with session.create_consumer(queue, selector="n = 2") as consumer:
+            await session.recover()
+            assert await consumer.receive(timeout=0.5) is None
+    assert texts(await rest(connection, queue)) == ["a"]
+
+
+async def test_a_channel_that_could_not_be_taken_over_is_let_go(connection: jmsaio.Connection, name: Name) -> None:
+    topic, subscription = jmsaio.Topic(name("claimed")), name("name")
+    session = await connection.create_session(AcknowledgeMode.CLIENT)
+    async with connection.create_session() as other:
+        consumer = await session.create_shared_durable_consumer(topic, subscription)
+        stays = await other.create_shared_durable_consumer(topic, subscription)
+        producer = await other.create_producer(topic)
+        for number in range(4):
+            await producer.send(str(number))
+        await take(consumer, 1)
+        await consumer.close()
+        with pytest.raises(jmsaio.JMSError, match="is active"):
+            await session.create_shared_durable_consumer(topic, subscription, selector="n = 1")
+        await session.close()
+        assert sorted(texts(await take(stays, 4))) == ["0", "1", "2", "3"]
+
+
+async def test_a_listener_may_close_another_consumer(session: jmsaio.Session, name: Name) -> None:
+    queue = jmsaio.Queue(name("closes"))
+    consumer, other = await session.create_consumer(queue), await session.create_consumer(jmsaio.Queue(name("other")))
+    closed = asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        await other.close()
+        closed.set()
+
+    consumer.set_message_listener(listener)
+    await (await session.create_producer(queue)).send("x")
+    await asyncio.wait_for(closed.wait(), 10)
+
+
+async def test_a_cancelled_close_of_a_consumer_leaves_nothing(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("cancelled"))
+    await fill(connection, queue, 3)
+    entered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await go_on.wait()
+
+    async with connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        consumer.set_message_listener(listener)
+        await asyncio.wait_for(entered.wait(), 20)
+        closing = asyncio.ensure_future(consumer.close())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        go_on.set()
+        await asyncio.wait([closing])
+    assert sorted(texts(await rest(connection, queue))) == ["1", "2"]
+
+
+async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("lost"))
+    told: asyncio.Queue[jmsaio.JMSError] = asyncio.Queue()
+    connection.set_exception_listener(told.put_nowait)
+    async with connection.create_session() as session:
+        consumer, other = await session.create_consumer(queue), await session.create_consumer(queue)
+        consumer.set_message_listener(lambda message: None)
+        lost = jmsaio.NotFoundError("the topic was deleted")
+        for channel in (consumer._channel, other._channel):
+            channel.fail(lost)
+        session._runtime.callbacks.wake()
+        assert await asyncio.wait_for(told.get(), 10) is lost
+        with pytest.raises(jmsaio.NotFoundError, match="deleted"):
+            await other.receive_no_wait()
+
+
+async def test_a_consumer_that_a_closing_session_did_not_know(name: Name) -> None:
+    queue = jmsaio.Queue(name("race"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 1)
+        session = await connection.create_session()
+        open_receiver = connection.transport.open_receiver
+
+        async def slowly(*arguments: object) -> object:
+            receiver = await open_receiver(*arguments)  # type: ignore[arg-type]  # passed on as they came
+            await session.close()
+            return receiver
+
+        connection.transport.open_receiver = slowly  # type: ignore[method-assign,assignment]  # the same, slower
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await session.create_consumer(queue)
+        connection.transport.open_receiver = open_receiver  # type: ignore[method-assign]  # as it was
+        assert texts(await rest(connection, queue)) == ["0"]
+
+
+async def test_a_session_whose_making_was_cancelled_ends(connection: jmsaio.Connection) -> None:
+    for turns in range(6):
+        making = asyncio.ensure_future(connection._create_session(AcknowledgeMode.AUTO, None))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.wait([making])
+        if not making.cancelled():
+            await making.result().close()
+    await asyncio.sleep(0.1)
+    assert not connection._runtimes

@@ -1,0 +1,159 @@
+"""What a MessageProducer sends with, and where to: its settings with their checks (jms-spec 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jmsaio.errors import JMSError, ObjectClosedError
+from jmsaio.model.destinations import Destination
+from jmsaio.model.durations import Duration, milliseconds
+from jmsaio.model.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from jmsaio.client.runtime import SessionRuntime
+
+
+@attrs.frozen
+class Target:
+    """A destination as a sender needs it.
+
+    Attributes:
+        destination: the JMS destination.
+        topic: full Pulsar topic.
+        queue_subscription: subscription created with the first sender to a queue, None for a topic.
+    """
+
+    destination: Destination
+    topic: str
+    queue_subscription: str | None
+
+
+@attrs.define(eq=False, kw_only=True)
+class Settings:
+    """The settings of a producer; each raises ObjectClosedError once the producer is closed."""
+
+    _runtime: SessionRuntime
+    _target: Target | None
+    _delivery_mode: int = 2
+    _priority: int = 4
+    _time_to_live: int = 0
+    _delivery_delay: int = 0
+    _disable_message_id: bool = False
+    _disable_message_timestamp: bool = False
+    _closed: bool = False
+
+    @property
+    def destination(self) -> Destination | None:
+        """The destination, None for a producer without. Raises ObjectClosedError, as all settings do."""
+        self._check_open()
+        return None if self._target is None else self._target.destination
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """Default delivery mode: PERSISTENT. Setting another value than 1 or 2 raises JMSError."""
+        self._check_open()
+        return DeliveryMode(self._delivery_mode)
+
+    @delivery_mode.setter
+    def delivery_mode(self, mode: int) -> None:
+        self._check_open()
+        self._delivery_mode = checked_mode(mode)
+
+    @property
+    def priority(self) -> int:
+        """Default priority: 4. Setting another value than 0 to 9 raises JMSError."""
+        self._check_open()
+        return self._priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self._check_open()
+        self._priority = checked_priority(priority)
+
+    @property
+    def time_to_live(self) -> float:
+        """Default time to live in seconds; 0, the default, is for ever."""
+        self._check_open()
+        return self._time_to_live / 1000
+
+    @time_to_live.setter
+    def time_to_live(self, value: Duration) -> None:
+        self.set_time_to_live(value)
+
+    def set_time_to_live(self, value: Duration) -> None:
+        """Set the default time to live, in seconds. Raises ValueError for negative ones and above 10 years."""
+        self._check_open()
+        self._time_to_live = milliseconds(value, "time_to_live")
+
+    @property
+    def delivery_delay(self) -> float:
+        """Default delivery delay in seconds; default 0."""
+        self._check_open()
+        return self._delivery_delay / 1000
+
+    @delivery_delay.setter
+    def delivery_delay(self, value: Duration) -> None:
+        self.set_delivery_delay(value)
+
+    def set_delivery_delay(self, value: Duration) -> None:
+        """Set the default delivery delay, in seconds. Raises ValueError for negative ones and above 10 years."""
+        self._check_open()
+        self._delivery_delay = milliseconds(value, "delivery_delay")
+
+    def set_delivery_mode(self, mode: int) -> None:
+        """The same as setting ``delivery_mode``."""
+        self.delivery_mode = mode
+
+    def set_priority(self, priority: int) -> None:
+        """The same as setting ``priority``."""
+        self.priority = priority
+
+    @property
+    def disable_message_id(self) -> bool:
+        """Send without a JMSMessageID of our own; default False."""
+        self._check_open()
+        return self._disable_message_id
+
+    @disable_message_id.setter
+    def disable_message_id(self, value: bool) -> None:
+        self._check_open()
+        self._disable_message_id = bool(value)
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """Send without JMSTimestamp; default False."""
+        self._check_open()
+        return self._disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, value: bool) -> None:
+        self._check_open()
+        self._disable_message_timestamp = bool(value)
+
+    def set_disable_message_id(self, value: bool) -> None:
+        """The same as setting ``disable_message_id``."""
+        self.disable_message_id = value
+
+    def set_disable_message_timestamp(self, value: bool) -> None:
+        """The same as setting ``disable_message_timestamp``."""
+        self.disable_message_timestamp = value
+
+    def _check_open(self) -> None:
+        if self._closed or self._runtime.closing:
+            raise ObjectClosedError("the producer is closed; create a new one")
+
+
+def checked_mode(mode: int) -> int:
+    """``mode`` if it is a delivery mode. Raises JMSError."""
+    if mode not in (1, 2) or isinstance(mode, bool):
+        raise JMSError(f"delivery_mode must be DeliveryMode.PERSISTENT or NON_PERSISTENT, not {mode!r}")
+    return int(mode)
+
+
+def checked_priority(priority: int) -> int:
+    """``priority`` if it is 0 to 9. Raises JMSError."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 9:
+        raise JMSError(f"priority must be 0 to 9, not {priority!r}")
+    return priority
