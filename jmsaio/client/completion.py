@@ -13,10 +13,17 @@ import attrs
 from jmsaio.client.callbacks import Callbacks, run_inside
 from jmsaio.client.inside import Callback, Kind
 from jmsaio.client.receipt import Receipt
-from jmsaio.errors import JMSError
+from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.message import Message
 from jmsaio.model.stream_message import StreamMessage
+
+
+def checked(listener: CompletionListener) -> None:
+    """Refuse what can't be told an outcome, while the caller can still be told. Raises IllegalArgumentError."""
+    for call in ("on_completion", "on_exception"):
+        if not callable(getattr(listener, call, None)):
+            raise IllegalArgumentError(f"a completion listener needs {call}, which {type(listener).__name__} has not")
 
 
 class CompletionListener(Protocol):

@@ -27,6 +27,7 @@ from jmsaio.engine.ledger import Ledger, Scope
 from jmsaio.engine.lifecycle import Event, State, advance
 from jmsaio.errors import (
     ConfigurationError,
+    IllegalArgumentError,
     IllegalStateError,
     InvalidDestinationError,
     JMSError,
@@ -257,6 +258,8 @@ class Connection:
         Calls come one at a time, from a task of the connection.
         """
         self._check_open()
+        if listener is not None and not callable(listener):
+            raise IllegalArgumentError(f"an exception listener is a function of one error, not {listener!r}")
         self._listener = listener
 
     def report(self, error: Exception) -> None:

@@ -12,7 +12,13 @@ import attrs
 
 from jmsaio.client.channel import Channel
 from jmsaio.codec import decode
-from jmsaio.errors import IllegalStateError, MalformedMessageError, MessageFormatError, ObjectClosedError
+from jmsaio.errors import (
+    IllegalArgumentError,
+    IllegalStateError,
+    MalformedMessageError,
+    MessageFormatError,
+    ObjectClosedError,
+)
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.message import Message
 from jmsaio.model.wire import ReceivedRecord
@@ -235,8 +241,11 @@ class MessageConsumer:
         Raises:
             ObjectClosedError: the consumer is closed.
             IllegalStateError: a receive is waiting.
+            IllegalArgumentError: it can't be called.
         """
         self._check_open()
+        if listener is not None and not callable(listener):
+            raise IllegalArgumentError(f"a message listener is a function of one message, not {listener!r}")
         if self._receiving:
             raise IllegalStateError("a receive is waiting on this consumer; set the listener before or after it")
         self._listener, self._in_thread = listener, in_thread

@@ -51,7 +51,7 @@ class ConnectionFactory:
     _opening: asyncio.Lock
     _closed: bool
 
-    def __init__(self, config: Config = None, /, **options: Any) -> None:
+    def __init__(self, config: Config = None, **options: Any) -> None:
         self.configuration = load(config, environ=os.environ, **options)
         self._transport = None
         self._senders = None
@@ -189,7 +189,6 @@ class ConnectionFactory:
 
 def connect(
     config: Config = None,
-    /,
     *,
     user: str | None = None,
     password: str | None = None,

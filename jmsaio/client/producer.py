@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from jmsaio.client import inside
-from jmsaio.client.completion import CompletionListener
+from jmsaio.client.completion import CompletionListener, checked
 from jmsaio.client.inside import Kind
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.sending import PendingSend
@@ -121,7 +121,7 @@ class MessageProducer(Settings):
         Args:
             completion_listener: told the outcome, in the order of the sends of this session, by the session's
                 callback worker; plain or coroutine functions ``on_completion(message)`` and
-                ``on_exception(message, error)``.
+                ``on_exception(message, error)``. IllegalArgumentError when it has not both.
 
         Otherwise as ``send``. What is wrong with the call is raised here; what fails later fails the future.
 
@@ -130,6 +130,8 @@ class MessageProducer(Settings):
         """
         if self._closed or self._runtime.closing:
             raise ObjectClosedError("the producer is closed; create a new one")
+        if completion_listener is not None:
+            checked(completion_listener)
         if message is _UNSET:
             target, given = self._own_target(), destination_or_message
         else:

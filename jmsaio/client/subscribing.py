@@ -94,7 +94,7 @@ def check(request: Request, client_id: str | None, strict_client_id: bool) -> No
         raise InvalidDestinationError(
             f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
         )
-    if request.kind is not Kind.SIMPLE and not request.name:
+    if request.kind is not Kind.SIMPLE and not (isinstance(request.name, str) and request.name):
         raise IllegalArgumentError(f"a {request.kind.value} subscription needs a name, not {request.name!r}")
     if request.kind in (Kind.DURABLE, Kind.SHARED_DURABLE) and isinstance(request.destination, TemporaryTopic):
         raise InvalidDestinationError(f"{request.destination!r} is temporary: a subscription on it can't be durable")

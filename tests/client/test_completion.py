@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import jmsaio
 
 Name = Callable[[str], str]
@@ -79,3 +81,10 @@ async def test_close_waits_for_a_listener_whose_outcome_came_in_the_same_turn(
         await producer.send_async("b", completion_listener=Listener())
         await first
     assert len(told) == 1
+
+
+async def test_a_listener_that_can_not_be_told_is_refused(session: jmsaio.Session, name: Name) -> None:
+    producer = await session.create_producer(jmsaio.Queue(name("refused")))
+    with pytest.raises(jmsaio.IllegalArgumentError, match="on_completion"):
+        await producer.send_async("a", completion_listener=5)  # type: ignore[arg-type]  # what a caller may do
+    await producer.send("the session goes on")

@@ -238,3 +238,11 @@ async def test_process_that_closes_its_consumer_and_fails(connection: jmsaio.Con
                 raise ZeroDivisionError
         (again,) = await rest(connection, queue)
         assert again.jms_redelivered
+
+
+async def test_a_listener_is_callable(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
+    consumer = await session.create_consumer(jmsaio.Queue(name("callable")))
+    with pytest.raises(jmsaio.IllegalArgumentError, match="function of one message"):
+        consumer.set_message_listener(5)  # type: ignore[arg-type]  # what a caller may do
+    with pytest.raises(jmsaio.IllegalArgumentError, match="function of one error"):
+        connection.set_exception_listener("x")  # type: ignore[arg-type]  # likewise

@@ -129,3 +129,9 @@ async def test_a_factory_closed_while_it_connects_leaves_nothing(monkeypatch: py
         await factory.create_connection()
     with pytest.raises(jmsaio.ObjectClosedError):
         await made[0].begin(1.0)
+
+
+async def test_the_configuration_has_a_name() -> None:
+    url = f"memory://{uuid.uuid4()}"
+    async with jmsaio.ConnectionFactory(config=url) as factory, jmsaio.connect(config=url) as connection:
+        assert factory.configuration.broker_name == connection.configuration.broker_name == url.rpartition("/")[2]

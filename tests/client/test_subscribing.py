@@ -68,3 +68,10 @@ def test_refusals(request_: Request, error: type[Exception]) -> None:
 
 def test_without_strict_client_id_a_durable_one_needs_none() -> None:
     check(Request(TOPIC, Kind.DURABLE, "n"), None, strict_client_id=False)
+
+
+@pytest.mark.parametrize("name", [None, "", 5])
+def test_a_name_is_a_text(name: object) -> None:
+    request = Request(TOPIC, Kind.DURABLE, name)  # type: ignore[arg-type]  # what a caller may do
+    with pytest.raises(IllegalArgumentError, match="needs a name"):
+        check(request, None, False)
