@@ -197,7 +197,7 @@ _HOLDERS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def holds_native(holder: object) -> None:
-    """Say that an object holds a native client, producer, consumer or reader, which must not be destroyed in a child."""
+    """Say that an object holds a native client, producer, consumer or reader: it is never destroyed in a child."""
     _HOLDERS.add(holder)
 
 

@@ -33,12 +33,15 @@ class Custody:
         """Make records of native messages and put them out, except those that are known already."""
         out, shared = self.out, self.shared
         serial = feed.serial
+        rewound = feed.steps_back(natives[0])
         known: dict[Key, PulsarRecord] | None = None
         for native in natives:
             serial += 1
             count = native.redelivery_count() if shared else 0
             record = PulsarRecord(native, feed, serial, count)
-            if count or (not shared and _went_back(feed, native)):
+            if rewound:
+                rewound = feed.is_behind(native)
+            if count or rewound:
                 if known is None:
                     self._settled.fold()
                     known = {one.place: one for one in out}
@@ -48,6 +51,7 @@ class Custody:
             out[record] = False
             taken.append(record)
         feed.serial = serial
+        feed.reached(native, rewound)
         self._last[feed] = record
 
     def _is_known(self, record: PulsarRecord, known: dict[Key, PulsarRecord]) -> bool:
@@ -108,15 +112,3 @@ class Custody:
         self._twins.clear()
         self._settled.clear()
         self._last.clear()
-
-
-def _went_back(feed: Feed, native: Any) -> bool:
-    """On ordered subscriptions the broker's count is always 0: a step back in the order tells a redelivery."""
-    if feed.topic is None:
-        return False  # a pattern's topics are mixed: their ids have no common order
-    place = native.message_id()
-    last = feed.last
-    if last is not None and place <= last:
-        return True
-    feed.last = place
-    return False

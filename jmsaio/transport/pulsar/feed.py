@@ -32,7 +32,6 @@ class Feed:
     Attributes:
         failure: what ended it, or None.
         serial: number of the last record made of its messages.
-        last: native id of the last message, where the order is watched.
     """
 
     def __init__(
@@ -48,7 +47,8 @@ class Feed:
         self.topic = topic
         self.failure: JMSError | None = None
         self.serial = 0
-        self.last: Any = None
+        self._high: Any = None
+        self._rewound = False
         self._bridge = bridge
         self._receive = receive
         self._what = what
@@ -129,6 +129,30 @@ class Feed:
             results.pop()
             taken.pop()
 
+    def steps_back(self, message: Any) -> bool:
+        """True when messages that were here come again, uncounted: pulsar-client connected anew.
+
+        pulsar-client drops its queue then, so the first message after a pause tells. A pattern's topics are mixed:
+        their ids have no common order, and nothing is told.
+        """
+        if not self._rewound and self._high is not None and self.topic is not None:
+            self._rewound = self.is_behind(message)
+        return self._rewound
+
+    def is_behind(self, message: Any) -> bool:
+        """True when a message is not behind the last one seen before, in the order of ids."""
+        return bool(message.message_id() <= self._high)
+
+    def reached(self, message: Any, rewound: bool) -> None:
+        """Remember the last message of some; ``rewound``: it is still one that came again."""
+        self._rewound = rewound
+        if not rewound:
+            place = message.message_id()
+            if self._high is None or place > self._high:
+                self._high = place
+
     def discard(self) -> None:
-        """Forget what was received but not taken; for seek."""
+        """Forget what was received but not taken, and how far it was; for seek."""
         self._late = None
+        self._high = None
+        self._rewound = False

@@ -45,8 +45,8 @@ class Lane:
     """
 
     __slots__ = (
-        "_armed", "_bridge", "_dones", "_ended", "_groups", "_messages", "_partition", "_send", "_size", "native",
-        "topic", "__weakref__",
+        "__weakref__", "_armed", "_bridge", "_dones", "_ended", "_groups", "_messages", "_partition", "_send", "_size",
+        "native", "topic",
     )  # fmt: skip
 
     def __init__(self, bridge: Bridge, native: Any, topic: str, ended: Ended) -> None:

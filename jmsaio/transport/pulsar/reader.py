@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from jmsaio.errors import ObjectClosedError, TransportError
+from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.bridge import Bridge, wait_for
@@ -92,7 +92,7 @@ class PulsarReader:
         if not self._bridge.forked:
             try:
                 await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)
-            except TransportError:
+            except JMSError:
                 # The connection is gone or silent: the broker drops the reader when it notices.
                 return
             await wait_for(self._feed.disarmed(), timeout)

@@ -15,7 +15,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError, TransportError
+from jmsaio.errors import (
+    ConsumerBusyError,
+    IllegalStateError,
+    JMSError,
+    NotFoundError,
+    ObjectClosedError,
+    TransportError,
+)
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transaction, Wake
 from jmsaio.transport.pulsar.bridge import Bridge, wait_for
@@ -331,7 +338,7 @@ class PulsarReceiver:
             closing = self._start(lambda feed: feed.native.close_async, "close")
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
-        except TransportError:
+        except JMSError:
             # The connection is gone or silent: the broker gives everything back when it notices.
             return
         for feed in self._feeds:

@@ -16,7 +16,6 @@ from jmsaio.errors import (
     MessageTooLargeError,
     ObjectClosedError,
     OperationTimeoutError,
-    TransportError,
 )
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
@@ -234,7 +233,7 @@ class PulsarSender:
             closing = {} if self._bridge.forked else self._start_closing()
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
-        except TransportError:
+        except JMSError:
             # The connection is gone or silent: the broker drops the producer when it notices.
             return
 

@@ -19,7 +19,8 @@ request = urllib.request.Request(
 )
 urllib.request.urlopen(request).close()
 client = pulsar.Client(url)
-producer = client.create_producer(name, message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution)._producer
+round_robin = pulsar.PartitionsRoutingMode.RoundRobinDistribution
+producer = client.create_producer(name, message_routing_mode=round_robin)._producer
 places: list[int] = []
 done = threading.Semaphore(0)
 
