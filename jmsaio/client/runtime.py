@@ -335,7 +335,7 @@ class SessionRuntime:
         await self._close_lingering()
 
     async def _close_lingering(self) -> None:
-        for channel in [channel for channel in self._lingering if not self.ledger.outstanding(channel)]:
+        for channel in [channel for channel in self._lingering if not self.ledger.concerns(channel)]:
             self._lingering.pop(channel, None)
             self.dispatch.forget(channel)
             await channel.aclose(self.close_timeout)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 import attrs
@@ -55,7 +56,7 @@ class Ledger(Generic[Channel, Record]):
             return self.take_all()
         if self.scope is Scope.INDIVIDUAL:
             return self._take([number] if number in self._entries else [])
-        return self._take([n for n in self._entries if n <= number])
+        return self._take(list(takewhile(lambda held: held <= number, self._entries)))  # they stand in order
 
     def take(self, number: int) -> tuple[Channel, Record] | None:
         """Remove one delivery; None if it is settled already."""
@@ -72,6 +73,10 @@ class Ledger(Generic[Channel, Record]):
     def outstanding(self, channel: Channel) -> int:
         """Number of unsettled deliveries of a channel."""
         return sum(1 for held, _ in self._entries.values() if held is channel)
+
+    def concerns(self, channel: Channel) -> bool:
+        """True while a channel has unsettled deliveries."""
+        return any(held is channel for held, _ in self._entries.values())
 
     def channels(self) -> Iterator[Channel]:
         """The channels with unsettled deliveries, each once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jmsaio.engine.ledger import Ledger, Scope
 
 
@@ -37,3 +39,28 @@ def test_take() -> None:
     assert ledger.take(numbers[3]) is None
     assert ledger.take_all() == [("a", [0, 2]), ("b", [1])]
     assert list(ledger.channels()) == []
+
+
+def test_group_scope_looks_at_no_more_than_it_settles() -> None:
+    looked_at = 0
+
+    class Entries(dict[int, tuple[str, int]]):
+        def __iter__(self) -> Iterator[int]:
+            nonlocal looked_at
+            for number in super().__iter__():
+                looked_at += 1
+                yield number
+
+    ledger, numbers = filled(Scope.GROUP)
+    ledger._entries = Entries(ledger._entries)
+    ledger.acknowledge(numbers[0])
+    assert looked_at == 2
+
+
+def test_a_channel_is_concerned_until_its_last_delivery_is_settled() -> None:
+    ledger, numbers = filled(Scope.INDIVIDUAL)
+    ledger.acknowledge(numbers[0])
+    assert ledger.concerns("a")
+    ledger.acknowledge(numbers[2])
+    assert not ledger.concerns("a")
+    assert ledger.concerns("b")
