@@ -1,0 +1,92 @@
+"""``PulsarRecord``: each part is asked for at its first use, and once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.pulsar.record import PulsarRecord
+from tests.transport.pulsar.fakes import FakeFeed, FakeMessage
+
+
+def record_of(native: Any, topic: str | None = "persistent://a/b/c") -> PulsarRecord:
+    feed: Any = FakeFeed(topic)
+    return PulsarRecord(native, feed, 7, 2)
+
+
+def test_nothing_is_asked_before_it_is_used() -> None:
+    native = FakeMessage(values={"a": "b"})
+    record = record_of(native)
+    assert native.asked == []
+    assert record.payload == b"body"
+    assert record.payload == b"body"
+    assert record.properties == {"a": "b"}
+    assert record.properties is record.properties
+    assert record.message_id == WireId(1, 0, -1, -1)
+    assert record.place == (1, 0, -1)
+    assert native.asked == ["data", "properties", "message_id"]
+
+
+def test_all_parts() -> None:
+    record = record_of(FakeMessage(4, 2, key="k"))
+    assert record.key == "k"
+    assert (record.event_time, record.publish_time) == (11, 12)
+    assert record.sequence_id is None
+    assert record.size == 4 + 400
+    assert record.redelivery_count == 2
+    assert record.message_id == WireId(1, 4, -1, 2)
+    assert repr(record) == "<PulsarRecord ID:1:4:-1:2 of persistent://a/b/c>"
+
+
+@pytest.mark.parametrize(
+    ("body", "null", "payload"), [(b"", True, None), (b"", False, b""), (b"x", False, b"x")]
+)
+def test_null_is_not_empty(body: bytes, null: bool, payload: bytes | None) -> None:
+    record = record_of(FakeMessage(body=body, null=null))
+    assert record.payload == payload
+    assert record.payload == payload
+
+
+def test_an_empty_key_is_none() -> None:
+    assert record_of(FakeMessage(key="")).key is None
+
+
+def test_the_topic_of_a_pattern_is_the_messages_own() -> None:
+    assert record_of(FakeMessage()).topic == "persistent://a/b/c"
+    assert record_of(FakeMessage(), topic=None).topic == "persistent://a/b/told-by-message"
+
+
+class Undecodable(FakeMessage):
+    """Properties and key are bytes that are no text."""
+
+    def properties(self) -> dict[str, str]:
+        return {"a": b"\xff".decode()}
+
+    def partition_key(self) -> str:
+        return b"\xff".decode()
+
+
+@pytest.mark.parametrize("part", ["properties", "key"])
+def test_bytes_that_are_no_text(part: str) -> None:
+    record = record_of(Undecodable(9))
+    for _ in range(2):
+        with pytest.raises(MalformedMessageError, match="ID:1:9:-1 is not UTF-8") as caught:
+            getattr(record, part)
+        assert isinstance(caught.value.__cause__, UnicodeDecodeError)
+        assert caught.value.record is record
+
+
+@pytest.mark.parametrize(("counted", "count"), [(True, 3), (False, 2)])
+def test_again_keeps_what_is_known(counted: bool, count: int) -> None:
+    native = FakeMessage(values={"a": "b"})
+    record = record_of(native)
+    parts = record.payload, record.properties, record.message_id
+    native.asked.clear()
+    again = record.again(counted)
+    assert again is not record
+    assert (again.payload, again.properties, again.message_id) == parts
+    assert native.asked == []
+    assert (again.redelivery_count, again.serial, again.feed) == (count, 7, record.feed)
