@@ -1,0 +1,129 @@
+"""``Bridge``: native answers on the loop, time-outs, cancellation, closing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import _pulsar
+import anyio
+import pytest
+
+from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
+from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
+from tests.transport.pulsar.fakes import OK, from_thread
+
+
+class Operation:
+    """A native operation that answers when told."""
+
+    def __init__(self) -> None:
+        self.callback: Callable[..., None] = ignore
+        self.started = 0
+
+    def __call__(self, callback: Callable[..., None]) -> None:
+        self.callback = callback
+        self.started += 1
+
+    def answer(self, *answer: Any) -> None:
+        from_thread(self.callback, *answer)
+
+
+async def ask(bridge: Bridge, operation: Operation, *answer: Any) -> Any:
+    task = asyncio.ensure_future(bridge.ask(operation, "do it", 5))
+    await anyio.sleep(0)
+    operation.answer(*answer)
+    return await task
+
+
+async def test_answers_of_both_kinds() -> None:
+    bridge = Bridge()
+    assert await ask(bridge, Operation(), OK, "value") == "value"
+    assert await ask(bridge, Operation(), "only a value") == "only a value"
+    with pytest.raises(BrokerUnavailableError, match="do it: "):
+        await ask(bridge, Operation(), _pulsar.Result.ConnectError, None)
+
+
+async def test_no_answer_in_time() -> None:
+    operation, discarded = Operation(), []
+    with pytest.raises(OperationTimeoutError, match="do it: no answer within 0.01 s"):
+        await Bridge().ask(operation, "do it", 0.01, discarded.append)
+    operation.answer(OK, "late")
+    await anyio.sleep(0)
+    assert discarded == ["late"]
+
+
+async def test_cancelled_while_something_is_made() -> None:
+    """What was started is waited for and discarded, so that nothing appears afterwards."""
+    operation, discarded = Operation(), []
+    task = asyncio.ensure_future(Bridge().ask(operation, "open", 5, discarded.append))
+    await anyio.sleep(0)
+    task.cancel()
+    await anyio.sleep(0.01)
+    assert not task.done()
+    operation.answer(OK, "made")
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert discarded == ["made"]
+
+
+async def test_cancelled_question() -> None:
+    operation = Operation()
+    task = asyncio.ensure_future(Bridge().ask(operation, "look", 5))
+    await anyio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    operation.answer(OK, "unheard")
+    operation.answer(_pulsar.Result.Timeout, None)
+    await anyio.sleep(0)
+
+
+async def test_close_ends_what_waits() -> None:
+    bridge, operation = Bridge(), Operation()
+    task = asyncio.ensure_future(bridge.ask(operation, "do it", 5))
+    await anyio.sleep(0)
+    bridge.check()
+    bridge.close()
+    bridge.close()
+    with pytest.raises(ObjectClosedError, match="do it"):
+        await task
+    with pytest.raises(ObjectClosedError):
+        bridge.check()
+    operation.answer(OK, "late")
+    await anyio.sleep(0)
+
+
+async def test_ask_all() -> None:
+    bridge = Bridge()
+    operations = [Operation() for _ in range(3)]
+    futures = {bridge.start(operation, f"part {number}"): f"part {number}" for number, operation in enumerate(operations)}
+    operations[0].answer(OK, None)
+    operations[1].answer(_pulsar.Result.ConnectError, None)
+    with pytest.raises(BrokerUnavailableError, match="part 1"):
+        await bridge.ask_all(futures, 0.05)
+    late = {bridge.start(Operation(), "late"): "late"}
+    with pytest.raises(OperationTimeoutError, match="late"):
+        await bridge.ask_all(late, 0.01)
+    await bridge.ask_all({}, 0)
+
+
+def test_post_to_a_closed_loop_is_silent() -> None:
+    async def make() -> Bridge:
+        return Bridge()
+
+    bridge = asyncio.run(make())
+    bridge.post(print, "nobody hears this")
+    from_thread(bridge.post, print, "nor this")
+
+
+async def test_wait_for() -> None:
+    assert await wait_for(anyio.sleep(0), 1)
+    assert not await wait_for(anyio.sleep(5), 0.01)
+    assert not await wait_for(anyio.sleep(5), -1)
+
+
+async def test_ignore() -> None:
+    ignore(OK)
+    ignore()

@@ -1,0 +1,83 @@
+"""The table of result codes."""
+
+from __future__ import annotations
+
+import _pulsar
+import pytest
+
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConsumerBusyError,
+    JMSError,
+    JMSSecurityError,
+    MessageTooLargeError,
+    NotFoundError,
+    OperationTimeoutError,
+    SendError,
+    SendInDoubtError,
+    TransportError,
+)
+from jmsaio.transport.pulsar.results import OK, translate, translate_exception, translate_send
+
+RESULTS = {name: code for name, code in _pulsar.Result.__members__.items() if name != "Ok"}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_code_has_an_error_with_text(name: str) -> None:
+    error = translate(RESULTS[name], "subscribe s to t", "the broker's words")
+    assert isinstance(error, JMSError)
+    assert error.error_code == name
+    assert str(error).startswith("subscribe s to t: ")
+    assert str(error).endswith(f"[{name}] (the broker's words)")
+    assert type(error) is not JMSError
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ConsumerBusy", ConsumerBusyError),
+        ("TopicNotFound", NotFoundError),
+        ("AuthenticationError", JMSSecurityError),
+        ("AuthorizationError", JMSSecurityError),
+        ("Timeout", OperationTimeoutError),
+        ("ConnectError", BrokerUnavailableError),
+        ("UnknownError", TransportError),
+    ],
+)
+def test_kinds(name: str, kind: type[JMSError]) -> None:
+    assert type(translate(RESULTS[name], "x")) is kind
+
+
+def test_ok() -> None:
+    assert int(_pulsar.Result.Ok) == OK
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_group_that_failed_is_in_doubt(name: str) -> None:
+    """The answer of the last says nothing sure about the others, whatever it is."""
+    assert type(translate_send(RESULTS[name], "send", alone=False)) is SendInDoubtError
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Timeout", SendInDoubtError),
+        ("AlreadyClosed", SendInDoubtError),
+        ("ConnectError", SendInDoubtError),
+        ("UnknownError", SendInDoubtError),
+        ("MessageTooBig", MessageTooLargeError),
+        ("TopicTerminated", SendError),
+        ("AuthorizationError", JMSSecurityError),
+    ],
+)
+def test_a_lone_record_is_in_doubt_only_if_it_may_be_stored(name: str, kind: type[JMSError]) -> None:
+    error = translate_send(RESULTS[name], "send to t", alone=True)
+    assert (type(error), error.error_code) == (kind, name)
+
+
+def test_exceptions_of_blocking_calls() -> None:
+    cause = _pulsar.ConsumerBusy("words")
+    error = translate_exception(cause, "subscribe")
+    assert isinstance(error, ConsumerBusyError)
+    assert error.__cause__ is cause
+    assert type(translate_exception(ValueError("odd"), "x")) is TransportError
