@@ -111,12 +111,7 @@ class Transacting:
             for channel, records in deliveries:
                 channel.acknowledge(records, handle)
             await handle.commit()
-        except TransactionRolledBackError:
-            # the engine gives back what it took into the transaction; what it refused is still held here
-            for channel, records in deliveries:
-                channel.receiver.negative_acknowledge(records, 0.0)
-            raise
-        finally:
+        finally:  # what was acknowledged in it comes again by itself if it was rolled back
             await self.runtime.carry_out([])
 
     async def _rollback(self) -> None:

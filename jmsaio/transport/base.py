@@ -122,7 +122,7 @@ class Transaction(Protocol):
         """Make all of it happen. Raises TransactionRolledBackError when it ended in a rollback."""
 
     async def abort(self) -> None:
-        """Undo all of it: sent records never appear, acknowledged ones come again."""
+        """Undo all of it: sent records never appear, acknowledged ones come again, also those acknowledged too late."""
 
 
 class Sender(Protocol):

@@ -219,6 +219,8 @@ class MemoryReceiver:
     def _acknowledge_in(self, unit: Unit, consumer: Consumer, number: int) -> None:
         if unit.state is not State.OPEN:
             self._refused = TransactionRolledBackError(f"the transaction is {unit.state.value} already")
+            consumer.subscription.give_back(consumer, number, None, counted=True)  # as its abort gave back the others
+            consumer.subscription.dispatch()
             return
         stored = consumer.held.pop(number, None)
         conflict = unit.acknowledge(consumer.subscription, number, stored)
