@@ -86,7 +86,7 @@ class DeadLetters:
             await sender.ready()
             letter = OutgoingRecord(
                 record.payload,
-                {**record.properties, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: _text(record.message_id)},
+                {**record.properties, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: str(record.message_id).removeprefix("ID:")},
                 record.key,
                 record.event_time,
             )
@@ -115,10 +115,3 @@ class DeadLetters:
             await asyncio.wait([task], timeout=timeout)
             task.cancel()
         await asyncio.gather(*(sender.aclose(timeout) for sender in self._senders.values()), return_exceptions=True)
-
-
-def _text(place: WireId) -> str:
-    """An id as Java prints it."""
-    return f"{place.ledger}:{place.entry}:{place.partition}" + (
-        f":{place.batch_index}" if place.batch_index >= 0 else ""
-    )

@@ -1,96 +1,130 @@
-"""Stand-ins for pulsar-client's objects, answering when a test says so, from a thread or inside the call."""
+"""Stand-ins for pulsar-client's objects: what a module does with them is seen without a broker."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import _pulsar
 import attrs
 
-OK = _pulsar.Result.Ok
+from jmsaio.transport.pulsar.record import PulsarRecord
 
 
-def from_thread(function: Callable[..., object], *arguments: object) -> None:
-    """Call from a native-like thread, and wait until the call is over."""
-    thread = threading.Thread(target=function, args=arguments)
-    thread.start()
-    thread.join()
+@attrs.define(frozen=True, order=True)
+class Place:
+    """``_pulsar.MessageId``."""
+
+    ledger: int
+    entry: int
+    index: int = -1
+
+    def ledger_id(self) -> int:
+        return self.ledger
+
+    def entry_id(self) -> int:
+        return self.entry
+
+    def partition(self) -> int:
+        return -1
+
+    def batch_index(self) -> int:
+        return self.index
 
 
-@attrs.define
+@attrs.define(eq=False)
 class FakeMessage:
-    """A received message: ledger 1, an entry, an index in the batch."""
+    """``_pulsar.Message``; counts how often each part was asked for."""
 
     entry: int = 0
     index: int = -1
-    count: int = 0
-    words: bytes = b"x"
-
-    def message_id(self) -> Any:
-        return _pulsar.MessageId(-1, 1, self.entry, self.index)
-
-    def redelivery_count(self) -> int:
-        return self.count
+    body: bytes = b"body"
+    values: dict[str, str] = attrs.field(factory=dict)
+    null: bool = False
+    key: str = ""
+    redelivered: int = 0
+    ledger: int = 1
+    asked: list[str] = attrs.field(factory=list)
 
     def data(self) -> bytes:
-        return self.words
+        self.asked.append("data")
+        return self.body
 
     def has_null_value(self) -> bool:
-        return False
+        return self.null
 
     def properties(self) -> dict[str, str]:
-        return {}
+        self.asked.append("properties")
+        return dict(self.values)
 
     def partition_key(self) -> str:
-        return ""
+        return self.key
 
     def event_timestamp(self) -> int:
-        return 0
+        return 11
+
+    def publish_timestamp(self) -> int:
+        return 12
+
+    def message_id(self) -> Place:
+        self.asked.append("message_id")
+        return Place(self.ledger, self.entry, self.index)
+
+    def topic_name(self) -> str:
+        return "persistent://a/b/told-by-message"
+
+    def length(self) -> int:
+        return len(self.body)
+
+    def redelivery_count(self) -> int:
+        return self.redelivered
 
 
 @attrs.define(eq=False)
 class FakeConsumer:
-    """A consumer with a queue; acknowledgements and returns are kept."""
+    """``_pulsar.Consumer``: notes what was acknowledged."""
 
-    queue: deque[Any] = attrs.field(factory=deque)
-    armed: list[Callable[[Any, Any], None]] = attrs.field(factory=list)
     acknowledged: list[Any] = attrs.field(factory=list)
-    returned: list[Any] = attrs.field(factory=list)
-    failure: Any = None
-    deepest: int = 0
 
-    def receive_async(self, callback: Callable[[Any, Any], None]) -> None:
-        if self.failure is not None:
-            callback(self.failure, object())
-        elif self.queue:
-            callback(OK, self.queue.popleft())
-        else:
-            self.armed.append(callback)
-            self.deepest = max(self.deepest, len(self.armed))
-
-    def deliver(self, message: Any) -> None:
-        """A message arrives: to the armed receive, or into the queue."""
-        if self.armed:
-            from_thread(self.armed.pop(0), OK, message)
-        else:
-            self.queue.append(message)
-
-    def acknowledge_async(self, message: Any, callback: None) -> None:
-        assert callback is None
+    def acknowledge_async(self, message: Any, callback: object) -> None:
         self.acknowledged.append(message)
-
-    def negative_acknowledge(self, message: Any) -> None:
-        self.returned.append(message)
 
 
 @attrs.define(eq=False)
-class FakeProducer:
-    """A producer that keeps what it gets."""
+class FakeFeed:
+    """The part of ``Feed`` that records and custody need."""
 
-    sent: list[tuple[Any, Any]] = attrs.field(factory=list)
+    topic: str | None = "persistent://a/b/c"
+    native: FakeConsumer = attrs.field(factory=FakeConsumer)
+    serial: int = 0
+    rewound: bool = False
 
-    def send_async(self, message: Any, callback: Any) -> None:
-        self.sent.append((message, callback))
+    def steps_back(self, message: Any) -> bool:
+        return self.rewound
+
+    def is_behind(self, message: Any) -> bool:
+        return self.rewound
+
+    def reached(self, message: Any, rewound: bool) -> None:
+        self.rewound = rewound
+
+
+def make_record(entry: int = 0, index: int = -1, serial: int = 0, feed: Any = None, count: int = 0) -> PulsarRecord:
+    """A record of a fake message."""
+    return PulsarRecord(FakeMessage(entry, index), FakeFeed() if feed is None else feed, serial, count)
+
+
+def in_thread(function: Callable[..., object], *arguments: object) -> None:
+    """Call a function as pulsar-client does, in a thread of its own; return when it has returned."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            function(*arguments)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert raised == []

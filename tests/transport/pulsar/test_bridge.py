@@ -8,11 +8,12 @@ from typing import Any
 
 import _pulsar
 import anyio
+import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
 from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
-from tests.transport.pulsar.fakes import OK, from_thread
+from tests.transport.pulsar.standins import OK, from_thread
 
 
 class Operation:
@@ -32,7 +33,7 @@ class Operation:
 
 async def ask(bridge: Bridge, operation: Operation, *answer: Any) -> Any:
     task = asyncio.ensure_future(bridge.ask(operation, "do it", 5))
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     operation.answer(*answer)
     return await task
 
@@ -47,10 +48,10 @@ async def test_answers_of_both_kinds() -> None:
 
 async def test_no_answer_in_time() -> None:
     operation, discarded = Operation(), []
-    with pytest.raises(OperationTimeoutError, match="do it: no answer within 0.01 s"):
+    with pytest.raises(OperationTimeoutError, match=r"do it: no answer within 0\.01 s"):
         await Bridge().ask(operation, "do it", 0.01, discarded.append)
     operation.answer(OK, "late")
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     assert discarded == ["late"]
 
 
@@ -58,7 +59,7 @@ async def test_cancelled_while_something_is_made() -> None:
     """What was started is waited for and discarded, so that nothing appears afterwards."""
     operation, discarded = Operation(), []
     task = asyncio.ensure_future(Bridge().ask(operation, "open", 5, discarded.append))
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     task.cancel()
     await anyio.sleep(0.01)
     assert not task.done()
@@ -71,19 +72,19 @@ async def test_cancelled_while_something_is_made() -> None:
 async def test_cancelled_question() -> None:
     operation = Operation()
     task = asyncio.ensure_future(Bridge().ask(operation, "look", 5))
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     operation.answer(OK, "unheard")
     operation.answer(_pulsar.Result.Timeout, None)
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
 
 
 async def test_close_ends_what_waits() -> None:
     bridge, operation = Bridge(), Operation()
     task = asyncio.ensure_future(bridge.ask(operation, "do it", 5))
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     bridge.check()
     bridge.close()
     bridge.close()
@@ -92,13 +93,14 @@ async def test_close_ends_what_waits() -> None:
     with pytest.raises(ObjectClosedError):
         bridge.check()
     operation.answer(OK, "late")
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
 
 
 async def test_ask_all() -> None:
     bridge = Bridge()
     operations = [Operation() for _ in range(3)]
-    futures = {bridge.start(operation, f"part {number}"): f"part {number}" for number, operation in enumerate(operations)}
+    names = ["part 0", "part 1", "part 2"]
+    futures = {bridge.start(operation, name): name for operation, name in zip(operations, names, strict=True)}
     operations[0].answer(OK, None)
     operations[1].answer(_pulsar.Result.ConnectError, None)
     with pytest.raises(BrokerUnavailableError, match="part 1"):
@@ -119,7 +121,7 @@ def test_post_to_a_closed_loop_is_silent() -> None:
 
 
 async def test_wait_for() -> None:
-    assert await wait_for(anyio.sleep(0), 1)
+    assert await wait_for(anyio.lowlevel.checkpoint(), 1)
     assert not await wait_for(anyio.sleep(5), 0.01)
     assert not await wait_for(anyio.sleep(5), -1)
 

@@ -221,6 +221,16 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+def _victim(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _VICTIM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
 async def test_t21_t24_a_killed_or_interrupted_client_leaves_nothing(
@@ -230,13 +240,7 @@ async def test_t21_t24_a_killed_or_interrupted_client_leaves_nothing(
     await send(await kit.sender(), *map(str, range(10)))
     box = await kit.box(kind)
     await box.receiver.aclose(HANG)
-    victim = subprocess.Popen(
-        [sys.executable, "-c", _VICTIM, pulsar_broker.service_url, kit.topic, kind.name],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    victim = _victim(pulsar_broker.service_url, kit.topic, kind.name)
     assert victim.stdout is not None
     assert (await blocking(victim.stdout.readline)).strip() == "holding"
     victim.send_signal(number)

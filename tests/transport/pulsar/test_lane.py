@@ -6,13 +6,14 @@ from typing import Any
 
 import _pulsar
 import anyio
+import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.lane import GROUP, Lane, partition_of
-from tests.transport.pulsar.fakes import OK, FakeProducer, from_thread
+from tests.transport.pulsar.standins import OK, FakeProducer, from_thread
 
 
 class Desk:
@@ -37,14 +38,14 @@ class Desk:
 
     async def answer(self, result: Any, entry: int = 4, index: int = -1) -> None:
         from_thread(self.callbacks[-1], result, _pulsar.MessageId(-1, 3, entry, index))
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
 
 
 async def test_a_group_leaves_in_the_next_turn_with_one_callback() -> None:
     desk = Desk()
     desk.add(5)
     assert desk.producer.sent == []
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     assert [message for message, _ in desk.producer.sent] == ["m0", "m1", "m2", "m3", "m4"]
     assert len(desk.callbacks) == 1
     assert desk.producer.sent[-1][1] is desk.callbacks[0]
@@ -54,7 +55,7 @@ async def test_a_long_group_leaves_at_once() -> None:
     desk = Desk()
     desk.add(GROUP + 1)
     assert len(desk.producer.sent) == GROUP
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     assert (len(desk.producer.sent), len(desk.callbacks)) == (GROUP + 1, 2)
 
 
@@ -71,7 +72,7 @@ async def test_a_long_group_leaves_at_once() -> None:
 async def test_ids_from_the_last_one(index: int, expected: list[WireId | None]) -> None:
     desk = Desk("t-partition-2")
     desk.add(4)
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     await desk.answer(OK, index=index)
     assert desk.said == [(place, None) for place in expected]
     assert desk.ended == [(4, 40)]
@@ -92,7 +93,7 @@ async def test_failures() -> None:
     desk.lane.alone("big", desk.done, 500)
     await desk.answer(_pulsar.Result.MessageTooBig)
     desk.add(2)
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     await desk.answer(_pulsar.Result.Timeout)
     assert [type(error) for _, error in desk.said] == [MessageTooLargeError, SendInDoubtError, SendInDoubtError]
     assert desk.said[1][1] is not desk.said[2][1]
@@ -101,7 +102,7 @@ async def test_failures() -> None:
 async def test_abandon_tells_everybody_once() -> None:
     desk = Desk()
     desk.add(2)
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     desk.add(3)
     desk.lane.abandon("closed")
     assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 2 + [ObjectClosedError] * 3

@@ -261,7 +261,8 @@ async def test_record_parts(kit: Kit) -> None:
     for one in (outgoing, null):
         sender.send(one, lambda place, error: None)
     one, two = await box.take(2)
-    assert (one.payload, one.properties, one.key, one.event_time) == (b"", {"word": "wörd", "empty": ""}, "group", 12345)
+    assert (one.payload, one.key, one.event_time) == (b"", "group", 12345)
+    assert one.properties == {"word": "wörd", "empty": ""}
     assert (two.payload, two.properties, two.key, two.event_time) == (None, {}, None, 0)
     assert one.publish_time > 1_600_000_000_000
     assert (one.sequence_id, one.topic, one.message_id.partition) == (None, kit.topic, -1)

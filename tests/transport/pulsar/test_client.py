@@ -1,0 +1,60 @@
+"""``PulsarTransport``: connecting, refusals, capabilities."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from jmsaio.config import ConsumerConfig, load
+from jmsaio.errors import BrokerUnavailableError, ConfigurationError, InvalidDestinationError, JMSError
+from jmsaio.transport.base import Capabilities, ReaderOptions
+from jmsaio.transport.pulsar import open_transport
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import Kit
+
+
+async def test_capabilities(kit: Kit) -> None:
+    assert kit.transport.capabilities == Capabilities(False, False, False, False, False, False)
+    assert kit.transport.admin is not None
+
+
+async def test_without_admin(pulsar_broker: TestBroker) -> None:
+    transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
+    assert transport.admin is None
+    await transport.aclose(5)
+
+
+async def test_unknown_host() -> None:
+    with pytest.raises(BrokerUnavailableError) as caught:
+        await open_transport(load("pulsar://no-such-host.invalid:6650", connect_timeout=0.5))
+    assert caught.value.host == "no-such-host.invalid"
+
+
+async def test_somebody_else_listens() -> None:
+    """A port that accepts and says nothing."""
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        with pytest.raises(BrokerUnavailableError, match="nobody speaks"):
+            await open_transport(load(f"pulsar://127.0.0.1:{port}", connect_timeout=0.5))
+
+
+async def test_cancelled_connecting_leaves_nothing() -> None:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        with anyio.fail_after(10), anyio.move_on_after(0.1) as scope:
+            await open_transport(load(f"pulsar://127.0.0.1:{port}"))
+        assert scope.cancelled_caught
+
+
+async def test_bad_names(kit: Kit) -> None:
+    with pytest.raises(InvalidDestinationError):
+        await kit.sender("persistent://a")
+    with pytest.raises(JMSError):
+        await kit.sender("persistent://no-such-tenant/ns/t")
+    with pytest.raises(JMSError):
+        await kit.transport.open_reader(ReaderOptions("persistent://no-such-tenant/ns/t", ConsumerConfig()))
+
+
+async def test_bad_credentials_are_refused_at_once() -> None:
+    with pytest.raises(ConfigurationError, match="authParams"):
+        await open_transport(load("pulsar://127.0.0.1:1", auth_plugin="basic", auth_params="{}"))

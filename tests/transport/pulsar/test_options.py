@@ -1,0 +1,134 @@
+"""Our configuration to pulsar-client's objects, read back from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import _pulsar
+import pytest
+
+from jmsaio.admin.credentials import read_credentials
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.options import (
+    authentication,
+    client_configuration,
+    consumer_configuration,
+    native_position,
+    producer_configuration,
+    reader_configuration,
+)
+
+
+def test_producer() -> None:
+    config = ProducerConfig(
+        batching_max_messages=7,
+        batching_max_bytes=64 * 1024 * 1024,
+        batching_max_publish_delay=0.005,
+        compression_type="ZSTD",
+        producer_name="p",
+        initial_sequence_id=5,
+        access_mode="WaitForExclusive",
+        send_timeout=1.5,
+    )
+    native = producer_configuration(config, {"a": "b"})
+    assert not native.block_if_queue_full()
+    assert native.max_pending_messages() == 0
+    assert native.batching_max_messages() == 7
+    assert native.batching_max_publish_delay_ms() == 5
+    assert native.batching_max_allowed_size_in_bytes() < 5 * 1024 * 1024
+    assert native.compression_type() == _pulsar.CompressionType.ZSTD
+    assert (native.producer_name(), native.initial_sequence_id()) == ("p", 5)
+    assert native.access_mode() == _pulsar.ProducerAccessMode.WaitForExclusive
+    assert native.send_timeout_millis() == 1500
+
+
+@pytest.mark.parametrize("compression", ["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"])
+@pytest.mark.parametrize("access", ["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"])
+def test_every_choice(compression: str, access: str) -> None:
+    producer_configuration(ProducerConfig(compression_type=compression, access_mode=access), {})
+
+
+def test_chunking_needs_unbatched_sends() -> None:
+    with pytest.raises(ConfigurationError, match="chunkingEnabled"):
+        producer_configuration(ProducerConfig(chunking_enabled=True), {})
+    assert producer_configuration(ProducerConfig(chunking_enabled=True, batching_enabled=False), {}).chunking_enabled()
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+@pytest.mark.parametrize("position", Position)
+def test_consumer(kind: SubscriptionType, position: Position) -> None:
+    config = ConsumerConfig(consumer_name="c", read_compacted=True, replicate_subscription_state=True)
+    native = consumer_configuration(Subscription(("t",), "s", kind, config, position), 17)
+    assert native.consumer_type().name.lower() == kind.value.replace("_", "").lower()
+    assert native.subscription_initial_position().name.lower() == position.value
+    assert (native.receiver_queue_size(), native.consumer_name()) == (17, "c")
+    assert native.batch_index_ack_enabled()
+    assert native.negative_ack_redelivery_delay_ms() == 100
+    assert native.read_compacted()
+    assert native.replicate_subscription_state_enabled()
+
+
+@pytest.mark.parametrize("mode", ["PersistentOnly", "NonPersistentOnly", "AllTopics"])
+def test_pattern(mode: str) -> None:
+    config = ConsumerConfig(
+        regex_subscription_mode=mode, pattern_auto_discovery_period=7, batch_index_ack_enabled=False
+    )
+    subscription = Subscription((), "s", SubscriptionType.SHARED, config, pattern="persistent://a/b/.*")
+    native = consumer_configuration(subscription, 1)
+    assert native.regex_subscription_mode().name == mode
+    assert native.pattern_auto_discovery_period() == 7
+    assert not native.batch_index_ack_enabled()
+
+
+def test_reader() -> None:
+    options = ReaderOptions("t", ConsumerConfig(receiver_queue_size=9), name="r", start=WireId(1, 2), inclusive=True)
+    native = reader_configuration(options, options.config)
+    assert (native.receiver_queue_size(), native.reader_name(), native.start_message_id_inclusive()) == (9, "r", True)
+    latest = ReaderOptions("t", ConsumerConfig(), start=Position.LATEST)
+    assert not reader_configuration(latest, latest.config).start_message_id_inclusive()
+
+
+def test_positions() -> None:
+    assert native_position(Position.EARLIEST) == _pulsar.MessageId.earliest
+    assert native_position(Position.LATEST) == _pulsar.MessageId.latest
+    assert native_position(WireId(1, 2, 3, 4)) == _pulsar.MessageId(3, 1, 2, 4)
+    assert native_position(12345) == 12345
+
+
+def test_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
+    config = load(
+        "pulsar+ssl://h:1",
+        operation_timeout=7,
+        tls_trust_certs_file_path="/x",
+        tls_key_file_path="/k",
+        tls_certificate_file_path="/c",
+        tls_enable_hostname_verification=False,
+        tls_allow_insecure_connection=True,
+    )
+    native = client_configuration(config)
+    assert native.operation_timeout_seconds() == 7
+    assert native.tls_allow_insecure_connection()
+    assert native.stats_interval_in_seconds() == 0
+    plain = load({"brokerServiceUrl": "pulsar://h:1", "numIoThreads": 2, "numListenerThreads": 3, "listenerName": "l"})
+    native = client_configuration(plain)
+    assert (native.io_threads(), native.message_listener_threads()) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameters", "method"),
+    [
+        ("token", "abc", "token"),
+        ("token", "file:///somewhere", "token"),
+        ("tls", "tlsCertFile:/c,tlsKeyFile:/k", "tls"),
+        ("basic", '{"userId":"u","password":"p"}', "basic"),
+        ("oauth2", '{"issuerUrl":"https://i","privateKey":"/k"}', "token"),
+    ],
+)
+def test_authentication(plugin: str, parameters: str, method: str) -> None:
+    credentials = read_credentials(plugin, parameters)
+    assert credentials is not None
+    assert authentication(credentials).getAuthMethodName() == method
