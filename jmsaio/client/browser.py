@@ -16,6 +16,7 @@ import attrs
 
 from jmsaio.client.channel import Filter
 from jmsaio.client.consuming import parse_selector
+from jmsaio.client.getters import Getters
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalStateError,
@@ -80,7 +81,7 @@ class Enumeration:
 
 
 @attrs.define(eq=False)
-class QueueBrowser:
+class QueueBrowser(Getters):
     """Looks at the messages of a queue; made by ``session.create_browser``.
 
     ``async for message in browser`` walks over a fresh snapshot each time; ``stream()`` reads lazily, for queues

@@ -14,6 +14,7 @@ import attrs
 
 from jmsaio.client import inside, registry
 from jmsaio.client.callbacks import call
+from jmsaio.client.getters import Getters
 from jmsaio.client.inside import Kind
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
 from jmsaio.client.opening import Opening
@@ -50,7 +51,7 @@ ExceptionListener = Callable[[JMSError], Any]
 
 
 @attrs.define(eq=False)
-class Connection:
+class Connection(Getters):
     """A connection; made by ``jmsaio.connect`` or a factory; ``async with`` closes it. For use by many tasks."""
 
     configuration: Configuration

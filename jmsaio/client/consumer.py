@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from jmsaio.client.channel import Channel
+from jmsaio.client.getters import Getters
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalArgumentError,
@@ -33,7 +34,7 @@ MessageListener = Callable[[Message], Any]
 
 
 @attrs.define(eq=False)
-class MessageConsumer:
+class MessageConsumer(Getters):
     """Takes messages of one destination. Made by a session; ``async with`` closes it; iterating ends when it closes."""
 
     _runtime: SessionRuntime

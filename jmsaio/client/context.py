@@ -14,6 +14,7 @@ from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.completion import CompletionListener
 from jmsaio.client.connection import Connection, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.getters import Getters
 from jmsaio.client.metadata import ConnectionMetaData
 from jmsaio.client.opening import Opening
 from jmsaio.client.producer import MessageProducer
@@ -47,7 +48,7 @@ class _Shared:
 
 
 @attrs.define(eq=False)
-class Context:
+class Context(Getters):
     """JMSContext: a connection and a session in one; made by a factory or another context; ``async with`` closes it."""
 
     _shared: _Shared
@@ -79,7 +80,7 @@ class Context:
     def __getattr__(self, name: str) -> Any:
         if name in _SESSION_CALLS:
             return getattr(self._session, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return super().__getattr__(name)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_SESSION_CALLS]
@@ -225,7 +226,7 @@ class Context:
 
 
 @attrs.define(eq=False)
-class JMSProducer:
+class JMSProducer(Getters):
     """JMSProducer: settings, headers and properties that go with each message; setters return the producer."""
 
     _context: Context
@@ -260,7 +261,7 @@ class JMSProducer:
     def __getattr__(self, name: str) -> Any:
         if name in ("property_exists", "get_property_names") or (name[:4] == "get_" and name[-9:] == "_property"):
             return getattr(self._template, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return super().__getattr__(name)
 
     def set_delivery_mode(self, mode: int) -> JMSProducer:
         """Default PERSISTENT. Raises JMSError for a mode that does not exist."""

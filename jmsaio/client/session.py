@@ -12,6 +12,7 @@ from jmsaio.client import inside
 from jmsaio.client.browser import QueueBrowser, open_browser
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.consuming import open_consumer
+from jmsaio.client.getters import Getters
 from jmsaio.client.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
 from jmsaio.client.request import Requests
@@ -32,7 +33,7 @@ from jmsaio.model.text_message import TextMessage
 
 
 @attrs.define(eq=False)
-class Session:
+class Session(Getters):
     """A session of a connection; made by ``connection.create_session``; ``async with`` closes it.
 
     Producers may be used by many tasks at once, each consumer by one task at a time.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from jmsaio.client.getters import Getters
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
@@ -31,7 +32,7 @@ class Target:
 
 
 @attrs.define(eq=False, kw_only=True)
-class Settings:
+class Settings(Getters):
     """The settings of a producer; each raises ObjectClosedError once the producer is closed."""
 
     _runtime: SessionRuntime
