@@ -47,7 +47,8 @@ async def test_answers_of_both_kinds() -> None:
 
 
 async def test_no_answer_in_time() -> None:
-    operation, discarded = Operation(), []
+    operation = Operation()
+    discarded: list[str] = []
     with pytest.raises(OperationTimeoutError, match=r"do it: no answer within 0\.01 s"):
         await Bridge().ask(operation, "do it", 0.01, discarded.append)
     operation.answer(OK, "late")
@@ -57,7 +58,8 @@ async def test_no_answer_in_time() -> None:
 
 async def test_cancelled_while_something_is_made() -> None:
     """What was started is waited for and discarded, so that nothing appears afterwards."""
-    operation, discarded = Operation(), []
+    operation = Operation()
+    discarded: list[str] = []
     task = asyncio.ensure_future(Bridge().ask(operation, "open", 5, discarded.append))
     await anyio.lowlevel.checkpoint()
     task.cancel()

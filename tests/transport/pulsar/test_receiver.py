@@ -258,8 +258,8 @@ async def test_record_parts(kit: Kit) -> None:
     outgoing.key, outgoing.event_time = "group", 12345
     null = record(b"")
     null.payload = None
-    for one in (outgoing, null):
-        sender.send(one, lambda place, error: None)
+    for sent in (outgoing, null):
+        sender.send(sent, lambda place, error: None)
     one, two = await box.take(2)
     assert (one.payload, one.key, one.event_time) == (b"", "group", 12345)
     assert one.properties == {"word": "wörd", "empty": ""}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import attrs
 import pytest
@@ -71,7 +73,7 @@ async def test_one_record_may_be_sent_twice(kit: Kit) -> None:
 
 @pytest.mark.parametrize("limit", ["records", "bytes"])
 async def test_window(kit: Kit, limit: str) -> None:
-    options = {"window_records": 20} if limit == "records" else {"window_bytes": 20 * 104}
+    options: dict[str, Any] = {"window_records": 20} if limit == "records" else {"window_bytes": 20 * 104}
     sender = await kit.sender(**options)
     outcomes = Outcomes()
     for _ in range(20):

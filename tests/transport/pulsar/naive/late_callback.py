@@ -9,7 +9,7 @@ import pulsar
 from pulsar import asyncio as pulsar_asyncio
 
 topic = f"naive-{uuid.uuid4()}"
-kept = []
+kept: list[object] = []
 
 
 async def main(url: str) -> None:
