@@ -84,9 +84,10 @@ class DeadLetters:
         try:
             sender = await self._sender(record.topic)
             await sender.ready()
+            origin = str(record.message_id).removeprefix("ID:")
             letter = OutgoingRecord(
                 record.payload,
-                {**record.properties, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: str(record.message_id).removeprefix("ID:")},
+                {**record.properties, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: origin},
                 record.key,
                 record.event_time,
             )
