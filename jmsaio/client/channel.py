@@ -30,6 +30,9 @@ _log = logging.getLogger("jmsaio")
 
 #: Records taken from the transport at once; the transport's own prefetch stands behind it.
 BATCH = 256
+#: Growth of the delay of what a selector rejects. It may go to the wrong consumer several times in a row by chance:
+#: doubling would keep it from the right one for half a minute after five times.
+REJECTED_GROWTH = 1.3
 #: Bounds of the records held back until their delivery time, where the broker does not do it.
 HELD_RECORDS = 10_000
 HELD_BYTES = 64 * 1024 * 1024
@@ -123,7 +126,7 @@ class Channel:
     more: bool = True
     lingering: bool = False
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
-    _delays: GiveBackDelays = attrs.field(factory=GiveBackDelays, init=False)
+    _delays: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(multiplier=REJECTED_GROWTH), init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
     _passes: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(_PASS_ON, 8 * _PASS_ON), init=False)
     _held: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)

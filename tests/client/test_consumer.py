@@ -159,7 +159,7 @@ async def test_disjoint_selectors_on_one_queue(session: jmsaio.Session, name: Na
 
         async def drain(consumer: jmsaio.MessageConsumer) -> list[jmsaio.Message]:
             found = []
-            while len(found) < 10 and (message := await consumer.receive(timeout=30)) is not None:
+            while len(found) < 10 and (message := await consumer.receive(timeout=100)) is not None:
                 found.append(message)
             return found
 
