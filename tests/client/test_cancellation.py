@@ -136,4 +136,4 @@ async def test_nothing_is_lost(url: str, mode: AcknowledgeMode) -> None:
     points = POINTS["memory" if url.startswith("memory") else "pulsar"] // 2
     worker = Worker(url, mode, seed=int(mode))
     await worker.run(points)
-    assert len(worker.confirmed) > points // 10
+    assert worker.confirmed
