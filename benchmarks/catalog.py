@@ -40,4 +40,9 @@ def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list
     if url is None:
         return embedded_scenarios()
     java = java_scenarios(url, web_url, class_path) if class_path is not None else []
-    return [*pulsar_scenarios(url), *java, *broker_scenarios(url), *embedded_scenarios()]
+    return [*pulsar_scenarios(url), *java, *broker_scenarios(jmsaio_url(url, web_url)), *embedded_scenarios()]
+
+
+def jmsaio_url(url: str, web_url: str) -> str:
+    """``url`` for jmsaio, which asks the broker's web address for the first use of a queue; raw peers don't know it."""
+    return f"{url}{'&' if '?' in url else '?'}webServiceUrl={web_url}"

@@ -56,6 +56,14 @@ def test_without_broker_or_class_path_rows_are_left_out() -> None:
 
 
 @pytest.mark.usefixtures("root_on_path")
+def test_only_jmsaio_rows_name_the_web_address() -> None:
+    from benchmarks.catalog import all_scenarios
+
+    rows = all_scenarios(URL, "http://broker:1", "classes")
+    assert {row.name for row in rows if row.url.endswith("?webServiceUrl=http://broker:1")} == {"send.jmsaio", "send.jmsaio-workers", "receive.jmsaio", "latency.jmsaio"}
+
+
+@pytest.mark.usefixtures("root_on_path")
 def test_raw_rows_carry_three_string_properties() -> None:
     from benchmarks.properties import raw_properties
 
