@@ -47,6 +47,7 @@ async def factory(url: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
 async def connection(factory: jmsaio.ConnectionFactory) -> AsyncIterator[jmsaio.Connection]:
     """A started connection."""
     async with await factory.create_connection() as connection:
+        await connection.start()
         yield connection
 
 
