@@ -134,6 +134,18 @@ class RestAdmin:
             }
             return TopicStats(len(found.get("publishers") or ()), subscriptions)
 
+    async def backlog(self, topic: str, subscription: str) -> int:
+        """Messages kept for a subscription, counted by the broker up to its own bound (10,000 entries by default)."""
+        what = f"backlog of subscription {subscription} of {topic}"
+        count = await self.partitions(topic)
+        parts = [f"{topic}-partition-{index}" for index in range(count)] if count else [topic]
+        messages = 0
+        for part in parts:
+            found = await self._call("POST", f"{subscription_path(part, subscription)}/analyzeBacklog", what=what)
+            with _understanding(what):
+                messages += int(found["messages"])
+        return messages
+
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
         found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jmsaio.client import registry
 from jmsaio.client.channel import BATCH, Channel, Filter
 from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.renewing import check_settled, subscribe
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
@@ -35,6 +36,7 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     _check_emulation(runtime, request, planned)
     name = planned.subscription.name
     named = request.kind in (Kind.SHARED, Kind.DURABLE, Kind.SHARED_DURABLE)
+    check_settled((channel.subscription for channel in runtime._lingering), planned.subscription)
     adopted = runtime.adopt(planned.subscription)
     if named:
         shared = request.kind is not Kind.DURABLE
@@ -52,7 +54,7 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         channel.released = release
         channel.lingering = False
         if adopted is None:
-            channel.receiver = await connection.transport.open_receiver(planned.subscription, channel.wake)
+            await subscribe(connection, channel)
     except BaseException:
         if release is not None:
             release()

@@ -10,6 +10,8 @@ durable          ``clientId_name`` (``name`` without id)     Exclusive          
 shared durable   ``[clientId_]name``                         as set                 latest     yes
 ===============  ==========================================  =====================  =========  ============
 
+A durable subscription carries its selector, noLocal and sharing as properties, see ``jmsaio.client.renewing``.
+
 *As set* is ``jms.topicSharedSubscriptionType``. Where the engine has no non-durable subscriptions (Pulsar's C++
 client), the two that don't outlive their consumers are durable ones that are deleted at the last close.
 """
@@ -70,6 +72,10 @@ class Plan:
     shared: bool
     drop_at_close: bool
 
+
+#: Properties of a durable subscription that say what it was made with. Never ``jms.selector``: that is Starlight's,
+#: and switches the broker's filter on.
+SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", "jmsaio.shared"
 
 _MODE_WORDS = {
     AcknowledgeMode.TRANSACTED: "SESSION_TRANSACTED",
@@ -140,6 +146,8 @@ def plan(
         position=Position.EARLIEST if kind is Kind.QUEUE else Position.LATEST,
         durable=outlives or not capabilities.non_durable,
         metadata=_metadata(request.destination, mode, config),
+        properties=_terms(request, client_id),
+        replace=kind in (Kind.DURABLE, Kind.SHARED_DURABLE),
     )
     return Plan(
         subscription=subscription,
@@ -154,6 +162,18 @@ def _type(kind: Kind, config: Configuration) -> SubscriptionType:
     if kind is Kind.DURABLE or (kind is Kind.SIMPLE and config.use_exclusive_subscriptions_for_simple_consumers):
         return SubscriptionType.EXCLUSIVE
     return SubscriptionType(config.topic_shared_subscription_type)
+
+
+def _terms(request: Request, client_id: str | None) -> dict[str, str]:
+    """What a durable subscription is remembered by; noLocal only where it has an effect (seed 002)."""
+    if request.kind not in (Kind.DURABLE, Kind.SHARED_DURABLE):
+        return {}
+    no_local = request.no_local and request.kind is Kind.DURABLE and client_id is not None
+    return {
+        SELECTOR: request.selector or "",
+        NO_LOCAL: str(no_local).lower(),
+        SHARED: str(request.kind is Kind.SHARED_DURABLE).lower(),
+    }
 
 
 def _metadata(destination: Destination, mode: AcknowledgeMode, config: Configuration) -> dict[str, str]:

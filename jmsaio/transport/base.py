@@ -53,7 +53,8 @@ class Capabilities:
 
     Attributes:
         transactions: ``Transport.begin`` works and is atomic.
-        subscription_properties: ``Subscription.properties`` are stored with a new subscription.
+        subscription_properties: ``Subscription.properties`` are stored with a new subscription, and
+            ``Subscription.replace`` is honoured.
         non_durable: ``Subscription.durable=False`` makes the broker drop the subscription with its last consumer.
         sequence_ids: received records know the producer's sequence id.
         delayed_exclusive: ``deliver_at`` is kept on exclusive and failover subscriptions, too.
@@ -102,6 +103,9 @@ class Subscription:
         config: consumerConfig with its defaults, already merged for this consumer.
         metadata: consumer metadata (``jms.destination.type`` ...).
         properties: subscription properties, where the engine has them.
+        replace: what this name stood for before counts: a subscription of it that has these properties with other
+            values, or that was made for other topics, is deleted with what it holds and made anew; if it has
+            consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
     """
 
     topics: tuple[str, ...]
@@ -113,6 +117,7 @@ class Subscription:
     durable: bool = True
     metadata: Mapping[str, str] = attrs.field(factory=dict)
     properties: Mapping[str, str] = attrs.field(factory=dict)
+    replace: bool = False
 
 
 class Transaction(Protocol):
@@ -243,7 +248,7 @@ class Cursor:
 
 @attrs.frozen
 class SubscriptionStats:
-    """One subscription in a topic's statistics."""
+    """One subscription in a topic's statistics; Pulsar counts a batch as one in ``backlog``."""
 
     name: str
     type: str
@@ -277,6 +282,9 @@ class Admin(Protocol):
 
     async def stats(self, topic: str) -> TopicStats:
         """Statistics of a topic (all partitions together)."""
+
+    async def backlog(self, topic: str, subscription: str) -> int:
+        """Messages kept for a subscription, those in batches one by one; a broker may give up counting large ones."""
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""

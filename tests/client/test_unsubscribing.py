@@ -7,15 +7,20 @@ from collections.abc import Callable
 import pytest
 
 import jmsaio
+from jmsaio.transport.base import Position
 
 Name = Callable[[str], str]
 
 
-async def test_another_topic_s_subscription_of_that_name_is_left_alone(session: jmsaio.Session, name: Name) -> None:
+async def test_another_topic_s_subscription_of_that_name_is_left_alone(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
     subscription = name("same")
     topics = [session.create_topic(name(f"topic{index}")) for index in range(2)]
-    for topic in topics:
-        await (await session.create_shared_durable_consumer(topic, subscription)).close()
+    await (await session.create_shared_durable_consumer(topics[1], subscription)).close()
+    admin = connection.transport.admin
+    assert admin is not None
+    await admin.create_subscription(f"persistent://public/default/{topics[0].name}", subscription, Position.EARLIEST)
     producer = await session.create_producer(topics[1])
     await producer.send("kept")
     with pytest.raises(jmsaio.InvalidDestinationError, match="exists on 2 topics"):

@@ -68,6 +68,11 @@ class MemoryAdmin:
                 subscriptions={name: _stats(name, found) for name, found in parts.items()},
             )
 
+    async def backlog(self, topic: str, subscription: str) -> int:
+        """Messages kept for a subscription."""
+        with self._broker.lock:
+            return sum(part.size for part in self._find(topic, subscription))
+
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic or of one partition is acknowledged."""
         with self._broker.lock:

@@ -18,6 +18,7 @@ from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.log import Log
 from jmsaio.transport.memory.names import compile_pattern
 from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.renewal import renew
 from jmsaio.transport.memory.subscription import Subscription
 from jmsaio.transport.memory.transactions import State, Unit
 
@@ -63,6 +64,8 @@ class MemoryReceiver:
             logs += [log for found in self._broker.matching(self.pattern).values() for log in found]
             self._broker.watchers.append(self)
         try:
+            if wanted.replace:
+                renew(self._broker, wanted, logs)
             self._join(logs)
         except JMSError:
             self._leave()
@@ -81,7 +84,7 @@ class MemoryReceiver:
             if subscription.durable is not wanted.durable:
                 kinds = ("durable", "not durable") if subscription.durable else ("not durable", "durable")
                 raise ConsumerBusyError(f"subscription {wanted.name!r} of {log.name} is {kinds[0]}, not {kinds[1]}")
-            if new:
+            if new or wanted.replace:
                 subscription.properties.update(wanted.properties)
             size = self._queue_size(log, total)
             self._consumers[log] = subscription.join(self, wanted.type, wanted.config, size)

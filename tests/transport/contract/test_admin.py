@@ -128,6 +128,18 @@ async def test_partitioned_topics_are_deleted_as_a_whole(harness: Harness) -> No
     assert not [name for name in await harness.admin.topics("public/default") if name.startswith(topic)]
 
 
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_a_backlog_counts_the_messages_of_batches(harness: Harness, partitions: int) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, partitions)
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    assert await harness.admin.backlog(topic, "s") == 0
+    await harness.fill(topic, *[str(number) for number in range(20)])
+    assert await harness.admin.backlog(topic, "s") == 20
+    with pytest.raises(NotFoundError):
+        await harness.admin.backlog(topic, "another")
+
+
 async def test_subscription_properties_are_replaced(harness: Harness) -> None:
     topic = harness.topic()
     await harness.admin.create_subscription(topic, "s", Position.EARLIEST)

@@ -1,0 +1,72 @@
+"""A subscription that was made with other properties, or for other topics, makes way for a new one (jms-spec 8.3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from jmsaio.errors import ConsumerBusyError
+from jmsaio.transport import base
+from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.log import Log
+from jmsaio.transport.memory.subscription import Subscription
+
+_log = logging.getLogger("jmsaio")
+
+
+def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Log]) -> None:
+    """Delete what ``wanted.name`` stood for, if that was something else. Called with the broker's lock held.
+
+    Looked at are durable subscriptions of that name, on any topic of the broker, that have every property of
+    ``wanted``; others of that name (of a queue, of an administrator) are not touched.
+
+    Args:
+        broker: the broker.
+        wanted: what is subscribed to, with ``replace``.
+        logs: its topics.
+
+    Raises:
+        ConsumerBusyError: the other one has consumers, or is unshared and this one shared, or the reverse.
+    """
+    found = {
+        log: subscription
+        for log in broker.logs.values()
+        if (subscription := log.subscriptions.get(wanted.name)) is not None and _marked(subscription, wanted)
+    }
+    if not found:
+        return
+    for subscription in found.values():
+        if (subscription.type is SubscriptionType.EXCLUSIVE) is not (wanted.type is SubscriptionType.EXCLUSIVE):
+            kind = "shared" if wanted.type is SubscriptionType.EXCLUSIVE else "unshared"
+            raise ConsumerBusyError(
+                f"{wanted.name!r} of {subscription.log.name} is {kind}: unsubscribe it first, or use another name"
+            )
+    if _same(found, wanted, logs):
+        return
+    for log, subscription in found.items():
+        if subscription.consumers:
+            raise ConsumerBusyError(
+                f"subscription {wanted.name!r} of {log.name} has {len(subscription.consumers)} consumer(s): it can't "
+                "be opened with another topic, selector or noLocal; close them first"
+            )
+    for log, subscription in found.items():
+        _log.warning(
+            "subscription %r of %s is opened with another topic, selector or noLocal: it is made anew, and %d "
+            "messages kept for it are dropped", wanted.name, log.name, subscription.size,
+        )  # fmt: skip
+        broker.remove(subscription, None)
+
+
+def _marked(subscription: Subscription, wanted: base.Subscription) -> bool:
+    return subscription.durable and wanted.properties.keys() <= subscription.properties.keys()
+
+
+def _same(found: dict[Log, Subscription], wanted: base.Subscription, logs: Sequence[Log]) -> bool:
+    """Same properties and same topics. A topic that a pattern found newly is no other topic."""
+    if any(log not in logs for log in found) or (wanted.pattern is None and any(log not in found for log in logs)):
+        return False
+    return all(
+        all(subscription.properties[key] == value for key, value in wanted.properties.items())
+        for subscription in found.values()
+    )

@@ -1,0 +1,375 @@
+"""A durable subscription that is opened with something else than it was made with (jms-spec 8.3)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable
+
+import attrs
+import pytest
+
+import jmsaio
+from jmsaio.client.channel import Channel
+from jmsaio.client.renewing import check_settled, subscribe
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
+from jmsaio.transport.base import (
+    Admin,
+    Capabilities,
+    Position,
+    Subscription,
+    SubscriptionStats,
+    SubscriptionType,
+    TopicStats,
+)
+
+Name = Callable[[str], str]
+
+
+@attrs.define
+class Case:
+    """A subscription of a client with an identifier, in a session of its own."""
+
+    session: jmsaio.Session
+    connection: jmsaio.Connection
+    topic: jmsaio.Topic
+    shared: bool
+
+    async def open(self, selector: str | None = None, no_local: bool = False) -> jmsaio.MessageConsumer:
+        if self.shared:
+            return await self.session.create_shared_durable_consumer(self.topic, "sub", selector)
+        return await self.session.create_durable_consumer(self.topic, "sub", selector, no_local)
+
+    async def send(self, *bodies: str) -> None:
+        async with self.session.create_producer(self.topic) as producer:
+            for body in bodies:
+                await producer.send(body, properties={"x": 1})
+
+    async def kept(self, selector: str | None = None, no_local: bool = False) -> list[str | None]:
+        """What an opened consumer gets, which is closed again."""
+        found: list[str | None] = []
+        async with await self.open(selector, no_local) as consumer:
+            while (message := await consumer.receive(timeout=0.7)) is not None:
+                found.append(message.get_body(str))
+        return found
+
+
+@pytest.fixture(params=[False, True], ids=["unshared", "shared"])
+async def case(url: str, name: Name, request: pytest.FixtureRequest) -> AsyncIterator[Case]:
+    async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
+        case = Case(session, connection, session.create_topic(name("renewed")), request.param)
+        yield case
+        await session.unsubscribe("sub")
+
+
+def dropped(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if "is made anew" in record.message]
+
+
+async def test_the_same_is_resumed(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    for selector in (None, ""):  # an empty selector is none
+        await (await case.open(selector)).close()
+        await case.send("kept")
+        assert await case.kept() == ["kept"]
+    await case.session.unsubscribe("sub")
+    await (await case.open("x = 1")).close()
+    await case.send("kept")
+    assert await case.kept("x = 1") == ["kept"]
+    assert not dropped(caplog)
+
+
+async def test_another_selector_makes_it_anew(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    await (await case.open()).close()
+    await case.send("a", "b")
+    assert await case.kept("x = 1") == []
+    assert ["2 messages" in text for text in dropped(caplog)] == [True]
+    await case.send("c")
+    assert await case.kept("x = 1") == ["c"]
+    await case.send("d")
+    assert await case.kept() == []
+    assert len(dropped(caplog)) == 2
+
+
+async def test_an_active_one_is_refused(case: Case) -> None:
+    async with await case.open("x = 1") as consumer:
+        with pytest.raises(jmsaio.JMSError, match="use"):
+            await case.open("x = 2") if not case.shared else await case.session.create_durable_consumer(
+                case.topic, "sub"
+            )
+        with pytest.raises(jmsaio.JMSError):
+            await case.open("x = 2")
+        await case.send("a")
+        assert await consumer.receive_body(str, timeout=20) == "a"
+    assert await case.kept("x = 1") == []
+
+
+async def test_shared_and_unshared_don_t_mix(case: Case) -> None:
+    await (await case.open()).close()
+    await case.send("kept")
+    other = attrs.evolve(case, shared=not case.shared)
+    with pytest.raises(jmsaio.JMSError, match="unsubscribe it first"):
+        await other.open()
+    assert await case.kept() == ["kept"]
+
+
+async def test_one_that_another_process_uses(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    """A receiver beside the client stands for the other process: the list of uses does not know it."""
+    await (await case.open("x = 1")).close()
+    await case.send("kept")
+    subscription = Subscription(
+        (f"persistent://public/default/{case.topic.name}",), f"{case.connection.client_id}_sub",
+        SubscriptionType.SHARED if case.shared else SubscriptionType.EXCLUSIVE, ConsumerConfig(receiver_queue_size=1),
+    )  # fmt: skip
+    theirs = await case.connection.transport.open_receiver(subscription, lambda: None)
+    with pytest.raises(ConsumerBusyError):
+        await case.open("x = 2")
+    await theirs.aclose(20)
+    assert await case.kept("x = 1") == ["kept"]
+    assert not dropped(caplog)
+
+
+async def test_no_local_is_part_of_it(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
+    async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
+        case = Case(session, connection, session.create_topic(name("renewed")), False)
+        await (await case.open(no_local=True)).close()
+        await case.send("own")
+        assert await case.kept() == []  # and not what noLocal left out
+        assert len(dropped(caplog)) == 1
+        await case.send("own")
+        assert await case.kept() == ["own"]
+        assert await case.kept(no_local=True) == []
+        assert len(dropped(caplog)) == 2
+        await session.unsubscribe("sub")
+
+
+async def test_no_local_without_effect_changes_nothing(session: jmsaio.Session, name: Name) -> None:
+    topic, subscription = session.create_topic(name("renewed")), name("sub")
+    await (await session.create_durable_consumer(topic, subscription, no_local=True)).close()
+    await (await session.create_producer(topic)).send("kept")
+    async with session.create_durable_consumer(topic, subscription) as consumer:
+        assert await consumer.receive_body(str, timeout=20) == "kept"
+    await session.unsubscribe(subscription, topic)
+
+
+async def test_unsettled_messages_keep_it_as_it_is(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, client_id=name("client")) as connection:
+        async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+            case = Case(session, connection, session.create_topic(name("renewed")), False)
+            consumer = await case.open()
+            await case.send("a")
+            message = await consumer.receive(timeout=20)
+            assert message is not None
+            await consumer.close()
+            with pytest.raises(jmsaio.JMSError, match="unsettled"):
+                await case.open("x = 2")
+            await message.acknowledge()
+            assert await case.kept("x = 2") == []
+        async with connection.create_session() as session:
+            await session.unsubscribe("sub")
+
+
+async def test_another_topic(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
+    """The embedded broker knows a name once, as JMS says; Pulsar's names are per topic."""
+    async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
+        first, second = [Case(session, connection, session.create_topic(name(stem)), False) for stem in "ab"]
+        await (await first.open()).close()
+        await first.send("one")
+        await (await second.open()).close()
+        embedded = url.startswith("memory:")
+        assert len(dropped(caplog)) == embedded
+        assert await first.kept() == ([] if embedded else ["one"])
+        for topic in [first.topic] if embedded else [first.topic, second.topic]:
+            await session.unsubscribe("sub", topic)
+
+
+async def test_topics_of_a_virtual_name(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
+    async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
+        topics = [session.create_topic(name(stem)) for stem in "ab"]
+        both = session.create_topic("multi:" + ",".join(topic.name for topic in topics))
+        case = Case(session, connection, both, False)
+        await (await case.open()).close()
+        for topic in topics:
+            await (await session.create_producer(topic)).send("kept")
+        assert await case.kept() == ["kept", "kept"]
+        for topic in topics:
+            await (await session.create_producer(topic)).send("dropped")
+        assert await case.kept("x = 1") == []
+        assert len(dropped(caplog)) == 2
+        for topic in topics:
+            await session.unsubscribe("sub", topic)
+
+
+@pytest.mark.broker
+async def test_pulsar_remembers_it_as_properties(pulsar_broker: object, url_of_pulsar: str, name: Name) -> None:
+    async with jmsaio.connect(url_of_pulsar, client_id="c") as connection, connection.create_session() as session:
+        topic = session.create_topic(name("renewed"))
+        admin, full = connection.transport.admin, f"persistent://public/default/{topic.name}"
+        assert admin is not None
+        await admin.create_subscription(full, "c_sub", Position.LATEST)  # made by somebody else
+        await admin.set_subscription_properties(full, "c_sub", {"theirs": "1"})
+        await (await session.create_producer(topic)).send("kept")
+        async with session.create_durable_consumer(topic, "sub", "x IS NULL", no_local=True) as consumer:
+            assert await admin.subscription_properties(full, "c_sub") == {
+                "theirs": "1", "jmsaio.selector": "x IS NULL", "jmsaio.nolocal": "true", "jmsaio.shared": "false",
+            }  # fmt: skip
+            assert (await admin.stats(full)).subscriptions["c_sub"].backlog == 1
+            await consumer.close()
+        await session.unsubscribe("sub", topic)
+
+
+@pytest.mark.broker
+async def test_pulsar_without_admin_resumes_with_one_warning(
+    url_of_pulsar: str, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"{url_of_pulsar}&jms.usePulsarAdmin=false"
+    async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
+        case = Case(session, connection, session.create_topic(name("renewed")), False)
+        await (await case.open()).close()
+        await case.send("kept")
+        assert await case.kept("x = 1") == ["kept"]
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert ["can't be told" in record.message for record in warnings] == [True]
+
+
+@pytest.fixture
+def url_of_pulsar(pulsar_broker: object) -> str:
+    """The real broker."""
+    return f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"  # type: ignore[attr-defined]  # the launcher's
+
+
+# --- an admin interface that fails ---------------------------------------------------------------------------------
+
+
+@attrs.define
+class FakeAdmin:
+    """Answers what it is told to, and notes what is deleted."""
+
+    properties: dict[str, str] | Exception = attrs.field(factory=dict)
+    writing: Exception | None = None
+    deleting: Exception | None = None
+    counting: Exception | None = None
+    consumers: int = 0
+    kept: bool = True
+    calls: list[str] = attrs.field(factory=list)
+
+    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
+        if isinstance(self.properties, Exception):
+            raise self.properties
+        return self.properties
+
+    async def set_subscription_properties(self, topic: str, name: str, properties: dict[str, str]) -> None:
+        self.calls.append("remember")
+        if self.writing is not None:
+            raise self.writing
+
+    async def stats(self, topic: str) -> TopicStats:
+        one = SubscriptionStats("sub", "Exclusive", 3, self.consumers)
+        return TopicStats(0, {"sub": one} if self.kept else {})
+
+    async def backlog(self, topic: str, name: str) -> int:
+        if self.counting is not None:
+            raise self.counting
+        return 30
+
+    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
+        assert not force
+        self.calls.append("delete")
+        if self.deleting is not None:
+            raise self.deleting
+
+
+NOTHING = Capabilities(False, False, False, False, False, False)
+
+
+class FakeReceiver:
+    closed = False
+
+    async def aclose(self, timeout: float) -> None:
+        self.closed = True
+
+
+@attrs.define
+class FakeTransport:
+    admin: FakeAdmin | None
+    receiver: FakeReceiver = attrs.field(factory=FakeReceiver)
+    capabilities: Capabilities = NOTHING
+
+    async def open_receiver(self, wanted: Subscription, wake: object) -> FakeReceiver:
+        return self.receiver
+
+
+WANTED = Subscription(
+    ("persistent://public/default/t",), "sub", SubscriptionType.EXCLUSIVE, ConsumerConfig(), replace=True,
+    properties={"jmsaio.selector": "x = 1", "jmsaio.nolocal": "false", "jmsaio.shared": "false"},
+)  # fmt: skip
+OTHER = {**WANTED.properties, "jmsaio.selector": ""}
+
+
+async def opened(
+    admin: FakeAdmin, wanted: Subscription = WANTED, receiver: FakeReceiver | None = None
+) -> FakeReceiver:
+    """Subscribe with a fake broker behind a connection."""
+    transport = FakeTransport(admin, receiver or FakeReceiver())
+    channel = Channel(jmsaio.Topic("t"), wanted, 6, False, False, lambda channel: None)
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
+        real, connection.transport = connection.transport, transport  # type: ignore[assignment]  # a fake
+        try:
+            await subscribe(connection, channel)
+        finally:
+            connection.transport = real
+    return transport.receiver
+
+
+@pytest.mark.parametrize("error", [AdminError("down"), AdminError("broken", 500), JMSSecurityError("not yours")])
+async def test_an_admin_interface_that_fails(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    for admin in (FakeAdmin(error), FakeAdmin(OTHER, deleting=error), FakeAdmin({}, writing=error)):
+        caplog.clear()
+        assert not (await opened(admin)).closed
+        assert ["can't be told" in record.message for record in caplog.records] == [True]
+
+
+async def test_a_consumer_that_comes_between() -> None:
+    for admin in (FakeAdmin(OTHER, consumers=1), FakeAdmin(OTHER, deleting=AdminError("", 412))):
+        with pytest.raises(ConsumerBusyError, match="is active"):
+            await opened(admin)
+
+
+@pytest.mark.parametrize("admin", [FakeAdmin(OTHER, kept=False), FakeAdmin(OTHER, deleting=NotFoundError(""))])
+async def test_one_that_vanishes_between(admin: FakeAdmin, caplog: pytest.LogCaptureFixture) -> None:
+    await opened(admin)
+    assert admin.calls[-1] == "remember"
+    assert not dropped(caplog)
+
+
+async def test_a_broker_that_can_t_count(caplog: pytest.LogCaptureFixture) -> None:
+    await opened(FakeAdmin(OTHER, counting=NotFoundError("no such call")))
+    assert ["3 messages" in text for text in dropped(caplog)] == [True]
+
+
+async def test_a_cancelled_opening_leaves_no_consumer() -> None:
+    admin = FakeAdmin()
+    admin.writing = KeyboardInterrupt()  # type: ignore[assignment]  # stands for a cancellation
+    receiver = FakeReceiver()
+    with pytest.raises(KeyboardInterrupt):
+        await opened(admin, WANTED, receiver)
+    assert receiver.closed
+
+
+async def test_patterns_are_not_remembered(caplog: pytest.LogCaptureFixture) -> None:
+    admin = FakeAdmin(OTHER)
+    await opened(admin, attrs.evolve(WANTED, topics=(), pattern="persistent://public/default/.*"))
+    assert admin.calls == []
+    assert ["can't be told" in record.message for record in caplog.records] == [True]
+
+
+def test_only_the_same_subscription_counts_as_unsettled() -> None:
+    check_settled([WANTED, attrs.evolve(WANTED, name="another", properties=OTHER)], WANTED)
+    with pytest.raises(jmsaio.JMSError):
+        check_settled([attrs.evolve(WANTED, properties=OTHER)], WANTED)
+
+
+def test_the_fake_has_only_what_admins_have() -> None:
+    assert {name for name in vars(FakeAdmin) if callable(vars(FakeAdmin)[name]) and not name.startswith("_")} <= set(
+        dir(Admin)
+    )
