@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import tenacity
 
+from jmsaio.admin.activity import Activity, read_activity
 from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.admin.paths import (
     cursor_key,
@@ -146,6 +147,28 @@ class RestAdmin:
                 messages += int(found["messages"])
         return messages
 
+    async def subscriptions(self, topic: str) -> list[str]:
+        """Names of the subscriptions of a topic."""
+        what = f"subscriptions of {topic}"
+        found = await self._call("GET", f"{topic_path(topic)}/subscriptions", what=what)
+        with _understanding(what):
+            return [str(name) for name in found]
+
+    async def activity(self, topic: str) -> Activity:
+        """Signs of life of a topic without partitions, or of one partition."""
+        path, what = topic_path(topic), f"activity of {topic}"
+        internal = await self._call("GET", f"{path}/internalStats", what=what)
+        published = None
+        with _understanding(what):
+            kept = int(internal["numberOfEntries"])
+        if kept:
+            last = {"initialPosition": "latest", "messagePosition": "1"}
+            message = await self._answer("GET", f"{path}/examinemessage", query=last, what=what)
+            published = message.headers.get("x-pulsar-publish-time", "")
+        answer = await self._answer("GET", f"{path}/stats", query=_STATS, what=what)
+        with _understanding(what):
+            return read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
+
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
         found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
@@ -199,6 +222,14 @@ class RestAdmin:
         self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
     ) -> Any:
         """One call with its repetitions; the decoded answer, None for an empty one."""
+        answer = await self._answer(method, path, what=what, query=query, body=body)
+        with _understanding(what):
+            return json.loads(answer.content) if answer.content else None
+
+    async def _answer(
+        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
+    ) -> httpx.Response:
+        """One call with its repetitions; the answer as it came."""
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -220,7 +251,9 @@ class RestAdmin:
                 " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
             ) from error
 
-    async def _once(self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str) -> Any:
+    async def _once(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
+    ) -> httpx.Response:
         url = self._url + path
         for _ in range(REDIRECTS + 1):
             client = self._connected(what)
@@ -230,8 +263,7 @@ class RestAdmin:
             url = _moved(url, answer.headers["location"])
             query = None  # the new address has it
         if answer.is_success:
-            with _understanding(what):
-                return json.loads(answer.content) if answer.content else None
+            return answer
         raise _error(answer.status_code, _reason(answer), what)
 
     def _connected(self, what: str) -> httpx.AsyncClient:

@@ -1,4 +1,5 @@
-"""The ``jmsaio`` command: demo, send, receive, browse, bench, broker, guide. click and rich are imported only here.
+"""The ``jmsaio`` command: demo, send, receive, browse, bench, broker, sweep, guide. click and rich are imported only
+here.
 
 Exit codes: 0 done, 1 error, 2 wrong use (an argument, an option, a configuration), 3 nothing there (no message to
 receive or browse, no broker running), 130 interrupted.

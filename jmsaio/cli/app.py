@@ -16,6 +16,7 @@ from jmsaio.cli.exits import ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.guide import guide
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import send
+from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
 from jmsaio.errors import (
     BrokerUnavailableError,
@@ -49,7 +50,7 @@ def app(debug: bool) -> None:
     """JMS for asyncio on Apache Pulsar, from the command line. Start with 'jmsaio demo': it needs no server."""
 
 
-for command in (demo, send, receive, browse, bench, broker, guide):
+for command in (demo, send, receive, browse, bench, broker, sweep, guide):
     app.add_command(command)
 
 

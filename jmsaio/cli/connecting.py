@@ -1,4 +1,4 @@
-"""What send, receive and browse have in common: broker, configuration, destination, and the event loop."""
+"""What send, receive, browse and sweep have in common: broker, configuration, destination, and the event loop."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ T = TypeVar("T")
 Arguments = tuple[dict[str, Any], dict[str, Any]]
 
 
-def connection_options(command: Callable[P, T]) -> Callable[P, T]:
+def broker_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options that name and configure the broker."""
     options = [
         click.option("-u", "--url", metavar="URL",
                      help="Broker, or a JSON or TOML file that names it; default: $JMSAIO_URL."),
         click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
                      help="An option by Starlight's name or ours: -o jms.clientId=billing. May be repeated."),
-        click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue."),
     ]  # fmt: skip
     return functools.reduce(lambda done, option: option(done), reversed(options), command)
+
+
+def connection_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options that name and configure the broker, and tell what kind of destination is meant."""
+    topic = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
+    return broker_options(topic(command))
 
 
 def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, object]:

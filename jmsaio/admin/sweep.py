@@ -1,0 +1,152 @@
+"""Leftovers of clients that crashed: temporary destinations, and subscriptions that should have ended with a consumer.
+
+Only topics whose name begins with ``jms-temp-`` and subscriptions whose name begins with ``jmsaio-nd-`` are ever looked
+for; only those without any producer and consumer, whose last sign of life is long enough ago, are ever deleted, and
+without force, so that the broker refuses where a client came meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import anyio
+import attrs
+
+from jmsaio.admin.activity import Activity, SubscriptionActivity, latest
+from jmsaio.admin.rest import RestAdmin
+from jmsaio.errors import JMSError, NotFoundError
+
+#: Temporary destinations, ours and Java's.
+TOPIC_PREFIX = "jms-temp-"
+#: Our subscriptions of simple topic consumers.
+SUBSCRIPTION_PREFIX = "jmsaio-nd-"
+#: Topics asked about at the same time.
+_AT_ONCE = 8
+_PARTITION = "-partition-"
+
+
+@attrs.frozen
+class Leftover:
+    """A temporary topic, or a subscription, that no client is connected to.
+
+    Attributes:
+        topic: full topic name.
+        subscription: its name, None for the topic as a whole.
+        idle: seconds since its last sign of life, None if that can't be told: it is never deleted then.
+    """
+
+    topic: str
+    subscription: str | None
+    idle: float | None
+
+    @property
+    def place(self) -> tuple[str, str | None]:
+        """What it is, whatever its age."""
+        return self.topic, self.subscription
+
+
+async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[Leftover]:
+    """Leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or nobody knows for how long.
+
+    Raises:
+        NotFoundError: there is no such namespace.
+        AdminError, JMSSecurityError: the broker does not answer, or refuses.
+    """
+    parts: dict[str, list[str]] = {}
+    for topic in await admin.topics(namespace):
+        if topic.startswith("persistent://"):
+            base, mark, index = topic.rpartition(_PARTITION)
+            parts.setdefault(base if mark and index.isdecimal() else topic, []).append(topic)
+    found: list[Leftover] = []
+    limit = anyio.CapacityLimiter(_AT_ONCE)
+
+    async def look(base: str, topics: list[str]) -> None:
+        async with limit:
+            found.extend(await _leftovers(admin, base, topics))
+
+    try:
+        async with anyio.create_task_group() as group:
+            for base, topics in parts.items():
+                group.start_soon(look, base, topics)
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return sorted((one for one in found if one.idle is None or one.idle >= idle), key=_order)
+
+
+def _order(one: Leftover) -> tuple[str, str]:
+    return one.topic, one.subscription or ""
+
+
+async def _leftovers(admin: RestAdmin, base: str, topics: list[str]) -> list[Leftover]:
+    """The leftovers of one topic, its partitions together."""
+    temporary = base.rpartition("/")[2].startswith(TOPIC_PREFIX)
+    try:
+        if not temporary and not await _has_subscriptions(admin, topics):
+            return []
+        activities = [await admin.activity(topic) for topic in topics]
+        if topics != [base] and await admin.partitions(base) != len(topics):
+            return []  # no partitions but topics that are named so, or some are being made or deleted
+    except NotFoundError:  # deleted meanwhile
+        return []
+    if temporary:
+        if any(activity.clients for activity in activities):
+            return []
+        last = latest([activity.last_of_all for activity in activities])
+        return [Leftover(base, None, _idle(activities, last))]
+    return _subscriptions(base, activities)
+
+
+async def _has_subscriptions(admin: RestAdmin, topics: list[str]) -> bool:
+    for topic in topics:
+        if any(name.startswith(SUBSCRIPTION_PREFIX) for name in await admin.subscriptions(topic)):
+            return True
+    return False
+
+
+def _subscriptions(base: str, activities: list[Activity]) -> list[Leftover]:
+    names: dict[str, list[SubscriptionActivity]] = {}
+    for activity in activities:
+        for name, one in activity.subscriptions.items():
+            if name.startswith(SUBSCRIPTION_PREFIX):
+                names.setdefault(name, []).append(one)
+    return [
+        Leftover(base, name, _idle(activities, latest([one.last for one in found])))
+        for name, found in names.items()
+        if not any(one.consumers for one in found)
+    ]
+
+
+def _idle(activities: list[Activity], last: int | None) -> float | None:
+    return None if last is None else max(0.0, (min(activity.now for activity in activities) - last) / 1000)
+
+
+async def delete_leftovers(
+    admin: RestAdmin, namespace: str, idle: float, leftovers: Iterable[Leftover], watch: float
+) -> dict[Leftover, JMSError | None]:
+    """Watch leftovers for ``watch`` seconds, then delete those that still are ones; none whose age is not known.
+
+    A client that lost its connection may come back within a minute: it is seen by the second look.
+
+    Returns:
+        For each that was deleted None, for each that was not the reason.
+    """
+    wanted = [one for one in leftovers if one.idle is not None]
+    results: dict[Leftover, JMSError | None] = {}
+    if not wanted:
+        return results
+    await anyio.sleep(watch)
+    still = {one.place for one in await find_leftovers(admin, namespace, idle) if one.idle is not None}
+    for one in wanted:
+        results[one] = await _delete(admin, one) if one.place in still else JMSError("it is in use again, or gone")
+    return results
+
+
+async def _delete(admin: RestAdmin, one: Leftover) -> JMSError | None:
+    try:
+        if one.subscription is None:
+            await admin.delete_topic(one.topic)
+        else:
+            await admin.delete_subscription(one.topic, one.subscription)
+    except JMSError as error:
+        return error
+    return None

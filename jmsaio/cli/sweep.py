@@ -1,0 +1,91 @@
+"""``jmsaio sweep``: finds what crashed clients left on a broker, and deletes it when told to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from jmsaio.cli.connecting import broker_options, read_connection, run
+from jmsaio.cli.exits import ERROR, NOTHING, OK
+from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.config import Configuration, load
+
+if TYPE_CHECKING:
+    from jmsaio.admin.sweep import Leftover
+    from jmsaio.errors import JMSError
+
+
+@click.command()
+@broker_options
+@click.option("--idle", type=click.FloatRange(min=0), default=3600.0, show_default=True, metavar="SECONDS",
+              help="How long nobody must have used it.")
+@click.option("--watch", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
+              help="With --yes: how long to watch before deleting; a client that reconnects is back by then.")
+@click.option("--yes", is_flag=True, help="Delete what is found; default: only list it.")
+@json_option
+def sweep(
+    url: str | None, settings: tuple[str, ...], idle: float, watch: float, yes: bool, as_json: bool | None
+) -> int:  # fmt: skip
+    """List what crashed clients left behind, and delete it with --yes.
+
+    Looks in the namespace of jms.systemNamespace for topics named jms-temp-* and subscriptions named jmsaio-nd-*
+    that have neither producer nor consumer and were not used for an hour; never touches anything else. What can't be
+    told the age of is listed and never deleted.
+
+    The exit code is 3 when there is nothing, 1 when something could not be deleted.
+    """
+    config = load(read_connection(url, settings))
+    if not config.use_pulsar_admin:
+        raise click.UsageError("sweeping needs the admin interface; leave out jms.usePulsarAdmin=false")
+    return run(_sweep(config, idle, watch, yes, make_output(as_json)))
+
+
+async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, output: Output) -> int:
+    from jmsaio.admin import open_admin
+    from jmsaio.admin.sweep import delete_leftovers, find_leftovers
+
+    admin = open_admin(config)
+    results: dict[Leftover, JMSError | None] = {}
+    try:
+        found = await find_leftovers(admin, config.system_namespace, idle)
+        if yes:
+            if found:
+                output.remark(f"{len(found)} found, watching for {watch:g} s before deleting")
+            results = await delete_leftovers(admin, config.system_namespace, idle, found, watch)
+    finally:
+        await admin.aclose()
+    for one in found:
+        _write(output, one, _state(one, results), results.get(one))
+    if not found:
+        output.remark(f"nothing left behind in {config.system_namespace}")
+        return NOTHING
+    deleted = sum(error is None for error in results.values())
+    output.remark(f"{deleted} of {len(found)} deleted" if yes else f"{len(found)} found; --yes deletes them")
+    return ERROR if deleted < len(results) else OK
+
+
+def _state(one: Leftover, results: dict[Leftover, JMSError | None]) -> str:
+    if one in results:
+        return "deleted" if results[one] is None else "kept"
+    return "age unknown" if one.idle is None else "found"
+
+
+def _write(output: Output, one: Leftover, state: str, error: JMSError | None) -> None:
+    if output.as_json:
+        output.record({
+            "topic": one.topic, "subscription": one.subscription, "idle": one.idle, "state": state,
+            "reason": None if error is None else str(error),
+        })  # fmt: skip
+        return
+    what = f"topic {one.topic}" if one.subscription is None else f"subscription {one.subscription} of {one.topic}"
+    age = "age unknown, never deleted" if one.idle is None else f"idle for {_age(one.idle)}"
+    verdict = {"deleted": ", deleted", "kept": f", not deleted: {error}"}.get(state, "")
+    output.line(printable(f"{what}: {age}{verdict}"))
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,113 @@
+"""``jmsaio sweep``."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+
+import jmsaio.admin
+import jmsaio.admin.sweep
+from jmsaio.admin.sweep import Leftover
+from jmsaio.cli.app import main
+from jmsaio.cli.sweep import _age
+from jmsaio.errors import AdminError, JMSError
+from tests.support.broker import TestBroker
+
+TOPIC = "persistent://public/default/jms-temp-queue-1"
+FOUND = [Leftover(TOPIC, None, 7200.0), Leftover("t", "jmsaio-nd-1", 4000.0), Leftover("t", "jmsaio-nd-2", None)]
+
+
+@attrs.define
+class Broker:
+    """Stands for the work itself, which has its own tests."""
+
+    found: list[Leftover] = attrs.field(factory=lambda: list(FOUND))
+    refused: JMSError | None = None
+    asked: list[object] = attrs.field(factory=list)
+
+    async def find(self, admin: object, namespace: str, idle: float) -> list[Leftover]:
+        self.asked += [namespace, idle]
+        return self.found
+
+    async def delete(
+        self, admin: object, namespace: str, idle: float, found: list[Leftover], watch: float
+    ) -> dict[Leftover, JMSError | None]:
+        self.asked.append(watch)
+        return {one: self.refused if one.subscription else None for one in found if one.idle is not None}
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    broker = Broker()
+    monkeypatch.setattr(jmsaio.admin.sweep, "find_leftovers", broker.find)
+    monkeypatch.setattr(jmsaio.admin.sweep, "delete_leftovers", broker.delete)
+    return broker
+
+
+def test_it_lists_by_default(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "-u", "pulsar://h", "--no-json"]) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines() == [
+        f"topic {TOPIC}: idle for 2 hours",
+        "subscription jmsaio-nd-1 of t: idle for 67 minutes",
+        "subscription jmsaio-nd-2 of t: age unknown, never deleted",
+    ]
+    assert "3 found; --yes deletes them" in output.err
+    assert broker.asked == ["public/default", 3600.0]
+
+
+def test_it_deletes_when_told_to(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["sweep", "-u", "pulsar://h", "-o", "jms.systemNamespace=a/b", "--yes", "--idle", "10", "--json"]
+    assert main(arguments) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["state"] for record in records] == ["deleted", "deleted", "age unknown"]
+    assert records[1] == {
+        "topic": "t", "subscription": "jmsaio-nd-1", "idle": 4000.0, "state": "deleted", "reason": None,
+    }  # fmt: skip
+    assert broker.asked == ["a/b", 10.0, 60.0]
+
+
+def test_what_could_not_be_deleted(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    broker.refused = AdminError("a consumer is connected", 412)
+    assert main(["sweep", "-u", "pulsar://h", "--yes", "--watch", "0", "--no-json"]) == 1
+    output = capsys.readouterr()
+    assert "idle for 2 hours, deleted" in output.out
+    assert "not deleted: a consumer is connected" in output.out
+    assert "1 of 3 deleted" in output.err
+
+
+def test_nothing_left_behind(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    broker.found = []
+    assert main(["sweep", "-u", "pulsar://h", "--yes", "--no-json"]) == 3
+    assert "nothing left behind in public/default" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-u", "memory:"], "the embedded broker lives in one process only"),
+        (["-u", "pulsar://h?jms.usePulsarAdmin=false"], "needs the admin interface"),
+        (["-u", "pulsar://h", "--idle", "-1"], "--idle"),
+    ],
+)
+def test_wrong_use(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0 seconds"), (119, "119 seconds"), (200000, "2 days")])
+def test_ages(seconds: float, text: str) -> None:
+    assert _age(seconds) == text
+
+
+@pytest.mark.broker
+def test_the_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Listing deletes nothing, so it may look where others work."""
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    assert main(["sweep", "-u", url, "--idle", "1000000", "--json"]) == 3
+    assert capsys.readouterr().out == ""
+    missing = ["-o", "jms.systemNamespace=public/no-such-namespace"]
+    assert main(["sweep", "-u", url, *missing]) == 1
+    assert "jmsaio:" in capsys.readouterr().err
