@@ -145,7 +145,7 @@ class MessageProducer(Settings):
             foreign = is_foreign(given)
             outgoing = adopt(given) if foreign else _message(given)
         if properties:
-            outgoing.properties.update(properties)
+            outgoing._put_properties(properties if type(properties) is dict else dict(properties))
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(outgoing, stamp)
         runtime = self._runtime
@@ -215,20 +215,16 @@ class MessageProducer(Settings):
             self._sequence = sequence = self._sequence + 1
             message_id = self._prefix + str(sequence)
         shown = 0 if self._disable_message_timestamp else now
+        due = now + delayed
+        deliver_at = due if delayed else None
+        expiration = now + lives if lives else 0
+        sticky = None if self._transacting is None else self._transacting.work.sticky_key
         connection = self._runtime.connection
-        return Stamp(
-            message_id=message_id,
-            connection_id=connection.connection_id,
-            timestamp=shown,
-            event_time=shown,
-            delivery_time=now + delayed,
-            deliver_at=now + delayed if delayed else None,
-            expiration=now + lives if lives else 0,
-            priority=level,
-            delivery_mode=mode,
-            sticky_key=None if self._transacting is None else self._transacting.work.sticky_key,
-            system_namespace=connection.configuration.system_namespace,
-        )
+        # As Stamp(...), without its keywords: one is made for every send.
+        return tuple.__new__(Stamp, (
+            message_id, connection.connection_id, shown, shown, due, deliver_at, expiration, level, mode, sticky,
+            connection.configuration.system_namespace,
+        ))  # fmt: skip
 
     def next_message_id(self) -> str:
         """An id of this producer that no message has; for correlation ids."""

@@ -53,8 +53,8 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
         wire[_EXPIRATION_MARK] = "long"
     if sticky is not None:
         wire[TRANSACTION] = str(sticky)
-    head = message._headers()
-    if head.correlation_id is not None or head.reply_to is not None or head.type is not None:
+    head = message._known_headers()
+    if head is not None and (head.correlation_id is not None or head.reply_to is not None or head.type is not None):
         headers.write(head, namespace, wire)
     key = None
     values = message._property_map()

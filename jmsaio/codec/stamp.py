@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jmsaio.model.destinations import Destination
+from jmsaio.model.headers import Headers
 from jmsaio.model.message import Message
 
 
@@ -48,12 +49,16 @@ def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None
         stamp: what its record was encoded with.
         destination: where it went.
     """
-    head = message._headers()
+    own_id, _, timestamp, _, delivery_time, _, expiration, priority, mode, _, _ = stamp
+    head = message._known_headers()
+    if head is None:
+        message._head = Headers(destination, mode, own_id, timestamp, expiration, delivery_time, priority)
+        return
     head.destination = destination
-    head.message_id = stamp.message_id
-    head.timestamp = stamp.timestamp
-    head.delivery_time = stamp.delivery_time
-    head.expiration = stamp.expiration
-    head.priority = stamp.priority
-    head.delivery_mode = stamp.delivery_mode
+    head.message_id = own_id
+    head.timestamp = timestamp
+    head.delivery_time = delivery_time
+    head.expiration = expiration
+    head.priority = priority
+    head.delivery_mode = mode
     head.redelivered = False

@@ -75,6 +75,11 @@ class Message(Properties):
             self._head = head
         return head
 
+    def _known_headers(self) -> Headers | None:
+        """The headers, None for a message of the application that has none yet."""
+        head = self._head
+        return head if head is not None or self._source is None else self._headers()
+
     def _redelivery(self, count: int) -> None:
         """This is delivery number ``count``: JMSXDeliveryCount, and JMSRedelivered from the second on."""
         self._count = count

@@ -124,8 +124,9 @@ class Lane:
         for done in dones[: count - known]:
             done(None, None)
         first = index - known + 1 if index >= 0 else -1
-        for offset, done in enumerate(dones[count - known :]):
-            done(WireId(ledger, entry, partition, first + offset), None)
+        new = tuple.__new__  # as WireId(...), without the frame of its constructor: one is made for every message
+        for index, done in enumerate(dones[count - known :], first):
+            done(new(WireId, (ledger, entry, partition, index)), None)
 
     def abandon(self, reason: str) -> None:
         """Tell every record without an outcome that it is in doubt, or unsent if it did not leave yet."""
