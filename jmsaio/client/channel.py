@@ -20,9 +20,8 @@ from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
 from jmsaio.errors import JMSError, MalformedMessageError, SelectorRuntimeError, TransportError
-from jmsaio.model import wire
 from jmsaio.model.destinations import Destination
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import DELIVERY_TIME, EXPIRATION, ReceivedRecord
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Receiver, Subscription, Transaction
 
@@ -74,7 +73,7 @@ class Filter:
         Raises:
             MalformedMessageError: its properties can't be read.
         """
-        if wire.EXPIRATION in record.properties and 0 < expiration(record) <= now:
+        if EXPIRATION in record.properties and 0 < expiration(record) <= now:
             return Rejection.EXPIRED
         if self.is_local is not None and self.is_local(record):
             return Rejection.NO_LOCAL
@@ -125,6 +124,8 @@ class Channel:
     closed: bool = False
     more: bool = True
     lingering: bool = False
+    _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
+    _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
     _delays: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(multiplier=REJECTED_GROWTH), init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
@@ -196,10 +197,13 @@ class Channel:
 
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
         now = time.time_ns() // 1_000_000
+        plain = self.filter.plain
         wanted = []
         for record in records:
             try:
-                if wire.EXPIRATION not in record.properties and self.filter.plain:
+                if EXPIRATION in record.properties:
+                    self._expiring = True
+                elif plain:
                     wanted.append(record)
                     continue
                 rejection = self.filter.rejects(record, now)
@@ -235,10 +239,15 @@ class Channel:
     def take(self) -> ReceivedRecord | None:
         """The next record for the application, or None. Records that expired meanwhile are removed."""
         inbox = self.inbox
+        if not inbox:
+            self._expiring = False
+            return None
+        if not self._expiring:
+            return inbox.popleft()
         while inbox:
             record = inbox.popleft()
             try:
-                if wire.EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
+                if EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
                     self._reject(record, Rejection.EXPIRED)
                     continue
             except MalformedMessageError:  # decoding it says so to the consumer
@@ -264,6 +273,21 @@ class Channel:
             for record in records:
                 self.settled(record)
 
+    def acknowledge_soon(self, record: ReceivedRecord) -> None:
+        """The application got a record and need not acknowledge it: those of one turn of the loop go together."""
+        self._done.append(record)
+        if len(self._done) == 1:
+            asyncio.get_running_loop().call_soon(self.acknowledge_now)
+
+    def acknowledge_now(self) -> None:
+        """Hand over what ``acknowledge_soon`` took. A transport that ended says so to the next receive."""
+        if self._done:
+            done, self._done = self._done, []
+            try:
+                self.acknowledge(done)
+            except JMSError as error:
+                self.fail(error)
+
     def settled(self, record: ReceivedRecord) -> None:
         """Forget what was remembered of a record that will not come again."""
         self._counts.forget(record.message_id)
@@ -272,6 +296,7 @@ class Channel:
 
     def put_back(self, record: ReceivedRecord) -> None:
         """The record was not delivered after all; it stands first again, uncounted."""
+        self._expiring = True
         self.inbox.appendleft(record)
         self.notify()
 
@@ -305,6 +330,7 @@ class Channel:
 
     def release(self, records: Sequence[ReceivedRecord] = ()) -> None:
         """Give back what the application never got: the inbox, what is held, and ``records``."""
+        self.acknowledge_now()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -348,7 +374,7 @@ class Channel:
     # ---------------------------------------------------------------- held until their time
 
     def _hold_if_early(self, record: ReceivedRecord, now: int) -> bool:
-        text = record.properties.get(wire.DELIVERY_TIME, "")
+        text = record.properties.get(DELIVERY_TIME, "")
         due = int(text) if text.isascii() and text.isdecimal() else 0
         if due <= now:
             return False
@@ -371,6 +397,7 @@ class Channel:
             self._held_bytes -= record.size
             due.append(record)
         if due:
+            self._expiring = True
             self.inbox.extend(due)
             self.notify()
             self._arm()

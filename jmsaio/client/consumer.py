@@ -137,13 +137,14 @@ class MessageConsumer(Getters):
 
     def _take(self, hold: bool) -> Message | None:
         """The next message, delivered; with ``hold`` it is left to the caller to settle ``self._held``."""
-        if not self._runtime.started:
+        runtime, channel = self._runtime, self._channel
+        if not runtime.started:
             return None
-        record = self._channel.take()
+        record = channel.take()
         if record is None:
             return None
         message = self._open(record)
-        self._held = self._runtime.delivered(self._channel, record, message, hold)
+        self._held = runtime.delivered(channel, record, message, hold)
         return message
 
     def _open(self, record: ReceivedRecord) -> Message:

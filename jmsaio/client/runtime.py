@@ -221,7 +221,7 @@ class SessionRuntime:
         if self.self_acknowledging:
             message._acknowledge = self.acknowledge_nothing
             if not hold:
-                channel.acknowledge((record,))
+                channel.acknowledge_soon(record)
                 return 0
             return self.ledger.delivered(channel, record)
         number = self.ledger.delivered(channel, record)

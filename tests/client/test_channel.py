@@ -44,6 +44,7 @@ class Receiver:
     records: list[Any] = attrs.field(factory=list)
     calls: list[tuple[Any, ...]] = attrs.field(factory=list)
     error: TransportError | None = None
+    refusal: TransportError | None = None
 
     def receive(self, limit: int) -> list[Any]:
         if self.error is not None:
@@ -52,6 +53,8 @@ class Receiver:
         return taken
 
     def acknowledge(self, records: Sequence[Any], transaction: object = None) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         self.calls.append(("ack", *[record.number for record in records]))
 
     def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
@@ -226,3 +229,46 @@ async def test_close_gives_back_and_frees_the_name() -> None:
     await made.aclose(1.0)
     assert receiver.calls == [("nack", 0.0, False, 1), ("close",)]
     assert freed == [True]
+
+
+async def test_records_that_need_no_acknowledgement_of_their_own_are_acknowledged_together() -> None:
+    receiver = Receiver([Record(1), Record(2), Record(3)])
+    open = channel(receiver, Filter())
+    open.fill()
+    for _ in range(2):
+        record = open.take()
+        assert record is not None
+        open.acknowledge_soon(record)
+    assert receiver.calls == []
+    await asyncio.sleep(0)
+    assert receiver.calls == [("ack", 1, 2)]
+    record = open.take()
+    assert record is not None
+    open.acknowledge_soon(record)
+    await open.aclose(1)
+    await asyncio.sleep(0)
+    assert receiver.calls == [("ack", 1, 2), ("ack", 3), ("close",)]
+
+
+async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> None:
+    receiver = Receiver([Record(1)])
+    open = channel(receiver, Filter())
+    open.fill()
+    record = open.take()
+    assert record is not None
+    receiver.refusal = TransportError("the connection is lost")
+    open.acknowledge_soon(record)
+    await asyncio.sleep(0)
+    assert open.failure is receiver.refusal
+
+
+async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
+    receiver = Receiver([Record(1)])
+    open = channel(receiver, Filter())
+    open.fill()
+    record = open.take()
+    assert isinstance(record, Record)
+    record.properties["JMSExpiration"] = "1"
+    open.put_back(record)
+    assert open.take() is None
+    assert receiver.calls == [("ack", 1)]

@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.record import Key, PulsarRecord
 
 #: Records after which complete entries are looked for.
-PRUNE_AT = 1024
+PRUNE_AT = 256
 #: Records kept as they are; beyond, they are kept as bits.
 RECORDS = 4096
 #: Entries kept as bits.
