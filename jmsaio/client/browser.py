@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -129,13 +130,14 @@ class QueueBrowser(Getters):
         limit = self._runtime.connection.configuration.queue_browser_read_max
         examined = 0
         started = time.time_ns() // 1_000_000
-        async for record in self._records(started):
-            if 0 < limit <= examined:
-                return
-            examined += 1
-            message = self._open(record, started)
-            if message is not None:
-                yield message
+        async with aclosing(self._records(started)) as records:
+            async for record in records:
+                examined += 1
+                message = self._open(record, started)
+                if message is not None:
+                    yield message
+                if examined == limit:
+                    return
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         for message in await self.get_enumeration():
@@ -153,7 +155,7 @@ class QueueBrowser(Getters):
             self._runtime.connection.report(error)
             return None
 
-    async def _records(self, started: int) -> AsyncIterator[ReceivedRecord]:
+    async def _records(self, started: int) -> AsyncGenerator[ReceivedRecord, None]:
         connection = self._runtime.connection
         admin = connection.transport.admin
         if admin is None:
@@ -164,10 +166,11 @@ class QueueBrowser(Getters):
         for topic in resolved.topics:
             for part in await _partitions(admin, topic):
                 cursor = await _cursor(admin, part, name)
-                async for record in self._read(part, cursor, started):
-                    yield record
+                async with aclosing(self._read(part, cursor, started)) as records:
+                    async for record in records:
+                        yield record
 
-    async def _read(self, topic: str, cursor: Cursor | None, started: int) -> AsyncIterator[ReceivedRecord]:
+    async def _read(self, topic: str, cursor: Cursor | None, started: int) -> AsyncGenerator[ReceivedRecord, None]:
         connection = self._runtime.connection
         start: Position | WireId = Position.EARLIEST
         if cursor is not None and cursor.mark_delete is not None:

@@ -138,6 +138,11 @@ class Connection(Getters):
         self._check_open()
         return ConnectionMetaData()
 
+    @property
+    def queue_browser_read_max(self) -> int:
+        """Messages a browser of this connection examines at most; 0 and below: all (seed 004)."""
+        return self.configuration.queue_browser_read_max
+
     def next_message_prefix(self) -> str:
         """The front of the JMSMessageIDs of a new producer: ``ID:<connection uuid>:<producer number>:``."""
         self._producers += 1

@@ -15,6 +15,7 @@ import attrs
 
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
+from jmsaio.client.getters import Getters
 from jmsaio.client.opening import Opening
 from jmsaio.client.sending import Senders
 from jmsaio.config import Configuration, load
@@ -30,7 +31,7 @@ Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
 @attrs.define(eq=False, init=False)
-class ConnectionFactory:
+class ConnectionFactory(Getters):
     """Holds one broker client, and makes connections and contexts. ``async with`` closes it with all it made.
 
     Args:
@@ -53,6 +54,8 @@ class ConnectionFactory:
 
     def __init__(self, config: Config = None, **options: Any) -> None:
         self.configuration = load(config, environ=os.environ, **options)
+        for sentence in self.configuration.ignored:
+            _log.warning("%s", sentence)
         self._transport = None
         self._senders = None
         self._connections = {}
@@ -60,8 +63,29 @@ class ConnectionFactory:
         self._opening = asyncio.Lock()
         self._closed = False
 
+    @property
+    def queue_browser_read_max(self) -> int:
+        """Messages a browser examines at most, of connections made from now on (seed 004); 0 and below: all.
+
+        Setting something that is no integer raises ConfigurationError.
+        """
+        return self.configuration.queue_browser_read_max
+
+    @queue_browser_read_max.setter
+    def queue_browser_read_max(self, limit: int) -> None:
+        self.configuration = attrs.evolve(self.configuration, queue_browser_read_max=limit)
+
+    def set_queue_browser_read_max(self, limit: int) -> None:
+        """The same as setting ``queue_browser_read_max``."""
+        self.queue_browser_read_max = limit
+
     async def create_connection(
-        self, user: str | None = None, password: str | None = None, client_id: str | None = None
+        self,
+        user: str | None = None,
+        password: str | None = None,
+        client_id: str | None = None,
+        *,
+        queue_browser_read_max: int | None = None,
     ) -> Connection:
         """Make a stopped connection.
 
@@ -69,8 +93,11 @@ class ConnectionFactory:
             user: user name; used with ``jms.useCredentialsFromCreateConnection`` only.
             password: the token (``token:...``); used likewise, never logged.
             client_id: client identifier; default: the configuration's.
+            queue_browser_read_max: messages a browser of this connection examines at most, 0 and below: all;
+                default: the factory's at this moment.
 
         Raises:
+            ConfigurationError: a limit that is no integer.
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
             JMSSecurityError: it refuses the credentials.
             InvalidClientIDError: the identifier is used by another open connection of this process.
@@ -78,7 +105,7 @@ class ConnectionFactory:
 
         Cancelling leaves nothing open.
         """
-        return await self._connect(user, password, client_id, owned=False)
+        return await self._connect(user, password, client_id, owned=False, read_max=queue_browser_read_max)
 
     async def create_context(
         self,
@@ -86,13 +113,17 @@ class ConnectionFactory:
         user: str | None = None,
         password: str | None = None,
         client_id: str | None = None,
+        *,
+        queue_browser_read_max: int | None = None,
     ) -> Context:
         """Make a context of the simplified API: a connection and a session. Raises as ``create_connection``.
 
         A mode that does not exist is a JMSError.
         """
         checked = AcknowledgeMode.of(mode)
-        connection = await self.create_connection(user, password, client_id)
+        connection = await self.create_connection(
+            user, password, client_id, queue_browser_read_max=queue_browser_read_max
+        )
         try:
             return await Context.open(connection, checked, self.configuration.auto_start)
         except BaseException:
@@ -100,11 +131,20 @@ class ConnectionFactory:
                 await connection.close()
             raise
 
-    async def _connect(self, user: str | None, password: str | None, client_id: str | None, owned: bool) -> Connection:
+    async def _connect(
+        self,
+        user: str | None,
+        password: str | None,
+        client_id: str | None,
+        owned: bool,
+        read_max: int | None = None,
+    ) -> Connection:
         _require_asyncio()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; make a new one")
         config = self._with_credentials(user, password)
+        if read_max is not None:
+            config = attrs.evolve(config, queue_browser_read_max=read_max)
         async with self._opening:
             if self._transport is None:
                 await self._open_transport(config)

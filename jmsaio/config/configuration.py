@@ -36,6 +36,7 @@ class Configuration:
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface, "" for the embedded broker.
         fallback: True when nothing was configured and the embedded broker stands in.
+        ignored: sentences on what the environment holds and can't be used; the factory logs them as warnings.
         producer: how senders are made.
         consumer: how receivers and readers are made, before a session's or destination's own settings.
         client: further settings by their ``pulsar.Client`` keyword, only those that were given.
@@ -49,6 +50,7 @@ class Configuration:
     service_url: str = "memory:"
     web_service_url: str = ""
     fallback: bool = False
+    ignored: tuple[str, ...] = ()
     client_id: str | None = None
     system_namespace: str = "public/default"
     queue_subscription_name: str = "jms-queue"

@@ -143,10 +143,15 @@ def _unknown(name: str) -> NoReturn:
 
 
 def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> None:
-    """The browser's limit from the environment when no option gives it; text that is no integer counts as none."""
+    """The browser's limit from the environment when no option gives it; text that is no integer counts as 0."""
     text = environ.get(ENVIRON_BROWSER, "").strip()
-    if "queue_browser_read_max" not in values and text.removeprefix("-").isdecimal():
+    if "queue_browser_read_max" in values or not text:
+        return
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and len(digits) < 20:
         values["queue_browser_read_max"] = int(text)
+    else:
+        values["ignored"] = (f"${ENVIRON_BROWSER} = {text[:40]!r} is not an integer: it counts as 0, no limit",)
 
 
 def _place(values: dict[str, object], broker: Broker | None) -> None:

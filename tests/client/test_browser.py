@@ -36,3 +36,45 @@ async def test_browser(session: jmsaio.Session, connection: jmsaio.Connection, n
     assert len(list(enumeration)) == 7
     with pytest.raises(jmsaio.ObjectClosedError):
         await browser.get_enumeration()
+
+
+async def browsed(connection: jmsaio.Connection, queue: jmsaio.Queue, selector: str | None = None) -> list[str | None]:
+    async with connection.create_session() as session, session.create_browser(queue, selector) as browser:
+        return [message.get_body(str) async for message in browser]
+
+
+async def test_the_limit_counts_what_is_examined(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("limited"))
+    async with jmsaio.ConnectionFactory(url) as factory:
+        first = await factory.create_connection()
+        async with first.create_session() as session, session.create_producer(queue) as producer:
+            for number in range(10):
+                await producer.send(str(number), properties={"n": number})
+        factory.queue_browser_read_max = 4
+        second = await factory.create_connection()
+        factory.set_queue_browser_read_max(-2)
+        third = await factory.create_connection(queue_browser_read_max=6)
+        fourth = await factory.create_connection()
+        for connection, limit, seen in ((first, 0, 10), (second, 4, 4), (third, 6, 6), (fourth, -2, 10)):
+            assert connection.queue_browser_read_max == connection.get_queue_browser_read_max() == limit
+            assert await browsed(connection, queue) == [str(number) for number in range(seen)]
+            assert await browsed(connection, queue, "n >= 3") == [str(number) for number in range(3, seen)]
+        async with await factory.create_context(queue_browser_read_max=1) as context:
+            async with await context.create_browser(queue) as browser:
+                assert [message.get_body(str) async for message in browser.stream()] == ["0"]
+
+
+async def test_a_stream_that_is_left_closes_its_reader(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("left"))
+    async with session.create_producer(queue) as producer:
+        for number in range(5):
+            await producer.send(str(number))
+    browser = await session.create_browser(queue)
+    stream = browser.stream()
+    assert (await anext(stream)).get_body(str) == "0"
+    await stream.aclose()  # type: ignore[attr-defined]  # an asynchronous generator
+    admin = session._runtime.connection.transport.admin
+    assert admin is not None
+    async with asyncio.timeout(20):
+        while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
+            await asyncio.sleep(0.05)

@@ -36,6 +36,21 @@ def test_browser_limit_comes_from_the_environment(text: str, limit: int) -> None
     assert load("memory:?queue_browser_read_max=4", environ=environ).queue_browser_read_max == 4
 
 
+@pytest.mark.parametrize("text", ["many", "1.5", "5_0", "٣", "9" * 5000, "--1"])
+def test_a_browser_limit_that_is_no_integer_is_told(text: str) -> None:
+    environ = {"JMSAIO_QUEUE_BROWSER_READ_MAX": text}
+    config = load("memory:", environ=environ)
+    assert config.queue_browser_read_max == 0
+    assert ["JMSAIO_QUEUE_BROWSER_READ_MAX" in line and "counts as 0" in line for line in config.ignored] == [True]
+    assert len(config.ignored[0]) < 200
+    assert load("memory:", environ=environ, queue_browser_read_max=3).ignored == ()  # it is not looked at
+
+
+@pytest.mark.parametrize("text", ["", " ", "7", "-3", " 8 "])
+def test_a_browser_limit_that_is_one_is_not(text: str) -> None:
+    assert load("memory:", environ={"JMSAIO_QUEUE_BROWSER_READ_MAX": text}).ignored == ()
+
+
 def test_url_with_options_of_every_kind() -> None:
     config = load(
         "pulsar+ssl://one,two:7000?jms.clientId=bill%20ing+x&jms.usePulsarAdmin=FALSE&close_timeout=2.5"

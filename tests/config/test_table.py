@@ -36,7 +36,7 @@ proxyProtocol dnsLookupBindAddress dnsLookupBindPort dnsServerAddresses socks5Pr
 socks5ProxyPassword description
 """.split()  # noqa: SIM905  # a long list of words reads best as text
 #: Fields that follow from the URL or are whole objects, so that no row names them.
-DERIVED = {"scheme", "broker_name", "fallback", "client", "producer", "consumer"}
+DERIVED = {"scheme", "broker_name", "fallback", "ignored", "client", "producer", "consumer"}
 
 
 def test_the_table_has_every_name_of_starlight_and_no_name_twice() -> None:
