@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import expiration, header
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
 from jmsaio.engine.priority import PriorityInbox
@@ -49,6 +50,7 @@ class Filter:
         shared: other consumers may want what this one rejects.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
+        bury_expired: expired messages go to the dead letters (``expired_messages``).
     """
 
     selector: Selector | None = None
@@ -56,6 +58,7 @@ class Filter:
     shared: bool = True
     acknowledge_rejected: bool = False
     hold_delayed: bool = False
+    bury_expired: bool = False
 
     @property
     def concerns_others(self) -> bool:
@@ -216,12 +219,17 @@ class Channel:
         return wanted
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
-        if fate(rejection, self.filter.shared, self.filter.acknowledge_rejected) is Fate.ACKNOWLEDGE:
-            self.receiver.acknowledge((record,))
-            self.settled(record)
-        else:
+        wants = self.filter
+        decided = fate(rejection, wants.shared, wants.acknowledge_rejected, wants.bury_expired)
+        if decided is Fate.GIVE_BACK:
             delay = self._delays.next(record.message_id)
             self.receiver.negative_acknowledge((record,), delay, counted=False)
+            return
+        if decided is Fate.DEAD_LETTER:
+            self.receiver.dead_letter(record, as_dead_letter(record.properties))
+        else:
+            self.receiver.acknowledge((record,))
+        self.settled(record)
 
     def fail(self, error: JMSError) -> None:
         """The receiver ended with ``error``: the next receive raises it once the inbox is empty."""

@@ -121,6 +121,9 @@ def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: 
         shared=planned.shared,
         acknowledge_rejected=runtime.connection.configuration.acknowledge_rejected_messages,
         hold_delayed=not planned.shared and not capabilities.delayed_exclusive,
+        bury_expired=runtime.connection.configuration.expired_messages == "dead-letter"
+        and request.kind is Kind.QUEUE
+        and planned.subscription.config.dead_letter is not None,
     )
 
 

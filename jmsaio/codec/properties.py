@@ -13,6 +13,7 @@ from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.model.wire import (
     CONNECTION_ID,
     DELIVERY_COUNT,
+    EXPIRATION,
     GROUP_ID,
     GROUP_SEQ,
     RESERVED,
@@ -25,6 +26,9 @@ from jmsaio.model.wire import (
 HIDDEN: Final = RESERVED | {
     CONNECTION_ID, "JMSMessageID", "JMSTimestamp", "JMSDestination", "JMSRedelivered", OBJECT_FORMAT,
 }  # fmt: skip
+
+#: When a dead letter expired: a long, in milliseconds since the epoch.
+EXPIRED_AT: Final = "JMS_jmsaio_expired_at"
 
 _MARKS: Final[dict[type, str]] = {
     bool: "boolean",
@@ -196,3 +200,17 @@ def _is_old_mark(wire: Mapping[str, str], name: str) -> bool:
         return False
     marked = name.removesuffix(TYPE_SUFFIX_READ)
     return marked in wire and marked not in HIDDEN
+
+
+def as_dead_letter(wire: Mapping[str, str]) -> dict[str, str]:
+    """Properties for the dead letter of an expired record.
+
+    It must not expire once more where it is kept, so its JMSExpiration becomes the property
+    ``JMS_jmsaio_expired_at``.
+    """
+    letter = dict(wire)
+    expired_at = letter.pop(EXPIRATION, None)
+    letter.pop(EXPIRATION + TYPE_SUFFIX, None)
+    if expired_at is not None:
+        letter[EXPIRED_AT], letter[EXPIRED_AT + TYPE_SUFFIX] = expired_at, "long"
+    return letter

@@ -82,6 +82,7 @@ class Configuration:
     strict_client_id: bool = False
     acknowledge_scope: str = "session"
     queue_browser_read_max: int = 0
+    expired_messages: str = "remove"
     auto_start: bool = True
     connect_timeout: float = 30.0
     operation_timeout: float = 30.0

@@ -137,6 +137,8 @@ OURS = (
          note="what acknowledge in CLIENT mode covers: all of the session, or up to this message"),
     _own("queue_browser_read_max", _I, 0, "queue_browser_read_max",
          note="messages a browser looks at; 0 and below: all"),
+    _own("expired_messages", _C, "remove", "expired_messages", choices=("remove", "dead-letter"), exact=True,
+         note="expired messages of queues whose consumer has a deadLetterPolicy: removed, or dead letters"),
     _own("auto_start", _F, True, "auto_start", note="connect() starts the connection"),
     _own("connect_timeout", _D, 30, "connect_timeout", unit="s", low=0.001, note="connecting as a whole"),
     _own("close_timeout", _D, 30, "close_timeout", unit="s", note="bound of every close"),

@@ -5,6 +5,7 @@ rejected by            exclusive or failover, browser    shared (and every queue
 =====================  ================================  =====================================
 selector, noLocal      acknowledged / skipped            given back with a growing delay
 expiry                 acknowledged / skipped            acknowledged: it is expired for everybody
+expiry, by choice      -                                 queues: to the dead letters, where there are any
 =====================  ================================  =====================================
 
 Source: Starlight 4.2 and 5 (exclusive: acknowledge, shared: negative acknowledge). We differ in two points: the delay
@@ -34,16 +35,20 @@ class Fate(enum.Enum):
 
     ACKNOWLEDGE = "acknowledge"
     GIVE_BACK = "give back"
+    DEAD_LETTER = "dead letter"
 
 
-def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool) -> Fate:
+def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, bury_expired: bool = False) -> Fate:
     """Decide the fate of a rejected message.
 
     Args:
         rejection: why it is rejected.
         shared: other consumers of the subscription may want it.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
+        bury_expired: ``expired_messages = "dead-letter"``, on a queue whose subscription has a dead-letter policy.
     """
+    if rejection is Rejection.EXPIRED and bury_expired:
+        return Fate.DEAD_LETTER
     if rejection is Rejection.EXPIRED or acknowledge_rejected or not shared:
         return Fate.ACKNOWLEDGE
     return Fate.GIVE_BACK

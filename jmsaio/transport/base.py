@@ -172,6 +172,13 @@ class Receiver(Protocol):
         ``counted=False``: the application never got them, so the redelivery count stays, where the engine can do that.
         """
 
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead-letter topic of ``Subscription.config``, with these properties as its own.
+
+        It is acknowledged when it is stored there; where that fails it comes again. For shared and key-shared
+        subscriptions; without a dead-letter policy it is only acknowledged.
+        """
+
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """The application gets these records, which it holds, once more: the redelivery count grows by one.
 

@@ -60,6 +60,9 @@ class Receiver:
     def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
         self.calls.append(("nack", delay, counted, *[record.number for record in records]))
 
+    def dead_letter(self, record: Any, properties: dict[str, str]) -> None:
+        self.calls.append(("bury", record.number, properties))
+
     def count_delivery(self, records: Sequence[Any]) -> None:
         self.calls.append(("count", *[record.number for record in records]))
 
@@ -148,6 +151,20 @@ async def test_unselected_exclusive_and_expired_records_are_acknowledged() -> No
     receiver = Receiver([Record(1), Record(2, {"JMSExpiration": "5"})])
     channel(receiver, Filter(selector=Selector("x = 1"), shared=False)).fill()
     assert receiver.calls == [("ack", 1), ("ack", 2)]
+
+
+async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
+    soon = str(int(time.time() * 1000) + 50)
+    receiver = Receiver([Record(1, {"JMSExpiration": "5", "a": "b"}), Record(2, {"x": "1"}), Record(3)])
+    made = channel(receiver, Filter(bury_expired=True))
+    receiver.records.append(Record(4, {"JMSExpiration": soon}))
+    made.fill()
+    assert numbers(made) == [2, 3, 4]
+    moved = {"a": "b", "JMS_jmsaio_expired_at": "5", "JMS_jmsaio_expired_at_jsmtype": "long"}
+    assert receiver.calls == [("bury", 1, moved)]
+    await asyncio.sleep(0.1)
+    assert [made.take() is not None for _ in range(3)] == [True, True, False]
+    assert [call[:2] for call in receiver.calls] == [("bury", 1), ("bury", 4)]
 
 
 async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:

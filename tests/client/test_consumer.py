@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -195,6 +196,34 @@ async def test_stopped_connection_gives_nothing(url: str, name: Name) -> None:
             await connection.start()
             message = await waiting
             assert message is not None and message.get_body(str) == "kept"
+
+
+@pytest.mark.parametrize(("choice", "policy"), [("dead-letter", True), ("dead-letter", False), ("remove", True)])
+async def test_expired_messages_are_dead_letters_by_choice(url: str, name: Name, choice: str, policy: bool) -> None:
+    dead = jmsaio.Queue(name("dead"))
+    option = "consumerConfig.deadLetterPolicy"
+    letters = f"?{option}.maxRedeliverCount=5&{option}.deadLetterTopic={dead.name}"
+    queue, topic = jmsaio.Queue(name("expired") + (letters if policy else "")), jmsaio.Topic(name("topic") + letters)
+    buried = choice == "dead-letter" and policy
+    async with jmsaio.connect(url, expired_messages=choice) as connection, connection.create_session() as session:
+        async with session.create_consumer(dead) as graveyard, session.create_shared_consumer(topic, "s") as other:
+            async with session.create_producer() as producer:
+                for destination in (queue, topic):
+                    await producer.send(destination, "late", properties={"a": 1}, time_to_live=0.05)
+                    await asyncio.sleep(0.1)
+                    await producer.send(destination, "in time")
+            async with session.create_consumer(queue) as consumer:
+                assert await consumer.receive_body(str, timeout=20) == "in time"
+                assert await consumer.receive(timeout=0.5) is None
+            assert await other.receive_body(str, timeout=20) == "in time"  # a topic's are always removed
+            letter = await graveyard.receive(timeout=20 if buried else 1)
+            assert (letter is not None) is buried
+            if letter is not None:
+                assert (letter.get_body(str), letter.get_int_property("a"), letter.jms_expiration) == ("late", 1, 0)
+                assert 0 < letter.get_long_property("JMS_jmsaio_expired_at") < time.time() * 1000
+            assert await graveyard.receive(timeout=0.5) is None
+        async with session.create_consumer(queue) as consumer:
+            assert await consumer.receive(timeout=0.5) is None
 
 
 async def test_expired_messages_are_removed(session: jmsaio.Session, name: Name) -> None:

@@ -148,3 +148,12 @@ def test_names_are_remembered_within_bounds() -> None:
         long = "n" * 1000
         assert read(written({long: 1})) == {long: 1} and long not in cache
         cache.clear()
+
+
+def test_the_dead_letter_of_what_expired_does_not_expire() -> None:
+    wire = {"JMSExpiration": "5", "JMSExpiration_jsmtype": "long", "a": "b"}
+    letter = properties.as_dead_letter(wire)
+    assert letter == {"a": "b", "JMS_jmsaio_expired_at": "5", "JMS_jmsaio_expired_at_jsmtype": "long"}
+    assert read(letter) == {"a": "b", "JMS_jmsaio_expired_at": 5}
+    assert wire["JMSExpiration"] == "5"
+    assert properties.as_dead_letter({"a": "b"}) == {"a": "b"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, JMSError, NotFoundError
@@ -227,8 +227,13 @@ class Broker:
         subscription = log.subscriptions.get(name)
         return Subscription(log, name, durable, position, {}) if subscription is None else subscription
 
-    def bury(self, record: StoredRecord, topic: str, subscription: str | None) -> None:
-        """Put a copy of ``record`` on a topic of dead letters, which keeps it until a subscription takes it."""
+    def bury(
+        self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Put a copy of ``record`` on a topic of dead letters, which keeps it until a subscription takes it.
+
+        ``properties`` stand for its own.
+        """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned
         log = self.open(topic)[0]
@@ -237,7 +242,7 @@ class Broker:
         if subscription is not None:
             self.subscribe(log, subscription, True, Position.EARLIEST)
         place = record.message_id
-        properties = dict(record.properties)
+        properties = dict(record.properties if properties is None else properties)
         properties[REAL_TOPIC] = record.topic
         properties[ORIGIN_ID] = f"({place.ledger},{place.entry},{place.partition},{place.batch_index})"
         copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)

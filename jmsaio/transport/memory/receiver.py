@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -242,6 +242,17 @@ class MemoryReceiver:
                     subscriptions[consumer.subscription] = None
             for subscription in subscriptions:
                 subscription.dispatch()
+
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
+        broker, stored = self._broker, cast("StoredRecord", record)
+        if broker.down:
+            return  # it comes again
+        with broker.lock:
+            consumer = self._consumers.get(stored.log)
+            if consumer is not None:
+                consumer.subscription.dead_letter(consumer, stored.number, properties)
+            broker.freed()
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count one more delivery of records that are held. See ``Receiver.count_delivery``."""

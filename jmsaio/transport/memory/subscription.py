@@ -153,13 +153,25 @@ class Subscription:
         if consumer.port.armed:
             consumer.port.rouse()
 
-    def _bury(self, record: StoredRecord, consumer: Consumer) -> None:
+    def dead_letter(self, consumer: Consumer, number: int, properties: Mapping[str, str]) -> None:
+        """A consumer wants a record that it holds among the dead letters, or acknowledged if there are none."""
+        consumer.taken.pop(number, None)
+        record = consumer.held.pop(number, None)
+        if record is None:
+            return
+        self._policy.settled(record)
+        if consumer.config.dead_letter is None:
+            self.forget(record)
+        else:
+            self._bury(record, consumer, properties)
+
+    def _bury(self, record: StoredRecord, consumer: Consumer, properties: Mapping[str, str] | None = None) -> None:
         """Move a record to the dead letters."""
         policy = consumer.config.dead_letter
         assert policy is not None  # dead_after comes from it
         broker = self.log.broker
         default = f"{self.log.name}-{self.name}-DLQ"
-        broker.bury(record, policy.dead_letter_topic or default, policy.initial_subscription_name)
+        broker.bury(record, policy.dead_letter_topic or default, policy.initial_subscription_name, properties)
         self.forget(record)
 
     def room(self, consumer: Consumer) -> None:

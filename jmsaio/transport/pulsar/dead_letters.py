@@ -7,7 +7,7 @@ already, and drops null values and event times. So it is done here, record by re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError
@@ -51,7 +51,7 @@ class DeadLetters:
         self._moved = moved
         self._failed = failed
         self._senders: dict[str, Sender] = {}
-        self._waiting: list[PulsarRecord] = []
+        self._waiting: list[tuple[PulsarRecord, Mapping[str, str] | None]] = []
         self._task: asyncio.Task[None] | None = None
 
     def given_back_too_often(self, record: PulsarRecord) -> bool:
@@ -62,9 +62,9 @@ class DeadLetters:
         """True when this delivery is one too many: its consumers died with it."""
         return record.redelivery_count > self._policy.max_redeliver_count
 
-    def put(self, records: list[PulsarRecord]) -> None:
-        """Move records; ``moved`` or ``failed`` is called for each, later."""
-        self._waiting += records
+    def put(self, records: list[PulsarRecord], properties: Mapping[str, str] | None = None) -> None:
+        """Move records, with ``properties`` instead of their own; ``moved`` or ``failed`` is called for each, later."""
+        self._waiting += [(record, properties) for record in records]
         if self._task is None and records:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -72,12 +72,12 @@ class DeadLetters:
         try:
             while self._waiting:
                 records, self._waiting = self._waiting, []
-                for record in records:
-                    await self._move(record)
+                for record, properties in records:
+                    await self._move(record, properties)
         finally:
             self._task = None
 
-    async def _move(self, record: PulsarRecord) -> None:
+    async def _move(self, record: PulsarRecord, properties: Mapping[str, str] | None) -> None:
         def done(place: WireId | None, error: JMSError | None) -> None:
             (self._moved if error is None else self._failed)(record)
 
@@ -85,9 +85,10 @@ class DeadLetters:
             sender = await self._sender(record.topic)
             await sender.ready()
             origin = str(record.message_id).removeprefix("ID:")
+            kept = record.properties if properties is None else properties
             letter = OutgoingRecord(
                 record.payload,
-                {**record.properties, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: origin},
+                {**kept, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: origin},
                 record.key,
                 record.event_time,
             )

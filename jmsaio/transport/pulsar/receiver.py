@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -185,6 +185,18 @@ class PulsarReceiver:
             self._uncounted.update(turned)
         for record in turned:
             self._returns.add(record, wait)
+
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead letters (see ``Receiver.dead_letter``).
+
+        Raises:
+            ObjectClosedError: the receiver or the transport is closed.
+        """
+        if self.dead_letters is None:
+            self.acknowledge((record,))
+            return
+        self._check()
+        self.dead_letters.put(self._custody.turn_back((record,)), properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Nothing: the broker counts by itself and can't be told."""

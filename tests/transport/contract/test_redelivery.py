@@ -181,3 +181,31 @@ async def test_delayed_records_on_an_exclusive_subscription(harness: Harness) ->
     assert sorted(got) == ["late", "soon"]
     if harness.capabilities.delayed_exclusive:
         assert got == ["soon", "late"]
+
+
+async def test_a_record_is_moved_to_the_dead_letters_at_will(harness: Harness) -> None:
+    topic, other = harness.topic(), harness.topic("dead")
+    policy = DeadLetterPolicy(max_redeliver_count=5, dead_letter_topic=other, initial_subscription_name="kept")
+    inbox = await harness.inbox(topic, dead_letter=policy)
+    await harness.fill(topic, record("moved", properties={"a": "ü"}, key="k"), "stays")
+    moved, stays = await inbox.take(2)
+    inbox.receiver.dead_letter(moved, {"b": "ö"})
+    inbox.receiver.dead_letter(moved, {"b": "twice"})  # it is on its way already
+    [letter] = await (await harness.inbox(other, name="kept")).take(1)
+    assert (texts([letter]), letter.key, letter.redelivery_count) == (["moved"], "k", 0)
+    assert (letter.properties["b"], letter.properties["REAL_TOPIC"]) == ("ö", topic)
+    assert "a" not in letter.properties
+    inbox.receiver.negative_acknowledge([stays], 0.0)
+    assert texts(await inbox.take(1)) == ["stays"]
+    await inbox.close()
+    assert texts(await (await harness.inbox(topic)).rest()) == ["stays"]
+
+
+async def test_without_a_policy_a_dead_letter_is_acknowledged(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "gone")
+    [gone] = await inbox.take(1)
+    inbox.receiver.dead_letter(gone, {})
+    await inbox.close()
+    assert await (await harness.inbox(topic)).rest() == []
