@@ -37,9 +37,9 @@ def name() -> Callable[[str], str]:
 
 
 @pytest.fixture
-async def factory(url: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
-    """A factory on the broker; transacted sessions are emulated where they are not real."""
-    async with jmsaio.ConnectionFactory(url, emulate_transactions=True) as factory:
+async def factory(url: str, engine: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
+    """A factory on the broker; transacted sessions are real on the embedded one, emulated on Pulsar."""
+    async with jmsaio.ConnectionFactory(url, emulate_transactions=engine == "pulsar") as factory:
         yield factory
 
 
