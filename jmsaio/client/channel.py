@@ -7,7 +7,6 @@ from it; what the application gave back stands at its front again.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from jmsaio.client.held import Held
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import expiration, header
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
@@ -33,9 +33,6 @@ BATCH = 256
 #: Growth of the delay of what a selector rejects. It may go to the wrong consumer several times in a row by chance:
 #: doubling would keep it from the right one for half a minute after five times.
 REJECTED_GROWTH = 1.3
-#: Bounds of the records held back until their delivery time, where the broker does not do it.
-HELD_RECORDS = 10_000
-HELD_BYTES = 64 * 1024 * 1024
 #: First delay in seconds of records that a lingering channel passes on.
 _PASS_ON = 0.25
 
@@ -133,13 +130,11 @@ class Channel:
     _delays: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(multiplier=REJECTED_GROWTH), init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
     _passes: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(_PASS_ON, 8 * _PASS_ON), init=False)
-    _held: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)
-    _held_bytes: int = attrs.field(default=0, init=False)
-    _held_number: int = attrs.field(default=0, init=False)
-    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _held: Held = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.inbox = PriorityInbox() if self.by_priority else deque()
+        self._held = Held(repr(self.destination), self.wake)
         config = self.subscription.config
         backoff = config.negative_ack_backoff
         self._returns = (
@@ -164,10 +159,14 @@ class Channel:
             return False
         if self.lingering:
             return self._pass_on()
-        self._take_due()
         room = self.batch - len(self.inbox)
-        self.more = not self._held_full()  # a full one is looked after again when its timer wakes it
-        if not self.more or room <= 0 or not (self.wanted or self.filter.concerns_others):
+        self.more = True
+        if self._held:
+            self._take_due()
+            more_to_hold = self._held.room()
+            self.more = more_to_hold > 0  # a full one is looked after again when its timer wakes it
+            room = min(self.batch - len(self.inbox), more_to_hold)
+        if room <= 0 or not (self.wanted or self.filter.concerns_others):
             return False
         records = self._receive(room)
         if records:
@@ -334,18 +333,13 @@ class Channel:
         if self.filter.shared:
             self.receiver.negative_acknowledge((record,), delay)
         else:
-            self._hold(record, time.time() + delay)
+            self._held.put(record, time.time() + delay)
 
     def release(self, records: Sequence[ReceivedRecord] = ()) -> None:
         """Give back what the application never got: the inbox, what is held, and ``records``."""
         self.acknowledge_now()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        rest = [*records, *self.inbox, *(record for _, _, record in self._held)]
+        rest = [*records, *self.inbox, *self._held.clear()]
         self.inbox.clear()
-        self._held.clear()
-        self._held_bytes = 0
         if rest:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
 
@@ -383,37 +377,15 @@ class Channel:
 
     def _hold_if_early(self, record: ReceivedRecord, now: int) -> bool:
         text = record.properties.get(DELIVERY_TIME, "")
-        due = int(text) if text.isascii() and text.isdecimal() else 0
+        due = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
         if due <= now:
             return False
-        self._hold(record, due / 1000)
+        self._held.put(record, due / 1000)
         return True
 
-    def _hold(self, record: ReceivedRecord, due: float) -> None:
-        self._held_number += 1
-        self._held_bytes += record.size
-        heapq.heappush(self._held, (due, self._held_number, record))
-        self._arm()
-
-    def _held_full(self) -> bool:
-        return len(self._held) >= HELD_RECORDS or self._held_bytes >= HELD_BYTES
-
     def _take_due(self) -> None:
-        now, due = time.time(), []
-        while self._held and self._held[0][0] <= now:
-            record = heapq.heappop(self._held)[2]
-            self._held_bytes -= record.size
-            due.append(record)
+        due = self._held.due()
         if due:
-            self._expiring = True
+            self._expiring = True  # they may have expired meanwhile
             self.inbox.extend(due)
             self.notify()
-            self._arm()
-
-    def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._held:
-            delay = max(0.0, self._held[0][0] - time.time())
-            self._timer = asyncio.get_running_loop().call_later(delay, self.wake)

@@ -289,3 +289,27 @@ async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
     open.put_back(record)
     assert open.take() is None
     assert receiver.calls == [("ack", 1)]
+
+
+async def test_at_the_bound_of_held_records_receiving_pauses(caplog: pytest.LogCaptureFixture) -> None:
+    due = str(int(time.time() * 1000) + 100)
+    receiver = Receiver([Record(number, {"JMSDeliveryTime": due}) for number in range(5)] + [Record(9)])
+    made = channel(receiver, Filter(shared=False, hold_delayed=True), batch=2)
+    made._held.most_records = 3
+    while made.fill():
+        assert len(made._held) <= 3
+    assert (len(made._held), len(receiver.records), made.more) == (3, 3, False)
+    assert ["pauses" in record.message for record in caplog.records] == [True]
+    await asyncio.sleep(0.15)
+    found: list[int] = []
+    while made.fill() or made.inbox:
+        while (record := made.take()) is not None:
+            found.append(record.message_id.entry)
+    assert sorted(found) == [0, 1, 2, 3, 4, 9]
+
+
+async def test_a_delivery_time_that_makes_no_sense_is_none() -> None:
+    receiver = Receiver([Record(1, {"JMSDeliveryTime": "9" * 5000})])
+    made = channel(receiver, Filter(shared=False, hold_delayed=True))
+    made.fill()
+    assert numbers(made) == [1]

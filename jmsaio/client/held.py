@@ -1,0 +1,109 @@
+"""Records held back in the client until their time, unacknowledged, because the broker does not do it.
+
+Pulsar delays on shared subscriptions only. Each record that is held was taken from the transport, so its permit is
+given and later ones pass. The number and the bytes of records held are bounded: at the bound, receiving pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import time
+from collections.abc import Callable
+
+import attrs
+
+from jmsaio.model.wire import ReceivedRecord
+
+_log = logging.getLogger("jmsaio")
+
+#: Records held at most, of one consumer.
+HELD_RECORDS = 10_000
+#: Bytes held at most; the batch that reaches it may go beyond.
+HELD_BYTES = 64 * 1024 * 1024
+
+
+@attrs.define(eq=False)
+class Held:
+    """The held records of one channel, by time.
+
+    Attributes:
+        what: what they were received from, for the warning.
+        wake: called when the first is due.
+        most_records: bound of their number.
+        most_bytes: bound of their bytes.
+    """
+
+    what: str
+    wake: Callable[[], None]
+    most_records: int = HELD_RECORDS
+    most_bytes: int = HELD_BYTES
+    _heap: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
+    _number: int = attrs.field(default=0, init=False)
+    _warned: bool = attrs.field(default=False, init=False)
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def put(self, record: ReceivedRecord, due: float) -> None:
+        """Hold a record until ``due`` (seconds since the epoch)."""
+        self._number += 1
+        self._bytes += record.size
+        heapq.heappush(self._heap, (due, self._number, record))
+        if self._heap[0][1] == self._number:  # it is the first now
+            self._arm()
+
+    def room(self) -> int:
+        """How many more may be held; at 0 receiving has to pause, of which the log is told once a time.
+
+        A pause that follows a short relief is the same one: told again is only what comes after half was delivered.
+        """
+        count = len(self._heap)
+        if count < self.most_records and self._bytes < self.most_bytes:
+            if 2 * count < self.most_records and 2 * self._bytes < self.most_bytes:
+                self._warned = False
+            return self.most_records - count
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "receiving from %s pauses: %d delayed messages of %d bytes are held back in the client, as many as it "
+                "holds; what is behind them waits until some are due. The broker holds them on shared subscriptions "
+                "(for simple topic consumers: jms.useExclusiveSubscriptionsForSimpleConsumers=false)",
+                self.what, count, self._bytes,
+            )  # fmt: skip
+        return 0
+
+    def due(self) -> list[ReceivedRecord]:
+        """Take the records whose time has come, in order of their times."""
+        heap, now, due = self._heap, time.time(), []
+        while heap and heap[0][0] <= now:
+            record = heapq.heappop(heap)[2]
+            self._bytes -= record.size
+            due.append(record)
+        if due or self._timer is None:
+            self._arm()
+        return due
+
+    def clear(self) -> list[ReceivedRecord]:
+        """Take all of them, in order of their times."""
+        records = [record for _, _, record in sorted(self._heap, key=lambda held: held[:2])]
+        self._heap.clear()
+        self._bytes = 0
+        self._warned = False
+        self._arm()
+        return records
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._heap:
+            delay = max(0.0, self._heap[0][0] - time.time())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self.wake()

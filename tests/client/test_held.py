@@ -1,0 +1,174 @@
+"""Messages held in the client until their delivery time, and the bound of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+import jmsaio
+from jmsaio.client.held import HELD_BYTES, HELD_RECORDS, Held
+
+Name = Callable[[str], str]
+
+
+@attrs.define(eq=False)
+class Record:
+    number: int
+    size: int = 10
+
+
+@attrs.define(eq=False)
+class Kit:
+    """What is held, and how often its owner was woken."""
+
+    held: Held = attrs.field(init=False)
+    wakes: int = 0
+    woken: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.held = Held("Topic('t')", self.wake)
+
+    def wake(self) -> None:
+        self.wakes += 1
+        self.woken.set()
+
+    def put(self, number: int, delay: float, size: int = 10) -> None:
+        record: Any = Record(number, size)
+        self.held.put(record, time.time() + delay)
+
+    def due(self) -> list[int]:
+        records: list[Any] = self.held.due()
+        return [record.number for record in records]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if "pauses" in record.message]
+
+
+def test_the_bounds() -> None:
+    assert (HELD_RECORDS, HELD_BYTES) == (10_000, 64 * 1024 * 1024)
+    held = Held("", lambda: None)
+    assert (held.most_records, held.most_bytes) == (HELD_RECORDS, HELD_BYTES)
+
+
+async def test_records_come_in_the_order_of_their_times() -> None:
+    kit = Kit()
+    for number, delay in ((1, 0.06), (2, 100), (3, 0.03), (4, -1)):
+        kit.put(number, delay)
+    assert len(kit.held) == 4
+    found: list[int] = []
+    async with asyncio.timeout(20):
+        while len(found) < 3:
+            await kit.woken.wait()
+            kit.woken.clear()
+            found += kit.due()
+    assert found == [4, 3, 1]
+    assert kit.due() == [] and len(kit.held) == 1
+    assert [record.number for record in kit.held.clear()] == [2]  # type: ignore[attr-defined]  # ours
+    assert len(kit.held) == 0 and kit.held._timer is None
+
+
+async def test_an_earlier_one_wakes_earlier() -> None:
+    kit = Kit()
+    kit.put(1, 1000)
+    kit.put(2, 0.02)
+    async with asyncio.timeout(20):
+        await kit.woken.wait()
+    assert kit.due() == [2]
+    kit.held.clear()
+
+
+@pytest.mark.parametrize(("records", "size"), [(6, 5), (100, 10)], ids=["number", "bytes"])
+async def test_the_bound_pauses_with_one_warning(records: int, size: int, caplog: pytest.LogCaptureFixture) -> None:
+    kit = Kit()
+    kit.held.most_records, kit.held.most_bytes = records, 60
+
+    def fill(*delays: float) -> None:
+        for number, delay in enumerate(delays):
+            assert kit.held.room() == records - len(kit.held)
+            kit.put(number, delay, size)
+        assert len(kit.held) == 6 and kit.held.room() == kit.held.room() == 0
+
+    fill(0, 0, 0.1, 0.1, 1000, 1000)
+    assert len(warnings(caplog)) == 1
+    assert f"6 delayed messages of {6 * size} bytes" in warnings(caplog)[0] and "Topic('t')" in warnings(caplog)[0]
+    assert kit.due() == [0, 1]
+    fill(1000, 1000)  # after a short relief
+    assert len(warnings(caplog)) == 1
+    kit.held.clear()
+    fill(0, 0, 0, 0, 1000, 1000)
+    assert len(warnings(caplog)) == 2
+    assert kit.due() == [0, 1, 2, 3]
+    fill(1000, 1000, 1000, 1000)  # after more than half
+    assert len(warnings(caplog)) == 3
+    kit.held.clear()
+
+
+# --- the real broker: it delays on shared subscriptions only ----------------------------------------------------------
+
+
+@pytest.fixture
+async def session_on_pulsar(pulsar_broker: Any) -> Any:
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    async with jmsaio.connect(f"{url}&consumerConfig.receiverQueueSize=3") as connection:
+        async with connection.create_session() as session:
+            yield session
+
+
+async def send(session: jmsaio.Session, topic: jmsaio.Topic, count: int, delay: float) -> None:
+    async with session.create_producer(topic) as producer:
+        for number in range(count):
+            await producer.send(str(number), delivery_delay=delay)
+        await producer.send("at once")
+
+
+async def bodies(consumer: jmsaio.MessageConsumer, count: int) -> list[str | None]:
+    return [await consumer.receive_body(str, timeout=30) for _ in range(count)]
+
+
+@pytest.mark.broker
+async def test_later_messages_pass_held_ones(session_on_pulsar: jmsaio.Session, name: Name) -> None:
+    """More are held than the receiver queue takes, so their permits were given; and none is acknowledged."""
+    topic, subscription = session_on_pulsar.create_topic(name("held")), name("sub")
+    async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
+        await send(session_on_pulsar, topic, 20, 4)
+        assert await bodies(consumer, 1) == ["at once"]
+        assert len(consumer._channel._held) == 20
+        admin = session_on_pulsar._runtime.connection.transport.admin
+        assert admin is not None
+        assert await admin.backlog(f"persistent://public/default/{topic.name}", subscription) >= 20
+        assert await bodies(consumer, 20) == [str(number) for number in range(20)]
+        assert await consumer.receive(timeout=0.3) is None
+    await session_on_pulsar.unsubscribe(subscription, topic)
+
+
+@pytest.mark.broker
+async def test_above_the_bound_receiving_pauses(
+    session_on_pulsar: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = session_on_pulsar.create_topic(name("held"))
+    async with session_on_pulsar.create_consumer(topic) as consumer:
+        consumer._channel._held.most_records = 8
+        await send(session_on_pulsar, topic, 20, 2)
+        found = await bodies(consumer, 1)
+        assert len(warnings(caplog)) == 1
+        found += await bodies(consumer, 20)
+        assert sorted(map(str, found)) == sorted([*map(str, range(20)), "at once"])
+        assert found.index("at once") >= 8  # it stood behind what could not be held
+        assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.broker
+async def test_a_closed_consumer_gives_held_ones_back(session_on_pulsar: jmsaio.Session, name: Name) -> None:
+    topic, subscription = session_on_pulsar.create_topic(name("held")), name("sub")
+    async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
+        await send(session_on_pulsar, topic, 5, 1.5)
+        assert await bodies(consumer, 1) == ["at once"]
+    async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
+        assert await bodies(consumer, 5) == [str(number) for number in range(5)]
+    await session_on_pulsar.unsubscribe(subscription, topic)
