@@ -162,6 +162,6 @@ def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> No
     for other in unsettled:
         if (other.name, other.topics) == (wanted.name, wanted.topics) and other.properties != wanted.properties:
             raise JMSError(
-                f"the durable subscription {wanted.name!r} has unsettled messages: acknowledge, recover, commit or "
-                "roll back before you open it with another selector or noLocal"
+                f"the durable subscription {wanted.name!r} is active: it has unsettled messages; acknowledge, recover, "
+                "commit or roll back before you open it with another selector or noLocal"
             )

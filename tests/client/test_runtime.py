@@ -116,19 +116,23 @@ async def test_a_taken_over_channel_obeys_the_new_selector(connection: jmsaio.Co
     assert texts(await rest(connection, queue)) == ["a"]
 
 
-async def test_a_channel_that_could_not_be_taken_over_is_let_go(connection: jmsaio.Connection, name: Name) -> None:
+@pytest.mark.parametrize("kind", ["shared", "shared_durable"])
+async def test_a_channel_that_could_not_be_taken_over_is_let_go(
+    connection: jmsaio.Connection, name: Name, kind: str
+) -> None:
     topic, subscription = jmsaio.Topic(name("claimed")), name("name")
     session = await connection.create_session(AcknowledgeMode.CLIENT)
     async with connection.create_session() as other:
-        consumer = await session.create_shared_durable_consumer(topic, subscription)
-        stays = await other.create_shared_durable_consumer(topic, subscription)
+        opening, others = (getattr(one, f"create_{kind}_consumer") for one in (session, other))
+        consumer = await opening(topic, subscription)
+        stays = await others(topic, subscription)
         producer = await other.create_producer(topic)
         for number in range(4):
             await producer.send(str(number))
         await take(consumer, 1)
         await consumer.close()
         with pytest.raises(jmsaio.JMSError, match="is active"):
-            await session.create_shared_durable_consumer(topic, subscription, selector="n = 1")
+            await opening(topic, subscription, selector="n = 1")
         await session.close()
         assert sorted(texts(await take(stays, 4))) == ["0", "1", "2", "3"]
 
