@@ -171,6 +171,9 @@ class Session(Getters):
     ) -> Opening[MessageConsumer]:
         """Make the consumer of an unshared durable subscription; created if it is new, resumed if not.
 
+        One that was made with another selector or noLocal (on the embedded broker also: for another topic) is deleted
+        with what it holds and made anew, with a warning (jms-spec 8.3); over Pulsar that needs the admin interface.
+
         Args:
             topic: the topic.
             name: subscription name; with the client id it is the identity.
@@ -179,7 +182,7 @@ class Session(Getters):
                 effect, with one warning.
 
         Raises:
-            JMSError: the subscription is in use.
+            JMSError: the subscription is in use, or is a shared one.
             IllegalStateError: no client id, under ``strict_client_id=True``.
 
         Otherwise as ``create_consumer``.
@@ -193,7 +196,14 @@ class Session(Getters):
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> Opening[MessageConsumer]:
-        """Make a consumer of a shared durable subscription; see create_consumer."""
+        """Make a consumer of a shared durable subscription; see create_consumer.
+
+        With another selector than that of its active consumers it is refused; while it has none, it is made anew as
+        an unshared one is.
+
+        Raises:
+            JMSError: it is active with another topic or selector, or is an unshared one.
+        """
         return self._consumer(Request(as_destination(topic), Kind.SHARED_DURABLE, name, selector or None))
 
     def _consumer(self, request: Request) -> Opening[MessageConsumer]:

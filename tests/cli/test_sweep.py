@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import attrs
+import httpx
 import pytest
 
 import jmsaio.admin
@@ -111,3 +113,24 @@ def test_the_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixtur
     missing = ["-o", "jms.systemNamespace=public/no-such-namespace"]
     assert main(["sweep", "-u", url, *missing]) == 1
     assert "jmsaio:" in capsys.readouterr().err
+
+
+@pytest.mark.broker
+def test_sweeping_the_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a namespace of its own: with age 0 other tests' destinations would go."""
+    namespace = f"public/sweep-{uuid.uuid4().hex[:12]}"
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={namespace}"
+    with httpx.Client(base_url=f"{pulsar_broker.web_service_url}/admin/v2", timeout=30) as client:
+        client.put(f"/namespaces/{namespace}", json={}).raise_for_status()
+        for topic in ("jms-temp-topic-left", "kept"):
+            client.put(f"/persistent/{namespace}/{topic}", json={}).raise_for_status()
+        client.put(f"/persistent/{namespace}/kept/subscription/jmsaio-nd-left").raise_for_status()
+        arguments = ["sweep", "-u", url, "--idle", "0", "--json"]
+        for more, state in ((), "found"), ((), "found"), (("--yes", "--watch", "0"), "deleted"):
+            assert main([*arguments, *more]) == 0
+            records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            assert [(one["topic"].rpartition("/")[2], one["subscription"], one["state"]) for one in records] == [
+                ("jms-temp-topic-left", None, state), ("kept", "jmsaio-nd-left", state),
+            ]  # fmt: skip
+        assert main(arguments) == 3
+        assert client.get(f"/persistent/{namespace}").json() == [f"persistent://{namespace}/kept"]
