@@ -1,0 +1,140 @@
+"""A model of queues as JMS describes them, small enough to be seen to be right. The real thing is held against it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+
+
+@attrs.define(eq=False)
+class ModelConsumer:
+    """A consumer, and what order it may rely on.
+
+    Attributes:
+        queue: number of its queue.
+        alone: no other consumer of the queue was open in its life, so the order of sending is promised.
+        last: the latest first delivery.
+        again: what it must get next, in this order, because it was given back in its own session.
+    """
+
+    queue: int
+    alone: bool
+    last: int = -1
+    again: list[int] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class ModelSession:
+    """A session: what it received and did not settle, and what it sent and did not commit."""
+
+    acknowledges_itself: bool
+    atomic: bool = False
+    out: dict[int, ModelConsumer] = attrs.field(factory=dict)
+    uncommitted: list[int] = attrs.field(factory=list)
+    in_doubt: list[int] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class Model:
+    """Messages are numbers, in the order of sending.
+
+    Attributes:
+        pending: per queue, messages that somebody has to get.
+        in_doubt: messages whose send was cancelled: they may be there.
+        given_back: how often each was delivered without being settled.
+    """
+
+    queues: int
+    pending: list[set[int]] = attrs.field(init=False)
+    in_doubt: list[set[int]] = attrs.field(init=False)
+    given_back: Counter[int] = attrs.field(factory=Counter)
+    home: dict[int, int] = attrs.field(factory=dict)
+    consumers: list[ModelConsumer] = attrs.field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.pending = [set() for _ in range(self.queues)]
+        self.in_doubt = [set() for _ in range(self.queues)]
+
+    def new(self, queue: int) -> int:
+        """The next message's number."""
+        number = len(self.home)
+        self.home[number] = queue
+        return number
+
+    def sent(self, session: ModelSession, number: int) -> None:
+        """A send was confirmed."""
+        if session.atomic:
+            session.uncommitted.append(number)
+        else:
+            self.pending[self.home[number]].add(number)
+
+    def send_cancelled(self, session: ModelSession, number: int) -> None:
+        """A send was cancelled: nobody knows."""
+        if session.atomic:
+            session.in_doubt.append(number)
+        else:
+            self.in_doubt[self.home[number]].add(number)
+
+    def opened(self, queue: int) -> ModelConsumer:
+        """A consumer opens on a queue."""
+        others = [one for one in self.consumers if one.queue == queue]
+        for other in others:
+            other.alone = False
+        consumer = ModelConsumer(queue, not others)
+        self.consumers.append(consumer)
+        return consumer
+
+    def closed(self, consumer: ModelConsumer) -> None:
+        """A consumer closes; what it delivered stays with its session."""
+        self.consumers.remove(consumer)
+
+    def must_get(self, consumer: ModelConsumer) -> bool:
+        """A receive of the only consumer of a queue with pending messages gets one."""
+        return consumer.alone and bool(self.pending[consumer.queue])
+
+    def received(self, session: ModelSession, consumer: ModelConsumer, number: int) -> int:
+        """A message was delivered. Returns its JMSXDeliveryCount; AssertionError when it may not come here and now."""
+        queue = consumer.queue
+        if number in self.in_doubt[queue]:
+            self.in_doubt[queue].remove(number)
+        else:
+            assert number in self.pending[queue], f"{number} was not pending: lost order, settled, or delivered twice"
+            self.pending[queue].remove(number)
+        if consumer.alone:
+            if consumer.again:
+                assert number == consumer.again.pop(0), "what was given back comes first, in its order"
+            elif not self.given_back[number]:
+                assert number > consumer.last, "one producer's messages come in the order of sending"
+                consumer.last = number
+        if not session.acknowledges_itself:
+            session.out[number] = consumer
+        return self.given_back[number] + 1
+
+    def settled(self, session: ModelSession, numbers: list[int]) -> None:
+        """Acknowledged: they never come again."""
+        for number in numbers:
+            del session.out[number]
+
+    def returned(self, session: ModelSession) -> None:
+        """recover, rollback, close: everything that is out comes again; uncommitted sends never happened."""
+        again: dict[ModelConsumer, list[int]] = {}
+        for number, consumer in session.out.items():
+            self.given_back[number] += 1
+            self.pending[self.home[number]].add(number)
+            again.setdefault(consumer, []).append(number)
+        for consumer, numbers in again.items():
+            consumer.again[:0] = numbers
+        session.out.clear()
+        session.uncommitted.clear()
+        session.in_doubt.clear()
+
+    def committed(self, session: ModelSession) -> None:
+        """Received messages are settled, sends happen."""
+        session.out.clear()
+        for number in session.uncommitted:
+            self.pending[self.home[number]].add(number)
+        for number in session.in_doubt:
+            self.in_doubt[self.home[number]].add(number)
+        session.uncommitted.clear()
+        session.in_doubt.clear()

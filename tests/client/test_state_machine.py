@@ -1,0 +1,280 @@
+"""Random interleavings of sessions' calls, held against a reference model (`tests.client.reference`).
+
+Send, receive, acknowledge, recover, commit, rollback, close and cancellation on several sessions: no message is lost,
+none comes that was settled, deliveries are counted, and the order is kept where JMS promises it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+import jmsaio
+from jmsaio import AcknowledgeMode
+from tests.client.reference import Model, ModelConsumer, ModelSession
+from tests.client.test_cancellation import cancelled_after
+
+QUEUES = 2
+SESSIONS = 4
+CONSUMERS = 3
+MODES = [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.TRANSACTED, AcknowledgeMode.AUTO]
+#: Hang guard of a receive that must get a message, in seconds.
+GUARD = 30
+
+
+@attrs.define(eq=False)
+class OpenSession:
+    """A session, its producer and the model's idea of it."""
+
+    real: jmsaio.Session
+    producer: jmsaio.MessageProducer
+    mode: AcknowledgeMode
+    model: ModelSession
+    messages: dict[int, jmsaio.Message] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class OpenConsumer:
+    """A consumer and the model's idea of it."""
+
+    session: OpenSession
+    real: jmsaio.MessageConsumer
+    model: ModelConsumer
+
+
+pick = st.integers(0, 11)
+steps = st.integers(0, 8)
+
+
+class Machine(RuleBasedStateMachine):
+    """The rules. ``url`` is set by the test."""
+
+    url = "memory://state-machine"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.model = Model(QUEUES)
+        self.tail = uuid.uuid4().hex
+        self.sessions: list[OpenSession] = []
+        self.consumers: list[OpenConsumer] = []
+
+    @property
+    def embedded(self) -> bool:
+        """Transactions are real, and deliveries counted exactly."""
+        return self.url.startswith("memory")
+
+    def run(self, call: Awaitable[Any]) -> Any:
+        """Run a call of jmsaio; its own tasks go on while one runs."""
+
+        async def bounded() -> Any:
+            async with asyncio.timeout(2 * GUARD):
+                return await call
+
+        return self.runner.run(bounded())
+
+    def queue(self, number: int) -> jmsaio.Queue:
+        return jmsaio.Queue(f"state-{self.tail}-{number}")
+
+    @initialize()
+    def connect(self) -> None:
+        self.connection: jmsaio.Connection = self.run(self.opened())
+
+    async def opened(self) -> jmsaio.Connection:
+        return await jmsaio.connect(self.url, emulate_transactions=not self.embedded, max_local_redeliveries=1000)
+
+    # ---------------------------------------------------------------- sessions and consumers
+
+    @precondition(lambda self: len(self.sessions) < SESSIONS)
+    @rule(mode=st.sampled_from(MODES))
+    def open_session(self, mode: AcknowledgeMode) -> None:
+        real = self.run(self.awaited(self.connection.create_session(mode)))
+        producer = self.run(self.awaited(real.create_producer()))
+        atomic = self.embedded and mode is AcknowledgeMode.TRANSACTED
+        self.sessions.append(OpenSession(real, producer, mode, ModelSession(mode is AcknowledgeMode.AUTO, atomic)))
+
+    async def awaited(self, opening: Any) -> Any:
+        return await opening
+
+    @precondition(lambda self: self.sessions)
+    @rule(which=pick, queue=st.integers(0, QUEUES - 1))
+    def open_consumer(self, which: int, queue: int) -> None:
+        if sum(one.model.queue == queue for one in self.consumers) >= CONSUMERS:
+            return
+        session = self.sessions[which % len(self.sessions)]
+        real = self.run(self.awaited(session.real.create_consumer(self.queue(queue))))
+        self.consumers.append(OpenConsumer(session, real, self.model.opened(queue)))
+
+    @precondition(lambda self: self.consumers)
+    @rule(which=pick)
+    def close_consumer(self, which: int) -> None:
+        consumer = self.consumers.pop(which % len(self.consumers))
+        self.run(consumer.real.close())
+        self.model.closed(consumer.model)
+
+    @precondition(lambda self: self.sessions)
+    @rule(which=pick)
+    def close_session(self, which: int) -> None:
+        session = self.sessions.pop(which % len(self.sessions))
+        self.run(session.real.close())
+        self.forget(session)
+
+    def forget(self, session: OpenSession) -> None:
+        for consumer in [one for one in self.consumers if one.session is session]:
+            self.consumers.remove(consumer)
+            self.model.closed(consumer.model)
+        self.model.returned(session.model)
+
+    @rule()
+    def close_connection(self) -> None:
+        self.run(self.connection.close())
+        for session in self.sessions:
+            self.forget(session)
+        self.sessions.clear()
+        self.connect()
+
+    # ---------------------------------------------------------------- messages
+
+    @precondition(lambda self: self.sessions)
+    @rule(which=pick, queue=st.integers(0, QUEUES - 1), count=st.integers(1, 4))
+    def send(self, which: int, queue: int, count: int) -> None:
+        session = self.sessions[which % len(self.sessions)]
+        for _ in range(count):
+            number = self.model.new(queue)
+            self.run(session.producer.send(self.queue(queue), str(number)))
+            self.model.sent(session.model, number)
+
+    @precondition(lambda self: self.sessions)
+    @rule(which=pick, queue=st.integers(0, QUEUES - 1), after=steps)
+    def send_cancelled(self, which: int, queue: int, after: int) -> None:
+        session = self.sessions[which % len(self.sessions)]
+        number = self.model.new(queue)
+        call = session.producer.send(self.queue(queue), str(number))
+        if self.run(cancelled_after(after, 0, call)) is None:
+            self.model.send_cancelled(session.model, number)
+        else:
+            self.model.sent(session.model, number)
+
+    @precondition(lambda self: self.consumers)
+    @rule(which=pick)
+    def receive(self, which: int) -> None:
+        consumer = self.consumers[which % len(self.consumers)]
+        certain = self.model.must_get(consumer.model)
+        message = self.run(consumer.real.receive(timeout=GUARD if certain else 0.01))
+        assert message is not None or not certain, "a message was pending, and this is the only consumer"
+        self.take(consumer, message)
+
+    @precondition(lambda self: self.consumers)
+    @rule(which=pick, after=steps)
+    def receive_cancelled(self, which: int, after: int) -> None:
+        consumer = self.consumers[which % len(self.consumers)]
+        self.take(consumer, self.run(cancelled_after(after, 0, consumer.real.receive())))
+
+    def take(self, consumer: OpenConsumer, message: jmsaio.Message | None) -> None:
+        if message is None:
+            return
+        number = int(message.get_body(str) or "")
+        count = self.model.received(consumer.session.model, consumer.model, number)
+        consumer.session.messages[number] = message
+        if self.embedded:
+            assert message.get_int_property("JMSXDeliveryCount") == count
+            assert message.jms_redelivered is (count > 1)
+
+    def holding(self, *modes: AcknowledgeMode) -> list[OpenSession]:
+        return [one for one in self.sessions if one.mode in modes and one.model.out]
+
+    @precondition(lambda self: self.holding(AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL))
+    @rule(which=pick, message=pick, cancel=st.none() | steps)
+    def acknowledge(self, which: int, message: int, cancel: int | None) -> None:
+        sessions = self.holding(AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL)
+        session = sessions[which % len(sessions)]
+        out = list(session.model.out)
+        number = out[message % len(out)]
+        if cancel is not None:
+            self.run(cancelled_after(cancel, 0, session.messages[number].acknowledge()))
+        self.run(session.messages[number].acknowledge())  # a cancelled one is repeated
+        self.model.settled(session.model, out if session.mode is AcknowledgeMode.CLIENT else [number])
+
+    @precondition(lambda self: self.holding(AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL))
+    @rule(which=pick, cancel=st.none() | steps)
+    def recover(self, which: int, cancel: int | None) -> None:
+        sessions = self.holding(AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL)
+        session = sessions[which % len(sessions)]
+        if cancel is not None:
+            self.run(cancelled_after(cancel, 0, session.real.recover()))
+        self.run(session.real.recover())  # a cancelled one is repeated
+        self.model.returned(session.model)
+
+    def transacted(self) -> list[OpenSession]:
+        return [one for one in self.sessions if one.mode is AcknowledgeMode.TRANSACTED]
+
+    @precondition(lambda self: self.transacted())
+    @rule(which=pick)
+    def commit(self, which: int) -> None:
+        session = self.transacted()[which % len(self.transacted())]
+        self.run(session.real.commit())
+        self.model.committed(session.model)
+
+    @precondition(lambda self: self.transacted())
+    @rule(which=pick)
+    def rollback(self, which: int) -> None:
+        session = self.transacted()[which % len(self.transacted())]
+        self.run(session.real.rollback())
+        self.model.returned(session.model)
+
+    # ---------------------------------------------------------------- the end
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "connection"):
+                self.close_connection()
+                for number in range(QUEUES):
+                    self.run(self.drained(number))
+                self.run(self.connection.close())
+        finally:
+            self.runner.close()
+
+    async def drained(self, queue: int) -> None:
+        """Exactly what the model says is left; what is in doubt may be there."""
+        pending, in_doubt = self.model.pending[queue], self.model.in_doubt[queue]
+        found: list[int] = []
+        async with self.connection.create_session() as session, session.create_consumer(self.queue(queue)) as consumer:
+            while True:
+                missing = pending - set(found)
+                message = await consumer.receive(timeout=GUARD if missing else 0.01 if self.embedded else 0.5)
+                if message is None:
+                    break
+                found.append(int(message.get_body(str) or ""))
+        assert len(found) == len(set(found)), "twice in one session"
+        assert pending <= set(found) <= pending | in_doubt
+
+
+def check(machine: type[Machine], examples: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=50, deadline=None, derandomize=True, database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.timeout(600)
+def test_on_the_embedded_broker() -> None:
+    check(Machine, 500)
+
+
+@pytest.mark.timeout(900)
+def test_on_pulsar(pulsar_broker: Any) -> None:
+    class OnPulsar(Machine):
+        url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+
+    check(OnPulsar, 50)
