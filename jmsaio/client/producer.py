@@ -137,13 +137,12 @@ class MessageProducer(Settings):
         else:
             target, given = self._other_target(destination_or_message), message
         foreign = False
-        if isinstance(given, Message):
+        if isinstance(given, str):  # by far the most frequent body, so it does not take the long way
+            outgoing: Message = TextMessage(given)
+        elif isinstance(given, Message):
             outgoing = given
-        elif isinstance(given, str):  # by far the most frequent body, so it does not take the long way
-            outgoing = TextMessage(given)
         else:
-            foreign = is_foreign(given)
-            outgoing = adopt(given) if foreign else _message(given)
+            outgoing, foreign = _message(given)
         if properties:
             outgoing._put_properties(properties if type(properties) is dict else dict(properties))
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
@@ -155,10 +154,11 @@ class MessageProducer(Settings):
         else:
             transaction = None
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        pending = PendingSend(stamp.message_id, target.destination, stamp.timestamp, future, runtime.send_finished)
-        if self._transacting is not None:
-            pending.finished = self._transacting.finished(future, runtime.send_finished)
-        sender.send(record, pending, transaction)
+        finished, work = runtime.send_finished, self._transacting
+        if work is not None:
+            finished = work.finished(future, finished)
+        done = PendingSend(stamp.message_id, target.destination, stamp.timestamp, future, finished)
+        sender.send(record, done, transaction)
         runtime.pending_sends += 1
         stamp_sent(outgoing, stamp, target.destination)
         if foreign:
@@ -270,10 +270,12 @@ class MessageProducer(Settings):
         return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
 
 
-def _message(given: Any) -> Message:
+def _message(given: Any) -> tuple[Message, bool]:
+    """The message of what is neither ours nor a text, and whether it is a foreign one."""
     if given is None:
         raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
-    return message_for(given)
+    foreign = is_foreign(given)
+    return adopt(given) if foreign else message_for(given), foreign
 
 
 def target_for(destination: Any, runtime: SessionRuntime) -> Target:

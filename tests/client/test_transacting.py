@@ -11,6 +11,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.transacting import Transacting
 from tests.client.helpers import fill, rest, take, texts
+from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -54,8 +55,8 @@ async def test_real_transaction_on_the_embedded_broker(name: Name) -> None:
         assert texts(await rest(connection, queue, wait=0.1)) == ["1"]
 
 
-async def test_transacted_needs_transactions(pulsar_broker: object, name: Name) -> None:
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"  # type: ignore[attr-defined]
+async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Name) -> None:
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
     async with jmsaio.connect(url) as connection:
         with pytest.raises(jmsaio.IllegalStateError, match=r"jms\.emulateTransactions"):
             await connection.create_session(AcknowledgeMode.TRANSACTED)
