@@ -20,6 +20,7 @@ from jmsaio.errors import (
     MessageFormatError,
     ObjectClosedError,
 )
+from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.message import Message
 from jmsaio.model.wire import ReceivedRecord
@@ -269,6 +270,12 @@ class MessageConsumer(Getters):
         return self._selector
 
     message_selector = property(get_message_selector, doc="The selector's text, None when there is none.")
+
+    @property
+    def destination(self) -> Destination:
+        """What it was made for. Raises ObjectClosedError."""
+        self._check_open()
+        return self._channel.destination
 
     @property
     def no_local(self) -> bool:
