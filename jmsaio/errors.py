@@ -86,8 +86,10 @@ class InvalidSelectorError(JMSError):
         column: 1-based column of the first character that does not fit, or None.
     """
 
-    def __init__(self, reason: str = "", text: str = "", column: int | None = None) -> None:
-        super().__init__(reason)
+    def __init__(
+        self, reason: str = "", error_code: str | None = None, *, text: str = "", column: int | None = None
+    ) -> None:
+        super().__init__(reason, error_code)
         self.text = text
         self.column = column
 

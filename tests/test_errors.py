@@ -51,7 +51,7 @@ def test_reason_code_and_cause() -> None:
 @pytest.mark.parametrize(
     ("error", "data"),
     [
-        (errors.InvalidSelectorError("r", "a =", 4), {"text": "a =", "column": 4}),
+        (errors.InvalidSelectorError("r", "c", text="a =", column=4), {"error_code": "c", "text": "a =", "column": 4}),
         (errors.MalformedMessageError("r", "record"), {"record": "record"}),
         (errors.ConfigurationError("r", "key"), {"key": "key"}),
         (errors.BrokerUnavailableError("r", "host", 6650), {"host": "host", "port": 6650}),

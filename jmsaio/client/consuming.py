@@ -95,7 +95,7 @@ def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -
         raise InvalidSelectorError(
             "jms.enableClientSideEmulation=false refuses selectors and noLocal on a shared subscription; "
             "remove the option, or the selector",
-            request.selector or "",
+            text=request.selector or "",
         )
 
 
