@@ -7,8 +7,9 @@ from jmsaio.client.browser import Enumeration, QueueBrowser
 from jmsaio.client.completion import CompletionListener
 from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer, MessageListener
-from jmsaio.client.context import Context, JMSProducer
+from jmsaio.client.context import Context
 from jmsaio.client.factory import ConnectionFactory, connect
+from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.request import QueueRequestor, TopicRequestor

@@ -1,35 +1,26 @@
-"""The simplified API: Context, its producers and consumers. It delegates and never re-implements (jms-spec 12)."""
+"""The simplified API: Context and its consumers. It delegates and never re-implements (jms-spec 12)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
 from jmsaio.client import inside
 from jmsaio.client.browser import QueueBrowser
-from jmsaio.client.completion import CompletionListener
 from jmsaio.client.connection import Connection, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.getters import Getters
+from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.metadata import ConnectionMetaData
 from jmsaio.client.opening import Opening
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.receipt import Receipt
 from jmsaio.client.session import Session
-from jmsaio.client.settings import checked_mode, checked_priority
-from jmsaio.errors import MessageNotWriteableError, ObjectClosedError
-from jmsaio.model.body import message_for
+from jmsaio.errors import ObjectClosedError
 from jmsaio.model.destinations import Destination, Queue, Topic
-from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.message import Message
-from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
-from jmsaio.model.text_message import TextMessage
-
-T = TypeVar("T")
+from jmsaio.model.modes import AcknowledgeMode
 
 #: Calls of a context that go to its session as they are.
 _SESSION_CALLS = (
@@ -147,7 +138,7 @@ class Context(Getters):
     def create_producer(self) -> JMSProducer:
         """A producer: cheap, without destination, without close."""
         self._check_open()
-        return JMSProducer(self)
+        return JMSProducer(self.anonymous_producer)
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False
@@ -223,172 +214,3 @@ class Context(Getters):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-@attrs.define(eq=False)
-class JMSProducer(Getters):
-    """JMSProducer: settings, headers and properties that go with each message; setters return the producer."""
-
-    _context: Context
-    _options: dict[str, Any] = attrs.field(factory=dict, init=False)
-    _headers: dict[str, Any] = attrs.field(factory=dict, init=False)
-    _template: Message = attrs.field(factory=Message, init=False)
-    _disable_message_id: bool = attrs.field(default=False, init=False)
-    _disable_message_timestamp: bool = attrs.field(default=False, init=False)
-    _listener: CompletionListener | None = attrs.field(default=None, init=False)
-
-    def set_property(self, name: str, value: Any) -> JMSProducer:
-        """Set a property; it wins over one of the same name on the message. Raises as ``set_object_property``."""
-        self._template.set_object_property(name, value)
-        return self
-
-    def set_properties(self, properties: Mapping[str, Any]) -> JMSProducer:
-        """Set several properties."""
-        for name, value in properties.items():
-            self._template.set_object_property(name, value)
-        return self
-
-    def clear_properties(self) -> JMSProducer:
-        """Forget the properties."""
-        self._template.clear_properties()
-        return self
-
-    @property
-    def properties(self) -> Any:
-        """The properties, a mutable mapping; typed getters are on it as on a message: ``get_int_property`` ..."""
-        return self._template.properties
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("property_exists", "get_property_names") or (name[:4] == "get_" and name[-9:] == "_property"):
-            return getattr(self._template, name)
-        return super().__getattr__(name)
-
-    def set_delivery_mode(self, mode: int) -> JMSProducer:
-        """Default PERSISTENT. Raises JMSError for a mode that does not exist."""
-        self._options["delivery_mode"] = checked_mode(mode)
-        return self
-
-    def set_priority(self, priority: int) -> JMSProducer:
-        """Default 4. Raises JMSError outside 0 to 9."""
-        self._options["priority"] = checked_priority(priority)
-        return self
-
-    def set_time_to_live(self, value: Duration) -> JMSProducer:
-        """Seconds; 0, the default, is for ever. Raises ValueError."""
-        self._options["time_to_live"] = milliseconds(value, "time_to_live") / 1000
-        return self
-
-    def set_delivery_delay(self, value: Duration) -> JMSProducer:
-        """Seconds; default 0. Raises ValueError."""
-        self._options["delivery_delay"] = milliseconds(value, "delivery_delay") / 1000
-        return self
-
-    def set_disable_message_id(self, value: bool) -> JMSProducer:
-        """Send without a JMSMessageID of our own; default False."""
-        self._disable_message_id = value
-        return self
-
-    def set_disable_message_timestamp(self, value: bool) -> JMSProducer:
-        """Send without JMSTimestamp; default False."""
-        self._disable_message_timestamp = value
-        return self
-
-    def set_jms_correlation_id(self, value: str | None) -> JMSProducer:
-        """JMSCorrelationID of each message that has none of its own."""
-        self._headers["jms_correlation_id"] = value
-        return self
-
-    def set_jms_correlation_id_as_bytes(self, value: bytes | None) -> JMSProducer:
-        """JMSCorrelationID as bytes, likewise."""
-        self._headers["jms_correlation_id_as_bytes"] = value
-        return self
-
-    def set_jms_reply_to(self, value: Destination | None) -> JMSProducer:
-        """JMSReplyTo of each message that has none of its own."""
-        self._headers["jms_reply_to"] = value
-        return self
-
-    def set_jms_type(self, value: str | None) -> JMSProducer:
-        """JMSType of each message that has none of its own."""
-        self._headers["jms_type"] = value
-        return self
-
-    def set_async(self, listener: CompletionListener | None) -> JMSProducer:
-        """Make ``send`` asynchronous, with ``listener`` told the outcome; None makes it wait again."""
-        self._listener = listener
-        return self
-
-    @property
-    def delivery_mode(self) -> DeliveryMode:
-        """Delivery mode of each message."""
-        return DeliveryMode(self._options.get("delivery_mode", 2))
-
-    @property
-    def priority(self) -> int:
-        """Priority of each message."""
-        return int(self._options.get("priority", 4))
-
-    @property
-    def time_to_live(self) -> float:
-        """Time to live in seconds."""
-        return float(self._options.get("time_to_live", 0.0))
-
-    @property
-    def delivery_delay(self) -> float:
-        """Delivery delay in seconds."""
-        return float(self._options.get("delivery_delay", 0.0))
-
-    @property
-    def jms_correlation_id(self) -> str | None:
-        """As set."""
-        return self._headers.get("jms_correlation_id")
-
-    @property
-    def jms_reply_to(self) -> Destination | None:
-        """As set."""
-        return self._headers.get("jms_reply_to")
-
-    @property
-    def jms_type(self) -> str | None:
-        """As set."""
-        return self._headers.get("jms_type")
-
-    @property
-    def async_listener(self) -> CompletionListener | None:
-        """The completion listener, or None."""
-        return self._listener
-
-    async def send(self, destination: Destination, body: Any) -> Receipt | asyncio.Future[Receipt]:
-        """Send a message or a body: None and str are a text, a mapping a map, bytes bytes, other values an object.
-
-        Returns:
-            The receipt; after ``set_async`` the future of ``MessageProducer.send_async`` instead.
-
-        Raises:
-            MessageNotWriteableError: a received message while the producer has properties.
-            MessageFormatError: no message type takes the body.
-
-        Otherwise as ``MessageProducer.send``.
-        """
-        producer = await self._context.anonymous_producer()
-        message = TextMessage(None) if body is None else message_for(body)
-        names = list(self._template.get_property_names())
-        if names and message._read_only_properties:
-            raise MessageNotWriteableError(
-                "a received message can't take the producer's properties; clear_properties first"
-            )
-        for name in names:
-            message.set_object_property(name, self._template.get_object_property(name))
-        for name, value in self._headers.items():
-            if value is not None and _is_unset(message, name):
-                setattr(message, name, value)
-        producer._disable_message_id = self._disable_message_id
-        producer._disable_message_timestamp = self._disable_message_timestamp
-        if self._listener is None:
-            return await producer.send(destination, message, **self._options)
-        return await producer.send_async(destination, message, completion_listener=self._listener, **self._options)
-
-
-def _is_unset(message: Message, header: str) -> bool:
-    name = "jms_correlation_id_as_bytes" if header.startswith("jms_correlation_id") else header
-    return getattr(message, name) is None

@@ -1,0 +1,258 @@
+"""JMSProducer: what a Context sends with. It delegates to a MessageProducer (jms-spec 12.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+
+from jmsaio.client.completion import CompletionListener, checked
+from jmsaio.client.getters import Getters
+from jmsaio.client.producer import MessageProducer
+from jmsaio.client.receipt import Receipt
+from jmsaio.client.settings import checked_mode, checked_priority
+from jmsaio.errors import MessageFormatError, MessageNotWriteableError
+from jmsaio.model.body import message_for
+from jmsaio.model.destinations import Destination
+from jmsaio.model.durations import Duration, milliseconds
+from jmsaio.model.foreign import adopt, is_foreign, write_back
+from jmsaio.model.message import Message
+from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.text_message import TextMessage
+
+_UNSET: Any = object()
+
+
+@attrs.define(eq=False)
+class JMSProducer(Getters):
+    """JMSProducer: settings, headers and properties that go with each message; setters return the producer."""
+
+    _open: Callable[[], Awaitable[MessageProducer]]
+    _options: dict[str, Any] = attrs.field(factory=dict, init=False)
+    _template: Message = attrs.field(factory=Message, init=False)
+    _disable_message_id: bool = attrs.field(default=False, init=False)
+    _disable_message_timestamp: bool = attrs.field(default=False, init=False)
+    _listener: CompletionListener | None = attrs.field(default=None, init=False)
+
+    # ---------------------------------------------------------------- properties
+
+    def set_property(self, name: str, value: Any) -> JMSProducer:
+        """Set a property; it wins over one of the same name on the message. Raises as ``set_object_property``."""
+        self._template.set_object_property(name, value)
+        return self
+
+    def set_properties(self, properties: Mapping[str, Any]) -> JMSProducer:
+        """Set several properties."""
+        for name, value in properties.items():
+            self._template.set_object_property(name, value)
+        return self
+
+    def clear_properties(self) -> JMSProducer:
+        """Forget the properties."""
+        self._template.clear_properties()
+        return self
+
+    @property
+    def properties(self) -> Any:
+        """The properties, a mutable mapping; typed getters are on it as on a message: ``get_int_property`` ..."""
+        return self._template.properties
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("property_exists", "get_property_names") or (name[:4] == "get_" and name[-9:] == "_property"):
+            return getattr(self._template, name)
+        return super().__getattr__(name)
+
+    # ---------------------------------------------------------------- settings
+
+    def set_delivery_mode(self, mode: int) -> JMSProducer:
+        """Default PERSISTENT. Raises JMSError for a mode that does not exist."""
+        self._options["delivery_mode"] = checked_mode(mode)
+        return self
+
+    def set_priority(self, priority: int) -> JMSProducer:
+        """Default 4. Raises JMSError outside 0 to 9."""
+        self._options["priority"] = checked_priority(priority)
+        return self
+
+    def set_time_to_live(self, value: Duration) -> JMSProducer:
+        """Seconds; 0, the default, is for ever. Raises ValueError."""
+        self._options["time_to_live"] = milliseconds(value, "time_to_live") / 1000
+        return self
+
+    def set_delivery_delay(self, value: Duration) -> JMSProducer:
+        """Seconds; default 0. Raises ValueError."""
+        self._options["delivery_delay"] = milliseconds(value, "delivery_delay") / 1000
+        return self
+
+    def set_disable_message_id(self, value: bool) -> JMSProducer:
+        """Send without a JMSMessageID of our own; default False."""
+        self._disable_message_id = bool(value)
+        return self
+
+    def set_disable_message_timestamp(self, value: bool) -> JMSProducer:
+        """Send without JMSTimestamp; default False."""
+        self._disable_message_timestamp = bool(value)
+        return self
+
+    def set_async(self, listener: CompletionListener | None) -> JMSProducer:
+        """Make ``send`` asynchronous, with ``listener`` told the outcome; None makes it wait again.
+
+        Raises IllegalArgumentError for what is no completion listener.
+        """
+        if listener is not None:
+            checked(listener)
+        self._listener = listener
+        return self
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """Delivery mode of each message."""
+        return DeliveryMode(self._options.get("delivery_mode", 2))
+
+    @property
+    def priority(self) -> int:
+        """Priority of each message."""
+        return int(self._options.get("priority", 4))
+
+    @property
+    def time_to_live(self) -> float:
+        """Time to live in seconds."""
+        return float(self._options.get("time_to_live", 0.0))
+
+    @property
+    def delivery_delay(self) -> float:
+        """Delivery delay in seconds."""
+        return float(self._options.get("delivery_delay", 0.0))
+
+    @property
+    def disable_message_id(self) -> bool:
+        """As set; default False."""
+        return self._disable_message_id
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """As set; default False."""
+        return self._disable_message_timestamp
+
+    @property
+    def async_listener(self) -> CompletionListener | None:
+        """The completion listener, or None."""
+        return self._listener
+
+    def get_async(self) -> CompletionListener | None:
+        """The same as ``async_listener``."""
+        return self._listener
+
+    # ---------------------------------------------------------------- headers
+
+    def set_jms_correlation_id(self, value: str | None) -> JMSProducer:
+        """JMSCorrelationID of each message that has none of its own. Raises MessageFormatError for what is no text."""
+        self._template.jms_correlation_id = value
+        return self
+
+    def set_jms_correlation_id_as_bytes(self, value: bytes | None) -> JMSProducer:
+        """JMSCorrelationID as bytes, likewise; of this and the text the one set last counts."""
+        self._template.jms_correlation_id_as_bytes = value
+        return self
+
+    def set_jms_reply_to(self, value: Destination | None) -> JMSProducer:
+        """JMSReplyTo of each message that has none of its own. Raises InvalidDestinationError for no destination."""
+        self._template.jms_reply_to = value
+        return self
+
+    def set_jms_type(self, value: str | None) -> JMSProducer:
+        """JMSType of each message that has none of its own. Raises MessageFormatError for what is no text."""
+        self._template.jms_type = value
+        return self
+
+    @property
+    def jms_correlation_id(self) -> str | None:
+        """As set; bytes are read as a message reads them."""
+        return self._template.jms_correlation_id
+
+    @property
+    def jms_correlation_id_as_bytes(self) -> bytes | None:
+        """As set; a text as UTF-8."""
+        return self._template.jms_correlation_id_as_bytes
+
+    @property
+    def jms_reply_to(self) -> Destination | None:
+        """As set."""
+        return self._template.jms_reply_to
+
+    @property
+    def jms_type(self) -> str | None:
+        """As set."""
+        return self._template.jms_type
+
+    # ---------------------------------------------------------------- sending
+
+    async def send(
+        self, destination: Destination, body: Any = _UNSET, *, message: Any = _UNSET
+    ) -> Receipt | asyncio.Future[Receipt]:
+        """Send a message or a body: None and str are a text, a mapping a map, bytes bytes, other values an object.
+
+        Args:
+            destination: where to.
+            body: a body or a message, also one of another library; None is a text message without text.
+            message: instead of ``body``, what must be a message: None is refused.
+
+        Returns:
+            The receipt; after ``set_async`` the future of ``MessageProducer.send_async`` instead.
+
+        Raises:
+            MessageNotWriteableError: a received message while the producer has properties.
+            MessageFormatError: no message type takes the body, or ``message`` is none.
+
+        Otherwise as ``MessageProducer.send``.
+        """
+        producer = await self._open()
+        given = _only(body, message)
+        foreign = is_foreign(given)
+        outgoing = adopt(given) if foreign else _message(given)
+        self._apply(outgoing)
+        producer._disable_message_id = self._disable_message_id
+        producer._disable_message_timestamp = self._disable_message_timestamp
+        future = await producer.send_async(
+            destination, outgoing, completion_listener=self._listener, **self._options
+        )
+        if foreign:
+            write_back(given, outgoing._headers())
+        return await future if self._listener is None else future
+
+    def _apply(self, message: Message) -> None:
+        """Put the producer's properties and headers on a message."""
+        template = self._template
+        if template._properties:
+            if message._read_only_properties:
+                raise MessageNotWriteableError(
+                    "a received message can't take the producer's properties; clear_properties first"
+                )
+            message._put_properties(template._properties)
+        head = template._head
+        if head is None:
+            return
+        own = message._headers()
+        if own.correlation_id is None:
+            own.correlation_id = head.correlation_id
+        if own.reply_to is None:
+            own.reply_to = head.reply_to
+        if own.type is None:
+            own.type = head.type
+
+
+def _only(body: Any, message: Any) -> Any:
+    """What is to be sent, given in exactly one of two ways."""
+    if (body is _UNSET) == (message is _UNSET):
+        raise TypeError("send takes either a body or message=")
+    if message is _UNSET:
+        return body
+    if not isinstance(message, Message) and not is_foreign(message):
+        raise MessageFormatError(f"there is no message to send: {type(message).__name__}")
+    return message
+
+
+def _message(body: Any) -> Message:
+    return TextMessage(body) if body is None or type(body) is str else message_for(body)

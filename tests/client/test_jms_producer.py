@@ -1,0 +1,90 @@
+"""The producer of a context (jms-spec 12.2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+import jmsaio
+
+Name = Callable[[str], str]
+
+
+@pytest.fixture
+async def context(url: str) -> AsyncIterator[jmsaio.Context]:
+    """A context in AUTO mode."""
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
+        yield context
+
+
+class Listener:
+    """A completion listener that nobody asks."""
+
+    def on_completion(self, message: jmsaio.Message) -> None:
+        """Nothing to do."""
+
+    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+        raise error
+
+
+class Foreign:
+    """A text message of another library."""
+
+    text = "foreign"
+    jms_message_id: str | None = None
+
+    def get_property_names(self) -> list[str]:
+        return ["n"]
+
+    def get_object_property(self, key: str) -> object:
+        return 5
+
+
+async def test_every_setting_can_be_read(context: jmsaio.Context) -> None:
+    producer = context.create_producer()
+    assert not producer.disable_message_id and not producer.get_disable_message_timestamp()
+    producer.set_disable_message_id(True).set_disable_message_timestamp(True)
+    assert producer.get_disable_message_id() and producer.disable_message_timestamp
+    assert producer.get_async() is None
+    listener = Listener()
+    assert producer.set_async(listener).get_async() is listener is producer.async_listener
+    assert producer.set_async(None).async_listener is None
+    with pytest.raises(jmsaio.IllegalArgumentError, match="on_completion"):
+        producer.set_async(5)  # type: ignore[arg-type]  # what a caller may do
+
+
+async def test_the_correlation_id_set_last_counts(context: jmsaio.Context, name: Name) -> None:
+    queue = context.create_queue(name("last"))
+    producer = context.create_producer().set_jms_correlation_id("text").set_jms_correlation_id_as_bytes(b"bytes")
+    assert (producer.jms_correlation_id, producer.get_jms_correlation_id_as_bytes()) == ("bytes", b"bytes")
+    with pytest.raises(jmsaio.MessageFormatError):
+        producer.set_jms_type(5)  # type: ignore[arg-type]  # what a caller may do
+    async with context.create_consumer(queue) as consumer:
+        await producer.send(queue, "x")
+        message = await consumer.receive(timeout=20)
+    assert message is not None and message.jms_correlation_id_as_bytes == b"bytes" and message.jms_type is None
+
+
+async def test_a_message_that_must_be_one(context: jmsaio.Context, name: Name) -> None:
+    queue = context.create_queue(name("one"))
+    producer = context.create_producer()
+    with pytest.raises(jmsaio.MessageFormatError, match="no message"):
+        await producer.send(queue, message=None)
+    with pytest.raises(TypeError, match="either"):
+        await producer.send(queue)
+    async with context.create_consumer(queue) as consumer:
+        await producer.send(queue, None)
+        empty = await consumer.receive(timeout=20)
+        assert isinstance(empty, jmsaio.TextMessage) and empty.text is None
+
+
+async def test_a_foreign_message_takes_the_producers_properties(context: jmsaio.Context, name: Name) -> None:
+    queue = context.create_queue(name("foreign"))
+    foreign = Foreign()
+    async with context.create_consumer(queue) as consumer:
+        await context.create_producer().set_property("m", 6).set_jms_type("t").send(queue, foreign)
+        message = await consumer.receive(timeout=20)
+        assert message is not None and message.get_body(str) == "foreign"
+        assert (message.properties["n"], message.properties["m"], message.jms_type) == (5, 6, "t")
+        assert foreign.jms_message_id == message.jms_message_id
