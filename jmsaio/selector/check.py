@@ -68,9 +68,10 @@ def _condition(node: Node, where: str) -> None:
                 _condition(term, f"each side of {word}")
         case Not(operand=operand):
             _condition(operand, "the operand of NOT")
-        case Compare(operator="=" | "<>", left=left, right=right):
+        case Compare(operator="=" | "<>" as operator, left=left, right=right):
             _value(left)
             _value(right)
+            _same_family(left, right, operator)
         case Compare(operator=operator, left=left, right=right):
             _number(left, f"each side of {operator}")
             _number(right, f"each side of {operator}")
@@ -101,6 +102,14 @@ def _value(node: Node) -> None:
             _number(inner, "each side of the comparison")
         case _:
             _condition(inner, "each side of the comparison")
+
+
+def _same_family(left: Node, right: Node, operator: str) -> None:
+    """A Boolean literal beside another literal is a mistake: TRUE and FALSE are no names of properties."""
+    match bare(left), bare(right):
+        case Literal(value=one), Literal(value=other) if isinstance(one, bool) is not isinstance(other, bool):
+            reason = f"{_describe(left)} {operator} {_describe(right)} compares a Boolean with what is none"
+            raise Refused(f"{reason}; TRUE and FALSE can't be names", left.at)
 
 
 def _number(node: Node, where: str) -> None:

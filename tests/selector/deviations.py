@@ -188,6 +188,15 @@ def _small_long(node: Node, values: Values) -> bool:
     return any(isinstance(item, Long) and numbers.wrap_int(item) == item for item in literals)
 
 
+def _boolean_beside_literal(node: Node, values: Values) -> bool:
+    if not isinstance(node, nodes.Compare):
+        return False
+    operands = [nodes.bare(child) for child in nodes.children(node)]
+    operands = [nodes.bare(item.operand) if isinstance(item, nodes.Sign) else item for item in operands]
+    booleans = [isinstance(item.value, bool) for item in operands if isinstance(item, nodes.Literal)]
+    return sorted(booleans) == [False, True]
+
+
 def _subject_is_no_name(node: Node, values: Values) -> bool:
     return isinstance(node, (nodes.In, nodes.Like, nodes.IsNull)) and not isinstance(node.subject, nodes.Name)
 
@@ -252,6 +261,7 @@ MORE = (
     Deviation("comparisons in a chain, NOT as an operand", _chain),
     Deviation("a header that selectors may not name", _forbidden),
     Deviation("%", _modulo),
+    Deviation("a Boolean literal beside one of another type", _boolean_beside_literal),
 )
 
 #: Forms of text that one side reads otherwise than the other.

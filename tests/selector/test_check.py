@@ -33,6 +33,8 @@ from jmsaio.selector.check import FORBIDDEN
         ("a = 9223372036854775808", 5, "directly after a minus"),
         ("a = -(9223372036854775808)", 7, "directly after a minus"),
         ("a = +9223372036854775808", 6, "directly after a minus"),
+        ("TRUE = 'a'", 1, "TRUE = a string compares a Boolean with what is none"),
+        ("a = 1 OR (5) <> FALSE", 11, "TRUE and FALSE can't be names"),
     ],
 )
 def test_refused(text: str, column: int, says: str) -> None:
@@ -49,7 +51,11 @@ def test_headers_that_selectors_may_not_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["TRUE", "a", "NOT a", "(a)", "(a = 1) = (b = 2)", "1 = 'a'", "TRUE <> a", "-a = 1", "JMSXGroupID = 'g'"]
-)
+    "text",
+    [
+        "TRUE", "a", "NOT a", "(a)", "(a = 1) = (b = 2)", "1 = 'a'", "TRUE <> a", "TRUE = FALSE", "-a = 1",
+        "JMSXGroupID = 'g'",
+    ],
+)  # fmt: skip
 def test_accepted(text: str) -> None:
     Selector(text)
