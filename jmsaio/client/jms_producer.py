@@ -215,12 +215,12 @@ class JMSProducer(Getters):
         self._apply(outgoing)
         producer._disable_message_id = self._disable_message_id
         producer._disable_message_timestamp = self._disable_message_timestamp
-        future = await producer.send_async(
-            destination, outgoing, completion_listener=self._listener, **self._options
-        )
+        listener = self._listener
+        told: dict[str, Any] = {} if listener is None else {"completion_listener": listener}
+        future = await producer.send_async(destination, outgoing, **told, **self._options)
         if foreign:
             write_back(given, outgoing._headers())
-        return await future if self._listener is None else future
+        return await future if listener is None else future
 
     def _apply(self, message: Message) -> None:
         """Put the producer's properties and headers on a message."""

@@ -112,7 +112,7 @@ class MessageProducer(Settings):
         priority: int | None = None,
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
-        completion_listener: CompletionListener | None = None,
+        completion_listener: CompletionListener = _UNSET,
     ) -> asyncio.Future[Receipt]:
         """Send a message; returns a future as soon as the message has its place in the send window.
 
@@ -121,7 +121,8 @@ class MessageProducer(Settings):
         Args:
             completion_listener: told the outcome, in the order of the sends of this session, by the session's
                 callback worker; plain or coroutine functions ``on_completion(message)`` and
-                ``on_exception(message, error)``. IllegalArgumentError when it has not both.
+                ``on_exception(message, error)``. Left out: only the future tells. IllegalArgumentError when it has not
+                both, so for None, too (jms-spec 10).
 
         Otherwise as ``send``. What is wrong with the call is raised here; what fails later fails the future.
 
@@ -130,7 +131,7 @@ class MessageProducer(Settings):
         """
         if self._closed or self._runtime.closing:
             raise ObjectClosedError("the producer is closed; create a new one")
-        if completion_listener is not None:
+        if completion_listener is not _UNSET:
             checked(completion_listener)
         if message is _UNSET:
             target, given = self._own_target(), destination_or_message
@@ -163,7 +164,7 @@ class MessageProducer(Settings):
         stamp_sent(outgoing, stamp, target.destination)
         if foreign:
             write_back(given, outgoing._headers())
-        if completion_listener is not None:
+        if completion_listener is not _UNSET:
             runtime.completions.expect(outgoing, completion_listener, self, future)
         return future
 

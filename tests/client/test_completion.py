@@ -44,7 +44,7 @@ async def test_completion_listeners_in_order(session: jmsaio.Session, name: Name
 async def test_calls_from_a_completion_listener(
     session: jmsaio.Session, connection: jmsaio.Connection, name: Name
 ) -> None:
-    refused = []
+    refused: list[jmsaio.IllegalStateError] = []
 
     class Closing(Listener):
         async def on_completion(self, message: jmsaio.Message) -> None:
@@ -85,6 +85,7 @@ async def test_close_waits_for_a_listener_whose_outcome_came_in_the_same_turn(
 
 async def test_a_listener_that_can_not_be_told_is_refused(session: jmsaio.Session, name: Name) -> None:
     producer = await session.create_producer(jmsaio.Queue(name("refused")))
-    with pytest.raises(jmsaio.IllegalArgumentError, match="on_completion"):
-        await producer.send_async("a", completion_listener=5)  # type: ignore[arg-type]  # what a caller may do
+    for wrong in (5, None):
+        with pytest.raises(jmsaio.IllegalArgumentError, match="on_completion"):
+            await producer.send_async("a", completion_listener=wrong)  # type: ignore[arg-type]  # callers may do so
     await producer.send("the session goes on")
