@@ -200,13 +200,14 @@ SUBSCRIBERS: Calls = [
         row(SENDS + CONSUMERS + SUBSCRIBERS, key=f"{TOPIC}.invalidDestinationRuntimeExceptionTests"),
     ],
 )
-async def test_no_destination(context: jmsaio.Context, name: Name, calls: Calls) -> None:
+async def test_no_destination(context: jmsaio.Context, name: Name, engine: str, calls: Calls) -> None:
     for call in calls:
         for selector in (None, "TEST = 'test'"):
             with pytest.raises(jmsaio.InvalidDestinationError):
                 await call(context, None, selector)
     with pytest.raises(jmsaio.InvalidDestinationError):
-        await context.unsubscribe(name("unknown"), context.create_topic(name("unknown")))
+        # Pulsar has many topics to search after many tests
+        await context.unsubscribe(name("unknown"), None if engine == "memory" else jmsaio.Topic(name("unknown")))
 
 
 @pytest.mark.parametrize(
