@@ -247,8 +247,10 @@ async def test_t22_nothing_is_left_behind(url: str) -> None:
 
 
 INTERRUPTED = """
-import asyncio, sys
+import asyncio, signal, sys
 import jmsaio
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
 
 async def main(url, name):
     async with jmsaio.connect(url) as connection, connection.create_session() as session:

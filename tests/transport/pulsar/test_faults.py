@@ -198,10 +198,12 @@ async def test_t18_cancelled_receivers_lose_nothing(kit: Kit) -> None:
 
 
 _VICTIM = """
-import asyncio, sys
+import asyncio, signal, sys
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.transport.base import Position, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
 
 async def main(url, topic, kind):
     transport = await open_transport(load(url))
