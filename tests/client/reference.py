@@ -13,14 +13,14 @@ class ModelConsumer:
 
     Attributes:
         queue: number of its queue.
-        alone: no other consumer of the queue was open in its life, so the order of sending is promised.
-        last: the latest first delivery.
+        alone: no other consumer of the queue was open in its life, so the order of each session's sends is promised.
+        last: the latest first delivery of each session's messages.
         again: what it must get next, in this order, because it was given back in its own session.
     """
 
     queue: int
     alone: bool
-    last: int = -1
+    last: dict[ModelSession, int] = attrs.field(factory=dict)
     again: list[int] = attrs.field(factory=list)
 
 
@@ -50,16 +50,18 @@ class Model:
     in_doubt: list[set[int]] = attrs.field(init=False)
     given_back: Counter[int] = attrs.field(factory=Counter)
     home: dict[int, int] = attrs.field(factory=dict)
+    sender: list[ModelSession] = attrs.field(factory=list)
     consumers: list[ModelConsumer] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.pending = [set() for _ in range(self.queues)]
         self.in_doubt = [set() for _ in range(self.queues)]
 
-    def new(self, queue: int) -> int:
+    def new(self, session: ModelSession, queue: int) -> int:
         """The next message's number."""
         number = len(self.home)
         self.home[number] = queue
+        self.sender.append(session)
         return number
 
     def sent(self, session: ModelSession, number: int) -> None:
@@ -105,8 +107,9 @@ class Model:
             if consumer.again:
                 assert number == consumer.again.pop(0), "what was given back comes first, in its order"
             elif not self.given_back[number]:
-                assert number > consumer.last, "one producer's messages come in the order of sending"
-                consumer.last = number
+                sender = self.sender[number]
+                assert number > consumer.last.get(sender, -1), "one session's messages come in the order of sending"
+                consumer.last[sender] = number
         if not session.acknowledges_itself:
             session.out[number] = consumer
         return self.given_back[number] + 1

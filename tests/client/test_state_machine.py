@@ -148,7 +148,7 @@ class Machine(RuleBasedStateMachine):
     def send(self, which: int, queue: int, count: int) -> None:
         session = self.sessions[which % len(self.sessions)]
         for _ in range(count):
-            number = self.model.new(queue)
+            number = self.model.new(session.model, queue)
             self.run(session.producer.send(self.queue(queue), str(number)))
             self.model.sent(session.model, number)
 
@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
     @rule(which=pick, queue=st.integers(0, QUEUES - 1), after=steps)
     def send_cancelled(self, which: int, queue: int, after: int) -> None:
         session = self.sessions[which % len(self.sessions)]
-        number = self.model.new(queue)
+        number = self.model.new(session.model, queue)
         call = session.producer.send(self.queue(queue), str(number))
         if self.run(cancelled_after(after, 0, call)) is None:
             self.model.send_cancelled(session.model, number)
