@@ -157,6 +157,7 @@ async def connect() -> AsyncIterator[Connect]:
     opened: list[Transport] = []
 
     async def run(broker: TestBroker, **options: Any) -> Kit:
+        options.setdefault("operation_timeout", 90)  # a broker that has just started is slow on a crowded machine
         transport = await open_transport(
             load(broker.service_url, web_service_url=broker.web_service_url, **options)
         )
