@@ -24,4 +24,5 @@ EXCLUDED: dict[str, tuple[Reason, str]] = {
         Reason.API_ABSENT,
         "TopicSession",
     ),
+    "core20/sessiontests/ClientIT.illegalStateExceptionTests": (Reason.API_ABSENT, "QueueSession"),
 }
