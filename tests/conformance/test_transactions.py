@@ -58,7 +58,7 @@ async def text(consumer: jmsaio.MessageConsumer) -> str | None:
 
 async def texts_left(connection: jmsaio.Connection, where: Any) -> list[str | None]:
     """What a new session still gets."""
-    found = []
+    found: list[str | None] = []
     async with connection.create_session() as session:
         consumer = await consumer_of(session, where)
         while (found_text := await consumer.receive_body(str, timeout=0.4)) is not None:
