@@ -131,6 +131,8 @@ async def test_the_exception_listener(connection: jmsaio.Connection, kind: str) 
 
     connection.set_exception_listener(listener)
     assert connection.get_exception_listener() is listener
+    connection.set_exception_listener(None)
+    assert connection.get_exception_listener() is None
 
 
 @each_kind(
@@ -143,7 +145,7 @@ async def test_the_metadata(connection: jmsaio.Connection, kind: str) -> None:
     for text in (data.jms_provider_name, data.provider_version):
         assert isinstance(text, str) and text
     assert isinstance(data.provider_major_version, int) and isinstance(data.provider_minor_version, int)
-    assert all(one.startswith("JMSX") for one in data.jmsx_property_names)
+    assert len({"JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount"} & set(data.jmsx_property_names)) >= 2
 
 
 @each_kind(
@@ -205,12 +207,12 @@ async def test_recover_in_a_listener_redelivers_the_current_message(
 
 @each_kind(f"{APP_QUEUES}.serialMsgListenerQueueTest", f"{APP_TOPICS}.serialMsgListenerTopicTest")
 async def test_listeners_of_one_session_never_overlap(session: jmsaio.Session, name: Name, kind: str) -> None:
-    running = 0
+    running, most = 0, 0
 
     async def alone(_: jmsaio.Message) -> None:
-        nonlocal running
+        nonlocal running, most
         running += 1
-        assert running == 1
+        most = max(most, running)
         await asyncio.sleep(0.005)
         running -= 1
 
@@ -223,7 +225,7 @@ async def test_listeners_of_one_session_never_overlap(session: jmsaio.Session, n
         for _ in range(5):
             for where in places:
                 await producer.send(where, "serial")
-    assert len(await heard.until(10)) == 10
+    assert (len(await heard.until(10)), most) == (10, 1)
 
 
 # ---------------------------------------------------------------- acknowledgement
