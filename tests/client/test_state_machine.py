@@ -28,6 +28,8 @@ CONSUMERS = 3
 MODES = [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.TRANSACTED, AcknowledgeMode.AUTO]
 #: Hang guard of a receive that must get a message, in seconds.
 GUARD = 30
+#: Seconds that a broker on a crowded machine may take for an answer: one that came too late is no finding.
+PATIENCE = 90
 
 
 @attrs.define(eq=False)
@@ -76,7 +78,7 @@ class Machine(RuleBasedStateMachine):
         """Run a call of jmsaio; its own tasks go on while one runs."""
 
         async def bounded() -> Any:
-            async with asyncio.timeout(2 * GUARD):
+            async with asyncio.timeout(2 * PATIENCE):
                 return await call
 
         return self.runner.run(bounded())
@@ -89,7 +91,12 @@ class Machine(RuleBasedStateMachine):
         self.connection: jmsaio.Connection = self.run(self.opened())
 
     async def opened(self) -> jmsaio.Connection:
-        return await jmsaio.connect(self.url, emulate_transactions=not self.embedded, max_local_redeliveries=1000)
+        return await jmsaio.connect(
+            self.url,
+            emulate_transactions=not self.embedded,
+            max_local_redeliveries=1000,
+            operation_timeout=PATIENCE,
+        )
 
     # ---------------------------------------------------------------- sessions and consumers
 

@@ -23,7 +23,7 @@ def calls(part: type) -> set[str]:
 
 
 def test_the_seam_stays_narrow() -> None:
-    assert sum(len(calls(part)) for part in PARTS) <= 22
+    assert sum(len(calls(part)) for part in PARTS) <= 23
 
 
 @pytest.mark.parametrize(
