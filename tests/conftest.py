@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -156,6 +156,18 @@ def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
     """A second real broker that the test may restart, kill or freeze; it runs again when the next test begins."""
     _second_broker.start()
     return _second_broker
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of the broker's log with a test that failed."""
+    report = yield
+    if report.failed:
+        for name in sorted(BROKER_FIXTURES & set(getattr(item, "funcargs", ()))):
+            report.sections.append((f"log of {name}", item.funcargs[name].log(20)))  # type: ignore[attr-defined] # checked
+    return report
 
 
 # --- the real Java client ------------------------------------------------------------------------------------------

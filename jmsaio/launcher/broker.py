@@ -18,7 +18,7 @@ from pathlib import Path
 
 import attrs
 
-from jmsaio.launcher import probe, state, tools
+from jmsaio.launcher import probe, sessions, state, tools
 from jmsaio.launcher.errors import LauncherError, StartError
 from jmsaio.launcher.logfile import tail
 from jmsaio.launcher.maven import Progress, fetch_broker, silent
@@ -66,7 +66,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         progress: told what happens.
 
     Raises:
-        ToolError: Java 17 is missing; or Maven, when something must be downloaded.
+        ToolError: Java 17 is missing; or Maven, when something must be downloaded; or a JDK, after a broker was killed.
         DownloadError: a download failed.
         PortTakenError: a port is in use.
         StartError: the broker ended, or was not ready in time (it is killed then).
@@ -87,6 +87,8 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         options = _ports(options)
         settings = broker_settings(options, filters)
         (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
+        if sessions.end_last(home, java, jars):
+            progress("the last broker was killed: what belonged to its session is removed")
         state.forget(home)  # between spawning and saving, nobody may take the old process for the new one
         process = _spawn(list(command(java, jars, options)), home)
         started = BrokerStatus(
@@ -222,6 +224,7 @@ def _end(broker: BrokerStatus, timeout: float) -> None:
     if timeout > 0:
         _signal(broker.pid, signal.SIGTERM)
         if _gone(broker, timeout):
+            sessions.mark_ended(broker.state_directory)
             return
     _signal(broker.pid, signal.SIGKILL)
     if not _gone(broker, _KILL_TIMEOUT):

@@ -24,6 +24,10 @@ if sys.argv[1] == "-version":
     print('openjdk version "17.0.1"')
     sys.exit(0)
 mode = open({mode!r}).read()
+if sys.argv[-2].endswith(".java"):
+    print("can't end it" if mode == "no end" else "ended", *sys.argv[1:])
+    open({mode!r} + ".ended", "a").write(" ".join(sys.argv[1:]))
+    sys.exit(4 if mode == "no end" else 0)
 print("broker log line", flush=True)
 if mode == "dies":
     print("cannot do it", flush=True)
@@ -50,6 +54,7 @@ class Fake:
     def __init__(self, folder: Path) -> None:
         self.home = folder / "state"
         self.mode = folder / "mode"
+        self.javac = folder
         self.behave("good")
 
     def behave(self, mode: str) -> None:
@@ -67,6 +72,9 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     java.parent.mkdir(parents=True)
     java.write_text(_JAVA.format(python=sys.executable, mode=str(fake.mode)))
     java.chmod(0o755)
+    fake.javac = java.with_name("javac")
+    fake.javac.write_text("#!/bin/sh\necho javac 17.0.1\n")
+    fake.javac.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java-home"))
     monkeypatch.setattr(module, "fetch_broker", lambda progress: tmp_path / "jars")
     monkeypatch.setattr(module, "_filter", lambda progress: tmp_path / "filters")
@@ -91,6 +99,43 @@ def test_life_of_a_broker(fake: Fake) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(started.pid, 0)
     assert launcher.logs(directory=fake.home) == "broker log line\n", "the log outlives the broker"
+
+
+def test_the_session_of_a_killed_broker_is_ended_before_the_next(fake: Fake) -> None:
+    metadata, ended, said = fake.home / "data" / "metadata", Path(f"{fake.mode}.ended"), list[str]()
+    launcher.start(fake.options())
+    metadata.mkdir(parents=True)
+    launcher.stop(directory=fake.home)
+    launcher.start(fake.options(), said.append)
+    assert not ended.exists(), "it ended in order"
+    launcher.stop(0, directory=fake.home)
+    launcher.start(fake.options(), said.append)
+    option, jars, program, folder = ended.read_text().split(" ")
+    assert (option, folder) == ("-cp", str(metadata))
+    assert jars.endswith("/jars/*")
+    assert Path(program).name == "EndSessions.java"
+    assert [line for line in said if line.startswith("the last")] == [
+        "the last broker was killed: what belonged to its session is removed"
+    ]
+    launcher.stop(0, directory=fake.home)
+    ended.unlink()
+    launcher.start(fake.options(fresh=True))
+    assert not ended.exists(), "nothing is left of it"
+
+
+def test_a_session_that_cant_be_ended_starts_no_broker(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher.start(fake.options())
+    (fake.home / "data" / "metadata").mkdir(parents=True)
+    launcher.stop(0, directory=fake.home)
+    fake.behave("no end")
+    with pytest.raises(launcher.StartError, match=r"exit code 4.*fresh") as caught:
+        launcher.start(fake.options())
+    assert "can't end it" in caught.value.log_tail
+    assert launcher.status(directory=fake.home) is None
+    fake.javac.unlink()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(launcher.ToolError, match=r"killed.*fresh.*a JDK 17"):
+        launcher.start(fake.options())
 
 
 def test_starting_twice_is_one_broker(fake: Fake) -> None:

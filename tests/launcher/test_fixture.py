@@ -26,6 +26,7 @@ def test_own_broker_can_be_killed_and_started_again(own_broker: TestBroker) -> N
     own_broker.start()
     assert own_broker.running
     assert own_broker.service_url == url
+    assert "Deleting path: /ledgers/available/" not in own_broker.log(100_000), "a node of the killed one was there"
 
 
 @pytest.mark.java

@@ -1,0 +1,80 @@
+"""What a broker that was killed leaves behind in its metadata: the nodes that belong to its session.
+
+A broker that finds the old node of its own storage deletes it while it makes the new one. When the news of the deletion
+comes late, as it does on a busy machine, it takes the new node for the lost one and makes it again, and again: Pulsar
+4.0 never comes out of this, answers nobody and fills its log (apache/pulsar issue 17759). So the old session is ended
+before the new one begins, as a metadata service would have done.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from jmsaio.launcher import tools
+from jmsaio.launcher.errors import StartError, ToolError
+
+#: Seconds that ending a session may take: 2 on a quiet machine.
+TIMEOUT = 120.0
+_METADATA = Path("data", "metadata")
+_ENDED = "ended-in-order"
+_TAIL = 2000  # characters of a failure's output
+
+
+def mark_ended(home: Path) -> None:
+    """Note that the broker of this state directory has ended in order: it left nothing behind."""
+    (home / _ENDED).touch()
+
+
+def end_last(home: Path, java: Path, jars: Path) -> bool:
+    """End the session of the last broker of this state directory, unless it ended in order.
+
+    Args:
+        home: the state directory; no broker runs in it.
+        java: the command.
+        jars: the folder with the broker's jars.
+
+    Returns:
+        Whether there was anything to end.
+
+    Raises:
+        ToolError: the Java is no JDK.
+        StartError: it did not work.
+    """
+    in_order = (home / _ENDED).exists()
+    (home / _ENDED).unlink(missing_ok=True)  # the next broker has not ended yet
+    if in_order or not (home / _METADATA).exists():
+        return False
+    try:
+        tools.require("javac")
+    except ToolError as error:
+        told = "the last broker was killed, and what it left behind can't be removed without a JDK (or start it fresh)"
+        raise ToolError(f"{told}: {error.reason}", error.tool) from error
+    with as_file(files("jmsaio.launcher") / "data" / "EndSessions.java") as program:
+        _run([str(java), "-cp", f"{jars}/*", str(program), str(home / _METADATA)])
+    return True
+
+
+def _run(arguments: list[str]) -> None:
+    """Run a program to its end."""
+    try:
+        done = subprocess.run(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StartError(f"the session of the last broker, which was killed, can't be ended: {error}") from error
+    if done.returncode != 0:
+        end = done.stdout[-_TAIL:]
+        raise StartError(
+            f"the session of the last broker, which was killed, can't be ended (exit code {done.returncode}); start "
+            f"it fresh if its data may go:\n{end}",
+            end,
+        )
