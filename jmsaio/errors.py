@@ -113,8 +113,8 @@ class MalformedMessageError(MessageFormatError):
         record: the received record as it came, or None.
     """
 
-    def __init__(self, reason: str = "", record: object = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", record: object = None, *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.record = record
 
 
@@ -149,8 +149,8 @@ class ConfigurationError(JMSError):
         key: the option's name.
     """
 
-    def __init__(self, reason: str = "", key: str | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", key: str | None = None, *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.key = key
 
 
@@ -166,8 +166,10 @@ class BrokerUnavailableError(TransportError):
         port: port that was tried.
     """
 
-    def __init__(self, reason: str = "", host: str | None = None, port: int | None = None) -> None:
-        super().__init__(reason)
+    def __init__(
+        self, reason: str = "", host: str | None = None, port: int | None = None, *, error_code: str | None = None
+    ) -> None:
+        super().__init__(reason, error_code)
         self.host = host
         self.port = port
 
@@ -191,8 +193,8 @@ class AdminError(TransportError):
         status: HTTP status, or None when no answer came.
     """
 
-    def __init__(self, reason: str = "", status: int | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", status: int | None = None, *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.status = status
 
 

@@ -41,6 +41,11 @@ def test_the_drawn_tree_is_the_tree() -> None:
             assert issubclass(getattr(errors, name.group()), getattr(errors, path[depth - 1]))
 
 
+@pytest.mark.parametrize("error", [error for error in ALL if error not in OUTSIDE])
+def test_every_error_takes_a_code(error: type[errors.JMSError]) -> None:
+    assert error("reason", error_code="code").error_code == "code"
+
+
 def test_reason_code_and_cause() -> None:
     error = errors.JMSError("reason", "code")
     error.__cause__ = cause = ValueError("cause")

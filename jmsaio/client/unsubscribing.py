@@ -6,7 +6,10 @@ without a topic is searched, found on exactly one topic, not in use, and not a q
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
+
+import anyio
 
 from jmsaio.client import registry
 from jmsaio.client.subscribing import durable_name
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from jmsaio.client.runtime import SessionRuntime
 
 _PARTITION = "-partition-"
+#: Topics that are asked for at once: a namespace may have thousands.
+_AT_ONCE = 8
 
 
 async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -> None:
@@ -48,21 +53,32 @@ async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -
 
 
 async def _search(admin: Admin, namespace: str, subscription: str) -> str:
-    found = set()
-    for topic in await admin.topics(namespace):
-        base, mark, index = topic.rpartition(_PARTITION)
-        topic = base if mark and index.isdecimal() else topic
-        if topic in found:
-            continue
-        try:
-            if subscription in (await admin.stats(topic)).subscriptions:
-                found.add(topic)
-        except NotFoundError:
-            continue
+    """The one topic that has the subscription; a few are asked at a time."""
+    found: list[str] = []
+    rest = iter(sorted({_whole(topic) for topic in await admin.topics(namespace)}))
+
+    async def ask() -> None:
+        for topic in rest:
+            with contextlib.suppress(NotFoundError):  # deleted since it was listed
+                if subscription in (await admin.stats(topic)).subscriptions:
+                    found.append(topic)
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(_AT_ONCE):
+                tasks.start_soon(ask)
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
     if not found:
         raise InvalidDestinationError(f"there is no subscription {subscription!r} in {namespace}")
     if len(found) > 1:
         raise InvalidDestinationError(
             f"the subscription {subscription!r} exists on {len(found)} topics: {sorted(found)}; name the one you mean"
         )
-    return found.pop()
+    return found[0]
+
+
+def _whole(topic: str) -> str:
+    """The topic that a partition belongs to; any other name as it is."""
+    base, mark, index = topic.rpartition(_PARTITION)
+    return base if mark and index.isdecimal() else topic

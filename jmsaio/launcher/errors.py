@@ -26,8 +26,8 @@ class ToolError(LauncherError):
         tool: the command's name (``java``, ``javac`` or ``mvn``).
     """
 
-    def __init__(self, reason: str = "", tool: str | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", tool: str | None = None, *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.tool = tool
 
 
@@ -38,8 +38,8 @@ class DownloadError(LauncherError):
         output: the end of Maven's output.
     """
 
-    def __init__(self, reason: str = "", output: str = "") -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", output: str = "", *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.output = output
 
 
@@ -50,8 +50,8 @@ class PortTakenError(LauncherError):
         port: the port's number.
     """
 
-    def __init__(self, reason: str = "", port: int | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", port: int | None = None, *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.port = port
 
 
@@ -62,6 +62,6 @@ class StartError(LauncherError):
         log_tail: the last lines of the broker's log.
     """
 
-    def __init__(self, reason: str = "", log_tail: str = "") -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str = "", log_tail: str = "", *, error_code: str | None = None) -> None:
+        super().__init__(reason, error_code)
         self.log_tail = log_tail
