@@ -149,7 +149,7 @@ class MessageProducer(Settings):
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(outgoing, stamp)
         runtime = self._runtime
-        sender = runtime.connection.senders.cached(target.topic)
+        sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
         if sender is None or sender.full or self._transacting is not None:
             sender, transaction = await self._prepare(target)
         else:
@@ -172,7 +172,7 @@ class MessageProducer(Settings):
         """A sender with room and the transaction of now, both asked for in the same turn of the loop."""
         transacting, connection = self._transacting, self._runtime.connection
         while True:
-            sender = connection.senders.cached(target.topic)
+            sender = connection.senders.cached(target.topic, target.queue_subscription)
             if sender is None:
                 connection.check_not_deleted(target.topic, target.destination)
                 await connection.senders.open(target.topic, target.queue_subscription)

@@ -57,6 +57,7 @@ class PendingSend:
 class _Entry:
     sender: Sender
     used: float
+    subscriptions: set[str] = attrs.field(factory=set)  # of queues on this topic, created
 
 
 @attrs.define(eq=False)
@@ -75,11 +76,15 @@ class Senders:
     _entries: OrderedDict[str, _Entry] = attrs.field(factory=OrderedDict, init=False)
     _opening: dict[str, asyncio.Lock] = attrs.field(factory=dict, init=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _making: anyio.CapacityLimiter = attrs.field(init=False)
 
-    def cached(self, topic: str) -> Sender | None:
-        """The open sender to a topic, or None: ``open`` makes it."""
+    def __attrs_post_init__(self) -> None:
+        self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
+
+    def cached(self, topic: str, queue_subscription: str | None = None) -> Sender | None:
+        """The open sender to a topic, or None: ``open`` makes it, or the queue's subscription."""
         entry = self._entries.get(topic)
-        if entry is None:
+        if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
         if len(self._entries) > 1:
             self._entries.move_to_end(topic)
@@ -92,20 +97,28 @@ class Senders:
 
         Args:
             topic: full topic name.
-            queue_subscription: for a queue, the subscription that is created with the first sender
-                (``jms.precreateQueueSubscription``), so that the queue keeps what is sent to it.
+            queue_subscription: for a queue, the subscription that is created before the first send
+                (``jms.precreateQueueSubscription``), so that the queue keeps what is sent to it. A topic and several
+                queues may share one sender.
 
         Cancelling leaves no half-made sender behind.
         """
         async with self._opening.setdefault(topic, asyncio.Lock()):
-            sender = self.cached(topic)
+            sender = self.cached(topic, queue_subscription)
             if sender is not None:
                 return sender
             if self._closed:
                 raise ObjectClosedError("the connection factory is closed; make a new one")
-            await self._make_room()
             if queue_subscription is not None and self.config.precreate_queue_subscription:
                 await self._precreate_patiently(topic, queue_subscription)
+            entry = self._entries.get(topic) or await self._make(topic)
+            if queue_subscription is not None:
+                entry.subscriptions.add(queue_subscription)
+            return entry.sender
+
+    async def _make(self, topic: str) -> _Entry:
+        async with self._making:
+            await self._make_room()
             options = SenderOptions(
                 config=self.config.producer,
                 metadata=self._metadata(),
@@ -113,9 +126,9 @@ class Senders:
                 window_records=self.config.send_window_messages,
                 window_bytes=self.config.send_window_bytes,
             )
-            sender = await self.transport.open_sender(topic, options)
-            self._entries[topic] = _Entry(sender, time.monotonic())
-            return sender
+            entry = _Entry(await self.transport.open_sender(topic, options), time.monotonic())
+            self._entries[topic] = entry
+            return entry
 
     async def close_topic(self, topic: str, timeout: float) -> None:
         """Close the sender to a topic, so that the topic can be deleted."""
@@ -140,8 +153,9 @@ class Senders:
             await entry.sender.aclose(timeout)
 
     async def _make_room(self) -> None:
+        """Close senders until those that are there and those in the making are no more than the bound."""
         await self.close_idle()
-        while len(self._entries) >= max(1, self.config.max_num_of_producers):
+        while self._entries and len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
             _, entry = self._entries.popitem(last=False)
             await entry.sender.aclose(self.config.close_timeout)
         if len(self._opening) > 2 * len(self._entries) + 64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 
 import pytest
@@ -50,3 +51,39 @@ async def test_more_destinations_than_senders(url: str) -> None:
         for queue in queues:
             async with session.create_consumer(queue) as consumer:
                 assert [await consumer.receive_body(str, timeout=20) for _ in range(2)] == ["x", "x"]
+
+
+async def test_senders_made_at_the_same_time_keep_the_bound(url: str) -> None:
+    async with jmsaio.connect(url, max_num_of_producers=2) as connection, connection.create_session() as session:
+        queues = [jmsaio.Queue(f"together-{uuid.uuid4()}") for _ in range(6)]
+        producer = await session.create_producer()
+        await asyncio.gather(*[producer.send(queue, "x") for queue in queues])
+        assert len(connection.senders._entries) <= 2
+        for queue in queues:
+            async with session.create_consumer(queue) as consumer:
+                assert await consumer.receive_body(str, timeout=20) == "x"
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+async def test_each_queue_of_a_topic_keeps_what_is_sent_to_it(url: str, anonymous: bool) -> None:
+    """The topic, and another queue on it, were sent to first, so its sender is there already."""
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        name = f"shared-{uuid.uuid4()}"
+        for destination in (jmsaio.Topic(name), jmsaio.Queue(name), jmsaio.Queue(f"{name}:other")):
+            producer = await session.create_producer(None if anonymous else destination)
+            await producer.send(*([destination] if anonymous else []), destination.name)
+        for queue in (jmsaio.Queue(name), jmsaio.Queue(f"{name}:other")):
+            async with session.create_consumer(queue) as consumer:
+                while (message := await consumer.receive_body(str, timeout=20)) != queue.name:
+                    assert message is not None, f"{queue} lost what was sent to it"
+
+
+async def test_a_queue_without_subscription(url: str) -> None:
+    async with jmsaio.connect(url, precreate_queue_subscription=False) as connection:
+        async with connection.create_session() as session:
+            queue = jmsaio.Queue(f"none-{uuid.uuid4()}")
+            async with session.create_producer(queue) as producer:
+                await producer.send("x")
+            admin = connection.transport.admin
+            assert admin is not None
+            assert not (await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions
