@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import attrs
 
 from jmsaio.client import inside, registry
-from jmsaio.client.callbacks import call
 from jmsaio.client.getters import Getters
 from jmsaio.client.inside import Kind
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
 from jmsaio.client.opening import Opening
+from jmsaio.client.reports import ExceptionListener as ExceptionListener
+from jmsaio.client.reports import Reports
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.sending import Senders
 from jmsaio.client.session import Session
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("jmsaio")
 
-#: Told about problems that no caller can be told; a plain or coroutine function of the error.
-ExceptionListener = Callable[[JMSError], Any]
-
 
 @attrs.define(eq=False)
 class Connection(Getters):
@@ -71,14 +69,14 @@ class Connection(Getters):
     _administered: bool = attrs.field(default=False, init=False)
     _producers: int = attrs.field(default=0, init=False)
     _runtimes: dict[SessionRuntime, None] = attrs.field(factory=dict, init=False)
-    _listener: ExceptionListener | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
     _group: TaskGroup = attrs.field(init=False)
     _owner: asyncio.Task[None] = attrs.field(init=False)
     _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _requested: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _reports: asyncio.Queue[JMSError] = attrs.field(factory=lambda: asyncio.Queue(1000), init=False)
+    _reports: Reports = attrs.field(factory=Reports, init=False)
+    _closed_by_listener: bool = attrs.field(default=False, init=False)
     _close_error: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -252,7 +250,7 @@ class Connection(Getters):
     def exception_listener(self) -> ExceptionListener | None:
         """The listener, or None. Raises ObjectClosedError."""
         self._check_open()
-        return self._listener
+        return self._reports.listener
 
     def get_exception_listener(self) -> ExceptionListener | None:
         """The same as ``exception_listener``."""
@@ -261,36 +259,16 @@ class Connection(Getters):
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """Have a plain or coroutine function told about problems that no caller can be told; None unsets it.
 
-        Calls come one at a time, from a task of the connection.
+        Calls come one at a time, from a task of their own. It may do anything, also close the connection.
         """
         self._check_open()
         if listener is not None and not callable(listener):
             raise IllegalArgumentError(f"an exception listener is a function of one error, not {listener!r}")
-        self._listener = listener
+        self._reports.listener = listener
 
     def report(self, error: Exception) -> None:
         """Log a problem that has no caller, and tell the exception listener later."""
-        _log.error("%s", error, exc_info=error)
-        if not isinstance(error, JMSError):
-            wrapped = JMSError(f"{type(error).__name__}: {error}")
-            wrapped.__cause__ = error
-            error = wrapped
-        if self._listener is not None:
-            try:
-                self._reports.put_nowait(error)
-            except asyncio.QueueFull:
-                _log.warning("the exception listener is too slow; a report was dropped after it was logged")
-
-    async def _tell(self) -> None:
-        while True:
-            error = await self._reports.get()
-            listener = self._listener
-            if listener is None:
-                continue
-            try:
-                await call(listener, error)
-            except Exception:
-                _log.exception("the exception listener raised")
+        self._reports.add(error)
 
     def warn_once(self, text: str) -> None:
         """Log a warning the first time."""
@@ -321,6 +299,7 @@ class Connection(Getters):
         inside.refuse("close of a connection", self)
         self._state = advance(self._state, Event.CLOSE, "connection")
         self.started = False
+        self._closed_by_listener = self._closed_by_listener or self._reports.called_from_listener()
         self._requested.set()
         bound = 8 * self.configuration.close_timeout + 10
         with anyio.move_on_after(bound):
@@ -336,7 +315,6 @@ class Connection(Getters):
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                group.start_soon(self._tell)
                 self._running.set()
                 try:
                     await self._requested.wait()
@@ -350,12 +328,15 @@ class Connection(Getters):
 
     async def _shut_down(self) -> None:
         self.started = False
+        reports = self._reports.count
         for runtime in list(self._runtimes):
             try:
                 await runtime.close()
             except JMSError as error:
                 self._close_error = self._close_error or error
         await self.temporaries.close()
+        if self._reports.count > reports and not self._closed_by_listener:
+            await self._reports.told(self.configuration.close_timeout)
         if self.client_id_value is not None:
             registry.release_client_id(self.broker, self.client_id_value)
         self._factory.forget(self)

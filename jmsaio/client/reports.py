@@ -1,0 +1,84 @@
+"""Problems that no caller can be told: logged, and told to the connection's ExceptionListener (jms-spec 5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import attrs
+
+from jmsaio.client import inside
+from jmsaio.client.callbacks import call
+from jmsaio.errors import JMSError
+
+_log = logging.getLogger("jmsaio")
+
+#: Told about problems that no caller can be told; a plain or coroutine function of the error.
+ExceptionListener = Callable[[JMSError], Any]
+
+#: Reports that wait for a slow listener at most.
+_MOST = 1000
+
+_telling: ContextVar[Reports | None] = ContextVar("jmsaio_reports", default=None)
+
+
+@attrs.define(eq=False)
+class Reports:
+    """The reports of one connection, told one at a time by a task that lives only while there are some.
+
+    The task is nobody's child: a listener may close its connection, and goes on after that.
+
+    Attributes:
+        listener: the exception listener, or None.
+        count: reports up to now.
+    """
+
+    listener: ExceptionListener | None = None
+    count: int = 0
+    _waiting: deque[JMSError] = attrs.field(factory=deque, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    def add(self, error: Exception) -> None:
+        """Log a problem now and have the listener told later."""
+        _log.error("%s", error, exc_info=error)
+        self.count += 1
+        if not isinstance(error, JMSError):
+            wrapped = JMSError(f"{type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            error = wrapped
+        if self.listener is None:
+            return
+        if len(self._waiting) >= _MOST:
+            _log.warning("the exception listener is too slow; a report was dropped after it was logged")
+            return
+        self._waiting.append(error)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._tell(), name="jmsaio exception listener")
+
+    async def _tell(self) -> None:
+        inside.leave()
+        _telling.set(self)
+        try:
+            while self._waiting:
+                error, listener = self._waiting.popleft(), self.listener
+                if listener is None:
+                    continue
+                try:
+                    await call(listener, error)
+                except Exception:
+                    _log.exception("the exception listener raised")
+        finally:
+            self._task = None
+
+    def called_from_listener(self) -> bool:
+        """Whether this call comes from the listener, or from a task that it started."""
+        return _telling.get() is self
+
+    async def told(self, timeout: float) -> None:
+        """Wait until the listener was told all, for ``timeout`` seconds at most. Cancelling changes nothing."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=timeout)
