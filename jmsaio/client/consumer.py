@@ -117,9 +117,12 @@ class MessageConsumer(Getters):
         await self._runtime.acknowledge_one(number)
 
     def __aiter__(self) -> AsyncIterator[Message]:
+        self._check_open()
         return self
 
     async def __anext__(self) -> Message:
+        if self._closed and self._runtime.failure is None:  # also when it was closed between two messages
+            raise StopAsyncIteration
         self._check_receive()
         message = self._take(False)
         if message is None:

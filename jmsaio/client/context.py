@@ -20,13 +20,15 @@ from jmsaio.client.producer import MessageProducer
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.destinations import Destination, Queue, Topic
+from jmsaio.model.durations import Duration
+from jmsaio.model.message import Message
 from jmsaio.model.modes import AcknowledgeMode
 
 #: Calls of a context that go to its session as they are.
 _SESSION_CALLS = (
     "create_queue", "create_topic", "create_temporary_queue", "create_temporary_topic", "create_message",
     "create_text_message", "create_bytes_message", "create_map_message", "create_stream_message",
-    "create_object_message", "unsubscribe", "acknowledge", "recover", "commit", "rollback", "request",
+    "create_object_message", "unsubscribe", "acknowledge", "recover", "commit", "rollback",
 )  # fmt: skip
 
 
@@ -91,36 +93,42 @@ class Context(Getters):
     @property
     def client_id(self) -> str | None:
         """The client identifier."""
+        self._check_open()
         return self._shared.connection.client_id
 
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier: before anything is sent or consumed. Raises as ``Connection.set_client_id``."""
         self._check_open()
         connection = self._shared.connection
-        if not self._session._runtime.consumers and not self._session._runtime.children and not connection.started:
+        if not connection.started and not any(each.consumers or each.children for each in connection._runtimes):
             connection._used = False
         connection.set_client_id(client_id)
 
     @property
     def metadata(self) -> ConnectionMetaData:
         """Versions and names."""
+        self._check_open()
         return self._shared.connection.metadata
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
         """The listener for problems without a caller."""
+        self._check_open()
         return self._shared.connection.exception_listener
 
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """See ``Connection.set_exception_listener``."""
+        self._check_open()
         self._shared.connection.set_exception_listener(listener)
 
     async def start(self) -> None:
         """Start delivery; see ``Connection.start``."""
+        self._check_open()
         await self._shared.connection.start()
 
     async def stop(self) -> None:
         """Pause delivery; see ``Connection.stop``."""
+        self._check_open()
         await self._shared.connection.stop()
 
     @property
@@ -165,6 +173,13 @@ class Context(Getters):
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
         """See ``Session.create_browser``."""
         return self._session.create_browser(queue, selector)
+
+    async def request(self, destination: Destination, body: Any, *, timeout: Duration, **options: Any) -> Message:
+        """See ``Session.request``; starts the connection unless ``auto_start`` is off."""
+        self._check_open()
+        if self._auto_start:
+            await self._shared.connection.start()
+        return await self._session.request(destination, body, timeout=timeout, **options)
 
     def _started(self, opening: Opening[MessageConsumer]) -> Opening[MessageConsumer]:
         async def open_and_start() -> MessageConsumer:

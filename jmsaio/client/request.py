@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, MessageFormatError, ObjectClosedError
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, MessageFormatError, ObjectClosedError
 from jmsaio.model.body import message_for
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
+from jmsaio.model.foreign import adopt, is_foreign
 from jmsaio.model.message import Message
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class Requests:
 
     _session: Session
     _replies: dict[str, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
+    _made: set[str] = attrs.field(factory=set, init=False)  # correlation ids of ours whose requests wait
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
     _producer: MessageProducer | None = attrs.field(default=None, init=False)
     _listening: Session | None = attrs.field(default=None, init=False)
@@ -46,46 +49,70 @@ class Requests:
     ) -> Message:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
-        if body is None:
-            raise MessageFormatError("there is no request to send: None")
-        producer = await self._open()
-        message = message_for(body)
-        message.jms_reply_to = self._queue
-        if message.jms_correlation_id is None:
-            message.jms_correlation_id = producer.next_message_id()
+        message = _outgoing(body)
+        try:
+            async with asyncio.timeout(limit):
+                producer = await self._open()
+                return await self._exchange(producer, destination, message, properties, options)
+        except TimeoutError as error:
+            raise TimeoutError(f"no reply from {destination!r} within {limit} s") from error
+
+    async def _exchange(
+        self,
+        producer: MessageProducer,
+        destination: Destination,
+        message: Message,
+        properties: Mapping[str, Any] | None,
+        options: Mapping[str, Any],
+    ) -> Message:
         key = message.jms_correlation_id
-        if key in self._replies:
+        if key is None or key in self._made:  # in that case the same object was sent as another request
+            message.jms_correlation_id = key = producer.next_message_id()
+            self._made.add(key)
+        elif key in self._replies:
             raise IllegalStateError(f"a request with JMSCorrelationID {key!r} waits for its reply already")
+        message.jms_reply_to = self._queue
         reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._replies[key] = reply
         message_id = None
         try:
-            async with asyncio.timeout(limit):
-                sent = await producer.send_async(destination, message, properties=properties, **options)
-                message_id = message.jms_message_id
-                if message_id is not None:
-                    self._replies[message_id] = reply
-                await sent
-                return await reply
-        except TimeoutError as error:
-            raise TimeoutError(f"no reply from {destination!r} within {limit} s") from error
+            sent = await producer.send_async(destination, message, properties=properties, **options)
+            message_id = message.jms_message_id
+            if message_id is not None:
+                self._replies[message_id] = reply
+            await sent
+            return await reply
         finally:
             self._replies.pop(key, None)
             if message_id is not None:
                 self._replies.pop(message_id, None)
+            if key in self._made:
+                self._made.discard(key)
+                if message.jms_correlation_id == key:  # the application did not set it
+                    message.jms_correlation_id = None
 
     async def _open(self) -> MessageProducer:
         async with self._opening:
-            if self._closed:
+            if self._producer is None and not self._closed:
+                await self._listen()
+            if self._producer is None or self._closed:  # perhaps meanwhile; close ends then what was made
                 raise ObjectClosedError("the session is closed; create a new one")
-            if self._producer is None:
-                connection = self._session._runtime.connection
-                self._listening = await connection.create_session()
-                self._queue = await self._listening.create_temporary_queue()
-                consumer = await self._listening.create_consumer(self._queue)
-                consumer.set_message_listener(self._replied)
-                self._producer = await self._listening.create_producer()
             return self._producer
+
+    async def _listen(self) -> None:
+        """Make the reply queue and its consumer. Cancelling leaves nothing."""
+        listening = await self._session._runtime.connection.create_session()
+        queue: TemporaryQueue | None = None
+        try:
+            queue = await listening.create_temporary_queue()
+            consumer = await listening.create_consumer(queue)
+            consumer.set_message_listener(self._replied)
+            self._producer = await listening.create_producer()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await _end(listening, queue)
+            raise
+        self._listening, self._queue = listening, queue
 
     def _replied(self, message: Message) -> None:
         waiting = self._replies.get(message.jms_correlation_id or "")
@@ -100,11 +127,28 @@ class Requests:
         for waiting in self._replies.values():
             if not waiting.done():
                 waiting.set_exception(ObjectClosedError("the session was closed while a request waited for its reply"))
-        listening, self._listening = self._listening, None
+        async with self._opening:  # a request may be making them
+            listening, self._listening = self._listening, None
         if listening is not None:
-            await listening.close()
-            if self._queue is not None:
-                await self._queue.delete()
+            await _end(listening, self._queue)
+
+
+async def _end(listening: Session, queue: TemporaryQueue | None) -> None:
+    """Close the session of the replies and delete their queue."""
+    await listening.close()
+    if queue is None:
+        return
+    try:
+        await queue.delete()
+    except JMSError as error:  # a server in another process holds its sender to it
+        _log.info("the reply queue %r is left to the close of its connection: %s", queue, error)
+
+
+def _outgoing(body: Any) -> Message:
+    """The message of what is to be requested. Raises MessageFormatError."""
+    if body is None:
+        raise MessageFormatError("there is no request to send: None")
+    return adopt(body) if is_foreign(body) else message_for(body)
 
 
 @attrs.define(eq=False)
@@ -117,9 +161,13 @@ class _Requestor:
     _consumer: MessageConsumer
 
     async def request(self, message: Message) -> Message | None:
-        """Send a request and wait for a reply without limit. Cancelling: the reply stays for the next call."""
-        message.jms_reply_to = self._replies
-        await self._producer.send(message)
+        """Send a request and wait for a reply without limit. Cancelling: the reply stays for the next call.
+
+        Raises MessageFormatError for what is no message; otherwise as ``MessageProducer.send``.
+        """
+        outgoing = _outgoing(message)
+        outgoing.jms_reply_to = self._replies
+        await self._producer.send(outgoing)
         return await self._consumer.receive()
 
     async def close(self) -> None:
@@ -150,8 +198,9 @@ class QueueRequestor(_Requestor):
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"a QueueRequestor needs a Queue, not {queue!r}")
         _check(session)
+        producer = await session.create_producer(queue)
         replies: TemporaryQueue = await session.create_temporary_queue()
-        return cls(session, await session.create_producer(queue), replies, await session.create_consumer(replies))
+        return cls(session, producer, replies, await session.create_consumer(replies))
 
 
 class TopicRequestor(_Requestor):
@@ -163,8 +212,9 @@ class TopicRequestor(_Requestor):
         if not isinstance(topic, Topic):
             raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {topic!r}")
         _check(session)
+        producer = await session.create_producer(topic)
         replies: TemporaryTopic = await session.create_temporary_topic()
-        return cls(session, await session.create_producer(topic), replies, await session.create_consumer(replies))
+        return cls(session, producer, replies, await session.create_consumer(replies))
 
 
 def _check(session: Session) -> None:

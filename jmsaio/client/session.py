@@ -246,7 +246,7 @@ class Session(Getters):
         Args:
             destination: where the request goes.
             body: a message or a body, as for ``producer.send``.
-            timeout: seconds to wait for the reply.
+            timeout: seconds until the reply must be here.
             properties: set on the request.
             options: ``priority``, ``time_to_live`` and the like, as for ``producer.send``.
 

@@ -278,3 +278,22 @@ async def test_a_listener_is_callable(connection: jmsaio.Connection, session: jm
         consumer.set_message_listener(5)  # type: ignore[arg-type]  # what a caller may do
     with pytest.raises(jmsaio.IllegalArgumentError, match="function of one error"):
         connection.set_exception_listener("x")  # type: ignore[arg-type]  # likewise
+
+
+@pytest.mark.parametrize("closed", ["consumer", "session"])
+async def test_iterating_ends_when_it_is_closed_between_two_messages(
+    connection: jmsaio.Connection, name: Name, closed: str
+) -> None:
+    session = await connection.create_session()
+    queue = session.create_queue(name("iterate"))
+    consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+    for _ in range(2):
+        await producer.send("x")
+    seen = 0
+    async for _ in consumer:
+        seen += 1
+        await {"consumer": consumer, "session": session}[closed].close()
+    assert seen == 1
+    with pytest.raises(jmsaio.ObjectClosedError):
+        async for _ in consumer:
+            seen += 1

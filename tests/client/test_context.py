@@ -60,3 +60,38 @@ async def test_a_listener_may_create_a_consumer(url: str, name: Name) -> None:
         (await context.create_consumer(queue)).set_message_listener(listener)
         await context.create_producer().send(queue, "x")
         assert not (await asyncio.wait_for(made, 20)).closed
+
+
+async def test_a_closed_context_does_nothing_although_its_connection_is_open(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("closed"))
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
+        second = await context.create_context()
+        producer, browser = second.create_producer(), await second.create_browser(queue)
+        await second.close()
+        await second.close()
+        for call in (
+            second.get_client_id, second.get_metadata, second.get_exception_listener, second.get_session_mode,
+            second.get_transacted, second.create_producer, second.create_text_message, browser.get_queue,
+            lambda: second.set_exception_listener(None), lambda: second.set_client_id("late"),
+            lambda: second.set_auto_start(False), lambda: second.create_queue("late"),
+        ):  # fmt: skip
+            with pytest.raises(jmsaio.ObjectClosedError):
+                call()
+        for coroutine in (
+            lambda: second.start(), lambda: second.stop(), lambda: second.create_consumer(queue),
+            lambda: second.create_browser(queue), lambda: second.create_temporary_queue(), lambda: second.commit(),
+            lambda: second.acknowledge(), lambda: second.unsubscribe("late"), lambda: producer.send(queue, "late"),
+            lambda: second.request(queue, "late", timeout=1), lambda: browser.get_enumeration(),
+        ):  # fmt: skip
+            with pytest.raises(jmsaio.ObjectClosedError):
+                await coroutine()
+        assert context.client_id is None
+
+
+async def test_a_client_id_comes_before_consumers_of_any_context(url: str, name: Name) -> None:
+    async with jmsaio.ConnectionFactory(url, auto_start=False) as factory, await factory.create_context() as context:
+        second = await context.create_context()
+        context.create_producer()
+        await second.create_consumer(jmsaio.Queue(name("used")))
+        with pytest.raises(jmsaio.IllegalStateError):
+            context.set_client_id(name("late"))

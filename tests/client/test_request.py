@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -48,3 +48,127 @@ async def test_queue_requestor(connection: jmsaio.Connection, name: Name) -> Non
         assert answer is not None and answer.get_body(str) == "pong"
         await requestor.close()
         assert client.closed
+
+
+@pytest.fixture
+async def served(url: str, name: Name) -> AsyncIterator[jmsaio.Queue]:
+    """A queue whose requests are answered with their own text, by a client of another broker connection."""
+    queue = jmsaio.Queue(name("served"))
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        replies = await session.create_producer()
+
+        async def serve(message: jmsaio.Message) -> None:
+            reply = jmsaio.TextMessage(message.get_body(str))
+            reply.jms_correlation_id = message.jms_correlation_id
+            assert message.jms_reply_to is not None
+            await replies.send(message.jms_reply_to, reply)
+
+        (await session.create_consumer(queue)).set_message_listener(serve)
+        yield queue
+
+
+async def test_hundreds_of_requests_share_one_reply_consumer(session: jmsaio.Session, served: jmsaio.Queue) -> None:
+    answers = await asyncio.gather(*[session.request(served, str(number), timeout=60) for number in range(500)])
+    assert [answer.get_body(str) for answer in answers] == [str(number) for number in range(500)]
+    connection = session._runtime.connection
+    assert len(connection._runtimes) == 2 and sum(len(runtime.consumers) for runtime in connection._runtimes) == 1
+    requests = session._requests
+    assert requests is not None and not requests._replies and not requests._made
+
+
+async def test_one_message_object_may_be_requested_again_and_at_once(
+    session: jmsaio.Session, served: jmsaio.Queue
+) -> None:
+    message = jmsaio.TextMessage("x")
+    answers = await asyncio.gather(*[session.request(served, message, timeout=30) for _ in range(3)])
+    assert len({answer.jms_correlation_id for answer in answers}) == 3
+    assert message.jms_correlation_id is None
+    message.jms_correlation_id = "mine"
+    assert (await session.request(served, message, timeout=30)).jms_correlation_id == "mine"
+    assert message.jms_correlation_id == "mine"
+    both = [session.request(served, message, timeout=30) for _ in range(2)]
+    first, second = await asyncio.gather(*both, return_exceptions=True)
+    assert isinstance(first, jmsaio.TextMessage) and isinstance(second, jmsaio.IllegalStateError)
+
+
+async def test_a_server_elsewhere_does_not_make_the_close_fail(
+    connection: jmsaio.Connection, served: jmsaio.Queue
+) -> None:
+    """It holds its sender to the reply queue, so that the broker refuses to delete it."""
+    async with connection.create_session() as session:
+        assert (await session.request(served, "x", timeout=30)).get_body(str) == "x"
+
+
+async def test_a_fresh_context_may_request(url: str, served: jmsaio.Queue) -> None:
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
+        assert (await context.request(served, "x", timeout=30, priority=7)).get_body(str) == "x"
+
+
+async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
+    connection: jmsaio.Connection, session: jmsaio.Session, served: jmsaio.Queue, url: str
+) -> None:
+    for turns in range(12):
+        request = asyncio.ensure_future(session.request(served, "x", timeout=30))
+        for _ in range(turns):
+            await asyncio.sleep(0 if url.startswith("memory") else 0.003)
+        request.cancel()
+        await asyncio.wait([request])
+    await session.request(served, "x", timeout=30)
+    await asyncio.sleep(0.1)
+    assert len(connection._runtimes) == 2
+    assert len(connection.temporaries._alive) == 1
+
+
+async def test_closing_fails_requests_at_any_moment(
+    connection: jmsaio.Connection, name: Name, url: str
+) -> None:
+    for turns in (0, 1, 2, 5, 10, 50):
+        session = await connection.create_session()
+        request = asyncio.ensure_future(session.request(jmsaio.Queue(name("nobody")), "x", timeout=60))
+        for _ in range(turns):
+            await asyncio.sleep(0 if url.startswith("memory") else 0.005)
+        await session.close()
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await asyncio.wait_for(request, 20)
+    await asyncio.sleep(0.1)
+    assert not connection._runtimes and not connection.temporaries._alive
+
+
+async def test_requestors_refuse_what_is_no_message(session: jmsaio.Session, name: Name) -> None:
+    for wrong in (None, object()):
+        requestor = await jmsaio.QueueRequestor.open(session, jmsaio.Queue(name("wrong")))
+        with pytest.raises(jmsaio.MessageFormatError):
+            await requestor.request(wrong)  # type: ignore[arg-type]  # what a caller may do
+        with pytest.raises(jmsaio.MessageFormatError):
+            await session.request(jmsaio.Queue(name("wrong")), wrong, timeout=1)
+    await requestor.close()
+    await requestor.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await requestor.request(jmsaio.TextMessage("x"))
+    for kind in (jmsaio.QueueRequestor, jmsaio.TopicRequestor):
+        with pytest.raises(jmsaio.InvalidDestinationError):
+            await kind.open(session, None)  # type: ignore[arg-type]  # likewise
+
+
+async def test_a_requestor_for_no_real_queue_leaves_nothing(
+    connection: jmsaio.Connection, session: jmsaio.Session
+) -> None:
+    with pytest.raises(jmsaio.InvalidDestinationError):
+        await jmsaio.QueueRequestor.open(session, jmsaio.Queue("multi:a,b"))
+    assert not connection.temporaries._alive
+
+
+async def test_topic_requestor(connection: jmsaio.Connection, name: Name) -> None:
+    topic = jmsaio.Topic(name("requestor"))
+    async with connection.create_session() as server, connection.create_session() as client:
+        replies = await server.create_producer()
+
+        async def serve(message: jmsaio.Message) -> None:
+            assert isinstance(message.jms_reply_to, jmsaio.Topic)
+            await replies.send(message.jms_reply_to, "pong")
+
+        (await server.create_consumer(topic)).set_message_listener(serve)
+        async with await jmsaio.TopicRequestor.open(client, topic) as requestor:
+            answer = await asyncio.wait_for(requestor.request(jmsaio.TextMessage("ping")), 30)
+            assert answer is not None and answer.get_body(str) == "pong"
+    assert not connection.temporaries._alive
