@@ -78,8 +78,10 @@ def start_position(position: Position) -> dict[str, int]:
     return {"ledgerId": place, "entryId": place, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
 
 
-def read_cursor(position: str, ranges: str) -> Cursor:
+def read_cursor(position: str, ranges: str, last: str) -> Cursor:
     """A cursor of an answer: ``ledger:entry`` up to which everything is acknowledged, and the ranges behind it.
+
+    ``last`` is the topic's last entry.
 
     ``7:-1`` is the place before ledger 7: no entry to start from, but all ledgers before it are acknowledged (kept
     ones, when the namespace retains messages).
@@ -87,12 +89,17 @@ def read_cursor(position: str, ranges: str) -> Cursor:
     Raises:
         ValueError: no position.
     """
-    first, _, second = position.partition(":")
-    ledger, entry = int(first), int(second)
+    ledger, entry = _place(position)
     deleted = read_ranges(ranges)
+    end = WireId(*_place(last))  # -1:-1 and 7:-1 are before all entries, and before those of ledger 7
     if ledger >= 0 and entry >= 0:
-        return Cursor(WireId(ledger, entry), deleted)
-    return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted)
+        return Cursor(WireId(ledger, entry), deleted, end)
+    return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted, end)
+
+
+def _place(text: str) -> tuple[int, int]:
+    ledger, _, entry = text.partition(":")
+    return int(ledger), int(entry)
 
 
 def read_ranges(text: str) -> tuple[tuple[tuple[int, int], tuple[int, int]], ...]:

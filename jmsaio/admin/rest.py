@@ -175,7 +175,8 @@ class RestAdmin:
         with _understanding(f"cursor of {topic}"):
             one = (found.get("cursors") or {}).get(cursor_key(subscription))
             if one is not None:
-                return read_cursor(one["markDeletePosition"], one.get("individuallyDeletedMessages") or "")
+                ranges = one.get("individuallyDeletedMessages") or ""
+                return read_cursor(one["markDeletePosition"], ranges, found["lastConfirmedEntry"])
         raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:

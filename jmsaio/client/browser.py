@@ -1,11 +1,13 @@
 """QueueBrowser: looks at a queue without taking anything (jms-spec 11, seed 004).
 
-On every engine: a reader from the subscription's mark-delete position, minus what is acknowledged behind it. It leaves
-no subscription and no redelivery count behind. Messages of a partly acknowledged batch may show.
+On every engine: a reader from the subscription's mark-delete position to the topic's last message of that moment, minus
+what is acknowledged between. It leaves no subscription and no redelivery count behind. Messages of a partly
+acknowledged batch may show.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -18,6 +20,7 @@ import attrs
 from jmsaio.client.channel import Filter
 from jmsaio.client.consuming import parse_selector
 from jmsaio.client.getters import Getters
+from jmsaio.client.unsubscribing import whole_topic
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalStateError,
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
 
 #: Records read at once.
 _BATCH = 256
-#: A browse ends at records published this much after it began (ms), so that a busy producer can't keep it going.
+#: Where no subscription tells the topic's last message: the end is at records published this much after the browse
+#: began (ms), so that a busy producer can't keep it going.
 _CLOCK_SKEW = 5_000
 
 
@@ -144,12 +148,13 @@ class QueueBrowser(Getters):
             yield message
 
     def _open(self, record: ReceivedRecord, now: int) -> Message | None:
-        if Filter(selector=self._selector, shared=False).rejects(record, now) is not None:
-            return None
         due = record.properties.get(wire.DELIVERY_TIME, "")
-        if due.isascii() and due.isdecimal() and int(due) > now:
+        # without delay it is before the publish time, by the sender's clock, which may be ahead of ours
+        if due.isascii() and due.isdecimal() and len(due) < 20 and int(due) > max(now, record.publish_time):
             return None
         try:
+            if Filter(selector=self._selector, shared=False).rejects(record, now) is not None:
+                return None
             return decode(record, self._queue, self._runtime.connection.configuration.system_namespace)
         except MalformedMessageError as error:
             self._runtime.connection.report(error)
@@ -163,7 +168,7 @@ class QueueBrowser(Getters):
         config = connection.configuration
         resolved = resolve(self._queue, config.system_namespace)
         name = resolved.subscription or config.queue_subscription_name
-        for topic in resolved.topics:
+        for topic in resolved.topics if resolved.pattern is None else await _matching(admin, resolved.pattern):
             for part in await _partitions(admin, topic):
                 cursor = await _cursor(admin, part, name)
                 async with aclosing(self._read(part, cursor, started)) as records:
@@ -180,10 +185,14 @@ class QueueBrowser(Getters):
         try:
             while not await reader.at_end():
                 for record in await reader.read(_BATCH, connection.configuration.operation_timeout):
-                    if record.publish_time > started + _CLOCK_SKEW:
+                    if cursor is None:
+                        if record.publish_time > started + _CLOCK_SKEW:
+                            return
+                    elif cursor.is_newer(record.message_id):
                         return
-                    if cursor is None or not cursor.is_acknowledged(record.message_id):
-                        yield record
+                    elif cursor.is_acknowledged(record.message_id):
+                        continue
+                    yield record
         finally:
             await reader.aclose(connection.configuration.close_timeout)
 
@@ -208,7 +217,19 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
     runtime.check_open()
     if not isinstance(destination, Queue):
         raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
+    runtime.connection.check_may_consume(destination)
     return QueueBrowser(runtime, destination, selector, parse_selector(selector))
+
+
+async def _matching(admin: Admin, pattern: str) -> list[str]:
+    """The topics that exist now of a ``regex:`` queue, in the order of their names."""
+    *front, expression = pattern.split("/", 4)  # persistent://tenant/namespace/expression: only the last is one
+    try:
+        fits = re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL).fullmatch
+    except re.error as error:
+        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
+    names = {whole_topic(name) for name in await admin.topics("/".join(front[2:]))}
+    return [name for name in sorted(names) if fits(name)]
 
 
 async def _partitions(admin: Admin, topic: str) -> list[str]:

@@ -223,8 +223,8 @@ class Session(Getters):
 
         Args:
             name: subscription name.
-            topic: its topic. Without it, the topics of the namespace are searched through the admin interface for a
-                durable JMS subscription of that name that nobody uses; found on more than one topic it is refused.
+            topic: its topic. Without it, the topics of the namespace are searched through the admin interface; one
+                that was found on more than one topic, or that jmsaio has not made, is refused.
 
         Raises:
             InvalidDestinationError: there is no such subscription.

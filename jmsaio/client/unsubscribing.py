@@ -1,7 +1,8 @@
 """``session.unsubscribe``: deletes a durable subscription, and never another one's backlog (jms-spec 8.4).
 
 The Java client deletes every subscription of that name in the whole namespace, by force (Starlight 3.5). Here a name
-without a topic is searched, found on exactly one topic, not in use, and not a queue's; otherwise nothing is deleted.
+without a topic is searched, found on exactly one topic, not in use, and marked as a durable subscription of jmsaio's
+(``jmsaio.client.renewing``): a queue's or another program's may have that name, too. Otherwise nothing is deleted.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from jmsaio.client import registry
-from jmsaio.client.subscribing import durable_name
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, NotFoundError
-from jmsaio.model.destinations import Topic, resolve
+from jmsaio.client.subscribing import SHARED, durable_name
+from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
+from jmsaio.model.destinations import Topic, as_destination, resolve
 from jmsaio.transport.base import Admin
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -
     runtime.check_open()
     connection = runtime.connection
     subscription = durable_name(connection.client_id, name)
-    if not name or subscription == connection.configuration.queue_subscription_name:
+    if not isinstance(name, str) or not name or subscription == connection.configuration.queue_subscription_name:
         raise InvalidDestinationError(f"{name!r} is not the name of a durable subscription")
     if registry.is_active(connection.broker, subscription):
         raise IllegalStateError(
@@ -39,29 +40,52 @@ async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -
     admin = connection.transport.admin
     if admin is None:
         raise IllegalStateError("unsubscribe needs the admin interface; set jms.usePulsarAdmin=true and webServiceUrl")
-    if topic is not None:
-        found = resolve(topic, connection.configuration.system_namespace).topics[0]
-    else:
-        found = await _search(admin, connection.configuration.system_namespace, subscription)
+    namespace = connection.configuration.system_namespace
+    topics = [await _search(admin, namespace, subscription)] if topic is None else _named(topic, namespace)
+    for one in topics:
+        await _check_idle(admin, one, subscription)
+    for one in topics:
+        try:
+            await admin.delete_subscription(one, subscription)
+        except NotFoundError as error:
+            raise InvalidDestinationError(f"there is no subscription {name!r} on {one}") from error
+        except AdminError as error:
+            if error.status == 412:
+                raise IllegalStateError(f"the subscription {name!r} on {one} got a consumer meanwhile") from error
+            raise
+
+
+def _named(topic: Topic, namespace: str) -> tuple[str, ...]:
+    """The topics of a destination that the application names."""
+    destination = as_destination(topic)
+    found = resolve(destination, namespace).topics if isinstance(destination, Topic) else ()
+    if not found:
+        raise InvalidDestinationError(f"unsubscribe needs a Topic, or several (multi:), not {topic!r}")
+    return found
+
+
+async def _check_idle(admin: Admin, topic: str, subscription: str) -> None:
     try:
-        statistics = (await admin.stats(found)).subscriptions[subscription]
-        if statistics.consumers:
-            raise IllegalStateError(f"the subscription {name!r} on {found} has {statistics.consumers} active consumers")
-        await admin.delete_subscription(found, subscription)
+        statistics = (await admin.stats(topic)).subscriptions[subscription]
     except (KeyError, NotFoundError) as error:
-        raise InvalidDestinationError(f"there is no subscription {name!r} on {found}") from error
+        raise InvalidDestinationError(f"there is no subscription {subscription!r} on {topic}") from error
+    if statistics.consumers:
+        raise IllegalStateError(
+            f"the subscription {subscription!r} on {topic} has {statistics.consumers} active consumers"
+        )
 
 
 async def _search(admin: Admin, namespace: str, subscription: str) -> str:
     """The one topic that has the subscription; a few are asked at a time."""
-    found: list[str] = []
-    rest = iter(sorted({_whole(topic) for topic in await admin.topics(namespace)}))
+    found: dict[str, bool] = {}
+    rest = iter(sorted({whole_topic(topic) for topic in await admin.topics(namespace)}))
 
     async def ask() -> None:
         for topic in rest:
             with contextlib.suppress(NotFoundError):  # deleted since it was listed
-                if subscription in (await admin.stats(topic)).subscriptions:
-                    found.append(topic)
+                statistics = (await admin.stats(topic)).subscriptions.get(subscription)
+                if statistics is not None:
+                    found[topic] = SHARED in statistics.properties
 
     try:
         async with anyio.create_task_group() as tasks:
@@ -75,10 +99,16 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
         raise InvalidDestinationError(
             f"the subscription {subscription!r} exists on {len(found)} topics: {sorted(found)}; name the one you mean"
         )
-    return found[0]
+    (topic, ours), *_ = found.items()
+    if not ours:
+        raise InvalidDestinationError(
+            f"nothing says that {subscription!r} of {topic} is a durable subscription: it may be a queue's, or "
+            "another program's; name the topic to delete it"
+        )
+    return topic
 
 
-def _whole(topic: str) -> str:
+def whole_topic(topic: str) -> str:
     """The topic that a partition belongs to; any other name as it is."""
     base, mark, index = topic.rpartition(_PARTITION)
     return base if mark and index.isdecimal() else topic

@@ -119,6 +119,11 @@ class Subscription:
     properties: Mapping[str, str] = attrs.field(factory=dict)
     replace: bool = False
 
+    @property
+    def identity(self) -> tuple[str, tuple[str, ...], str | None]:
+        """Its name and what it stands for: two with the same identity are one subscription."""
+        return self.name, self.topics, self.pattern
+
 
 class Transaction(Protocol):
     """One open transaction of the engine; ended by exactly one of its two calls."""
@@ -240,10 +245,12 @@ class Cursor:
     Attributes:
         mark_delete: everything up to here (inclusive) is acknowledged; None before the first entry.
         deleted: closed ranges of ids (ledger, entry) acknowledged behind it.
+        last: last entry of the topic when the cursor was asked for; None where there was none.
     """
 
     mark_delete: WireId | None
     deleted: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    last: WireId | None = None
 
     def is_acknowledged(self, place: WireId) -> bool:
         """True when the whole entry at ``place`` is acknowledged."""
@@ -251,6 +258,10 @@ class Cursor:
         if self.mark_delete is not None and entry <= (self.mark_delete.ledger, self.mark_delete.entry):
             return True
         return any(first <= entry <= last for first, last in self.deleted)
+
+    def is_newer(self, place: WireId) -> bool:
+        """True when the entry at ``place`` was stored after the cursor was asked for."""
+        return self.last is not None and (place.ledger, place.entry) > (self.last.ledger, self.last.entry)
 
 
 @attrs.frozen

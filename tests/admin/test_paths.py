@@ -132,14 +132,15 @@ def test_ranges(text: str, ranges: tuple[tuple[tuple[int, int], tuple[int, int]]
 
 
 def test_cursors() -> None:
-    assert read_cursor("5:9", "") == Cursor(WireId(5, 9))
-    assert read_cursor("5:9", "[(5:10..5:12]]") == Cursor(WireId(5, 9), (((5, 11), (5, 12)),))
-    assert read_cursor("-1:-1", "") == Cursor(None)
-    assert read_cursor("0:-1", "") == Cursor(None)
+    assert read_cursor("5:9", "", "6:3") == Cursor(WireId(5, 9), last=WireId(6, 3))
+    found = read_cursor("5:9", "[(5:10..5:12]]", "5:12")
+    assert found == Cursor(WireId(5, 9), (((5, 11), (5, 12)),), WireId(5, 12))
+    for nowhere in ("-1:-1", "0:-1"):
+        assert read_cursor(nowhere, "", "-1:-1") == Cursor(None, last=WireId(-1, -1))
 
 
 def test_a_cursor_before_a_ledger_has_all_ledgers_behind_it() -> None:
-    cursor = read_cursor("7:-1", "[(7:0..7:1]]")
+    cursor = read_cursor("7:-1", "[(7:0..7:1]]", "7:2")
     assert cursor.mark_delete is None
     places = [(3, 0), (6, 99), (7, 0), (7, 1), (7, 2)]
     acknowledged = {place: cursor.is_acknowledged(WireId(*place)) for place in places}
@@ -149,4 +150,6 @@ def test_a_cursor_before_a_ledger_has_all_ledgers_behind_it() -> None:
 @pytest.mark.parametrize("text", ["", "5", "a:b", "5:"])
 def test_what_is_no_position_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
-        read_cursor(text, "")
+        read_cursor(text, "", "5:9")
+    with pytest.raises(ValueError, match="invalid literal"):
+        read_cursor("5:9", "", text)

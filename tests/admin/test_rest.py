@@ -260,10 +260,12 @@ async def test_a_cursor_that_makes_no_sense(make_admin: MakeAdmin, cursors: obje
 
 async def test_a_missing_cursor(make_admin: MakeAdmin) -> None:
     one = {"markDeletePosition": "5:-1", "individuallyDeletedMessages": None}
-    async with scripted(Answer(200, {"cursors": {"a%7Eb*": one}})) as server:
+    async with scripted(Answer(200, {"cursors": {"a%7Eb*": one}, "lastConfirmedEntry": "5:3"})) as server:
         admin = make_admin(server.url)
         assert isinstance(await failure(admin.cursor(TOPIC, "s")), NotFoundError)
-        assert (await admin.cursor(TOPIC, "a~b*")).mark_delete is None
+        found = await admin.cursor(TOPIC, "a~b*")
+        assert found.mark_delete is None
+        assert found.last == (5, 3, -1, -1)
 
 
 # --- failures that pass, and those that do not ---------------------------------------------------------------------

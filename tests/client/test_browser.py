@@ -8,6 +8,10 @@ from collections.abc import Callable
 import pytest
 
 import jmsaio
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import SenderOptions
+from tests.client.helpers import take, texts
+from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -78,3 +82,149 @@ async def test_a_stream_that_is_left_closes_its_reader(session: jmsaio.Session, 
     async with asyncio.timeout(20):
         while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
             await asyncio.sleep(0.05)
+
+async def drain(browser: jmsaio.QueueBrowser) -> list[str | None]:
+    return [message.get_body(str) async for message in browser]
+
+
+async def send_raw(connection: jmsaio.Connection, topic: str, properties: dict[str, str]) -> None:
+    """Send a text with properties that no producer of ours would write."""
+    sender = await connection.transport.open_sender(topic, SenderOptions(config=connection.configuration.producer))
+    outcome = asyncio.get_running_loop().create_future()
+    sender.send(OutgoingRecord(b"x", properties, None, 0), lambda place, error: outcome.set_result(error))
+    assert await asyncio.wait_for(outcome, 20) is None
+    await sender.aclose(20)
+
+
+async def test_an_enumeration_survives_and_does_not_expire(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("survives"))
+    async with jmsaio.connect(url) as connection:
+        session = await connection.create_session()
+        producer = await session.create_producer(queue)
+        for number in range(3):
+            await producer.send(str(number), time_to_live=1.0)
+        browser = await session.create_browser(queue)
+        enumeration = await browser.get_enumeration()
+        await browser.close()
+        assert len(await browser.get_enumeration()) == 3  # close has no effect
+        await asyncio.sleep(1.1)
+        await producer.send("later")
+        assert await drain(browser) == ["later"]  # a fresh snapshot, and nothing expired in it
+        assert enumeration.next_element().get_body(str) == "0"
+        await session.close()
+        assert enumeration.next_element().get_body(str) == "1"
+        for refused in (browser.get_enumeration, browser.stream().__anext__, browser.__aiter__().__anext__):
+            with pytest.raises(jmsaio.ObjectClosedError):
+                await refused()
+    assert enumeration.has_more_elements()
+    assert [message.get_body(str) async for message in enumeration] == ["2"]
+    with pytest.raises(IndexError):
+        enumeration.next_element()
+
+
+async def test_what_was_read_is_let_go(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("let-go"))
+    async with session.create_producer(queue) as producer:
+        for number in range(3):
+            await producer.send(str(number))
+    browser = await session.create_browser(queue)
+    enumeration = await browser.get_enumeration()
+    assert len(enumeration) == len(enumeration._messages) == 3
+    message = next(enumeration)
+    assert len(enumeration) == 2
+    assert all(other is not message for other in enumeration._messages)
+
+
+async def test_browsing_disturbs_nobody(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
+    """Neither redelivery counts, nor order, nor what a consumer holds, nor subscriptions."""
+    queue = session.create_queue(name("undisturbed"))
+    async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as mine:
+        async with session.create_producer(queue) as producer:
+            for number in range(6):
+                await producer.send(str(number))
+        async with mine.create_consumer(queue) as consumer:
+            held = await take(consumer, 2)
+            browser = await session.create_browser(queue)
+            for _ in range(3):
+                assert await drain(browser) == [str(number) for number in range(6)]  # also what is not acknowledged
+            messages = held + await take(consumer, 4)
+            assert texts(messages) == [str(number) for number in range(6)]
+            assert {message.get_int_property("JMSXDeliveryCount") for message in messages} == {1}
+            await messages[-1].acknowledge()
+    admin = connection.transport.admin
+    assert admin is not None
+    async with asyncio.timeout(20):
+        while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
+            await asyncio.sleep(0.05)
+
+
+async def test_partitions_and_virtual_queues(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
+    stem = name("virtual")
+    admin = connection.transport.admin
+    assert admin is not None
+    await admin.create_topic(f"persistent://public/default/{stem}-a", 3)
+    producer = await session.create_producer()
+    for letter in "abab":
+        await producer.send(session.create_queue(f"{stem}-{letter}"), letter)
+    for virtual in (f"multi:{stem}-a,{stem}-b", f"regex:{stem}-(a|b)", f"regex:nothing|{stem}-.*"):
+        assert await drain(await session.create_browser(session.create_queue(virtual))) == list("aabb")
+    assert await drain(await session.create_browser(session.create_queue(name("unknown")))) == []
+    with pytest.raises(jmsaio.InvalidDestinationError, match="pattern"):
+        await drain(await session.create_browser(session.create_queue("regex:(")))
+
+
+async def test_what_can_t_be_read_hides_nothing(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = session.create_queue(name("malformed"))
+    producer = await session.create_producer(queue)
+    await producer.send("first")
+    topic, text = f"persistent://public/default/{queue.name}", {"JMSPulsarMessageType": "text"}
+    await send_raw(connection, topic, {**text, "JMSExpiration": "abc", "JMSDeliveryTime": "1" * 5000})
+    await send_raw(connection, topic, {"JMSPulsarMessageType": "map"})  # its body is none
+    await producer.send("last")
+    assert await drain(await session.create_browser(queue)) == ["first", "x", "last"]
+    assert await drain(await session.create_browser(queue, "x IS NULL")) == ["first", "x", "last"]
+    assert len([record for record in caplog.records if "no readable map body" in record.message]) == 2
+
+
+async def test_the_clock_of_a_sender_ends_no_snapshot(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser whose clock is behind, which is the same as senders whose clocks are ahead."""
+    queue = session.create_queue(name("clock"))
+    await (await session.create_producer(queue)).send("kept")
+    browser = await session.create_browser(queue)
+    monkeypatch.setattr("jmsaio.client.browser.time.time_ns", lambda: 1_000_000_000_000_000_000)
+    assert await drain(browser) == ["kept"]
+
+
+async def test_a_snapshot_ends_where_the_queue_ended(session: jmsaio.Session, name: Name) -> None:
+    queue = session.create_queue(name("ends"))
+    producer = await session.create_producer(queue)
+    for number in range(3):
+        await producer.send(str(number))
+    stream = (await session.create_browser(queue)).stream()
+    found = []
+    async for message in stream:
+        found.append(message.get_body(str))
+        await producer.send("one for each that is read")
+    assert found == ["0", "1", "2"]
+
+
+async def test_a_temporary_queue_is_browsed_by_its_own_connection(url: str, session: jmsaio.Session) -> None:
+    queue = await session.create_temporary_queue()
+    await (await session.create_producer(queue)).send("own")
+    assert await drain(await session.create_browser(queue)) == ["own"]
+    async with jmsaio.connect(url) as other, other.create_session() as theirs:
+        with pytest.raises(jmsaio.InvalidDestinationError, match="another connection"):
+            await theirs.create_browser(queue)
+
+
+@pytest.mark.broker
+async def test_without_admin_browsing_is_refused(pulsar_broker: TestBroker, name: Name) -> None:
+    async with jmsaio.connect(f"{pulsar_broker.service_url}?jms.usePulsarAdmin=false") as connection:
+        with pytest.raises(jmsaio.IllegalStateError, match="usePulsarAdmin"):
+            await browsed(connection, jmsaio.Queue(name("no-admin")))

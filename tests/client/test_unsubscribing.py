@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 import jmsaio
-from jmsaio.transport.base import Position
+from jmsaio.config import ConsumerConfig
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -44,3 +46,98 @@ async def test_one_that_another_connection_uses(url: str, session: jmsaio.Sessio
             with pytest.raises(jmsaio.IllegalStateError):
                 await session.unsubscribe(subscription, topic)
     await session.unsubscribe(subscription, topic)
+
+async def test_what_others_made_is_deleted_only_by_its_topic(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
+    """A queue's subscription, or another program's, may have the name."""
+    theirs, suffix = name("theirs"), name("suffix")
+    admin, topic = connection.transport.admin, session.create_topic(name("topic"))
+    assert admin is not None
+    full = f"persistent://public/default/{topic.name}"
+    await admin.create_subscription(full, theirs, Position.EARLIEST)
+    await (await session.create_producer(session.create_queue(f"{topic.name}:{suffix}"))).send("kept")
+    for one in (theirs, suffix):
+        with pytest.raises(jmsaio.InvalidDestinationError, match="name the topic"):
+            await session.unsubscribe(one)
+    assert {theirs, suffix} <= set((await admin.stats(full)).subscriptions)
+    await session.unsubscribe(theirs, topic)
+    assert theirs not in (await admin.stats(full)).subscriptions
+
+
+async def test_every_topic_of_a_virtual_name(session: jmsaio.Session, name: Name) -> None:
+    subscription, topics = name("sub"), [session.create_topic(name(stem)) for stem in "ab"]
+    both = session.create_topic("multi:" + ",".join(topic.name for topic in topics))
+    await (await session.create_durable_consumer(both, subscription)).close()
+    with pytest.raises(jmsaio.InvalidDestinationError, match="exists on 2 topics"):
+        await session.unsubscribe(subscription)
+    await session.unsubscribe(subscription, both)
+    for topic in topics:
+        with pytest.raises(jmsaio.InvalidDestinationError, match="there is no subscription"):
+            await session.unsubscribe(subscription, topic)
+
+
+async def test_a_topic_with_partitions(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
+    admin, topic, subscription = connection.transport.admin, session.create_topic(name("parts")), name("sub")
+    assert admin is not None
+    await admin.create_topic(f"persistent://public/default/{topic.name}", 3)
+    await (await session.create_durable_consumer(topic, subscription)).close()
+    await session.unsubscribe(subscription)
+    assert (await admin.stats(f"persistent://public/default/{topic.name}")).subscriptions == {}
+
+
+@pytest.mark.parametrize("wrong", [jmsaio.Queue("q"), jmsaio.Topic("regex:t.*"), "t", 5])
+async def test_what_is_no_topic(session: jmsaio.Session, name: Name, wrong: jmsaio.Topic) -> None:
+    with pytest.raises(jmsaio.InvalidDestinationError):
+        await session.unsubscribe(name("sub"), wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"sub"])
+async def test_what_is_no_name(session: jmsaio.Session, wrong: str) -> None:
+    with pytest.raises(jmsaio.InvalidDestinationError):
+        await session.unsubscribe(wrong)
+
+
+async def test_one_with_unsettled_messages(connection: jmsaio.Connection, name: Name) -> None:
+    topic, subscription = jmsaio.Topic(name("unsettled")), name("sub")
+    async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+        consumer = await session.create_durable_consumer(topic, subscription)
+        await (await session.create_producer(topic)).send("held")
+        message = await consumer.receive(timeout=20)
+        assert message is not None
+        await consumer.close()
+        with pytest.raises(jmsaio.IllegalStateError, match="unsettled"):
+            await session.unsubscribe(subscription, topic)
+        await message.acknowledge()
+        await session.unsubscribe(subscription, topic)
+
+
+async def test_a_consumer_of_another_process(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A receiver beside the client stands for it: the list of uses does not know it."""
+    topic, subscription = session.create_topic(name("theirs")), name("sub")
+    full = f"persistent://public/default/{topic.name}"
+    await (await session.create_durable_consumer(topic, subscription)).close()
+    wanted = Subscription((full,), subscription, SubscriptionType.EXCLUSIVE, ConsumerConfig())
+    receiver = await connection.transport.open_receiver(wanted, lambda: None)
+    with pytest.raises(jmsaio.IllegalStateError, match="active consumers"):
+        await session.unsubscribe(subscription)
+
+    async def seen_before(*_: object) -> None:
+        """It came after the look at the statistics."""
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jmsaio.client.unsubscribing._check_idle", seen_before)
+        with pytest.raises(jmsaio.IllegalStateError, match="meanwhile"):
+            await session.unsubscribe(subscription, topic)
+    await receiver.aclose(20)
+    await session.unsubscribe(subscription)
+
+
+@pytest.mark.broker
+async def test_without_admin_it_is_refused(pulsar_broker: TestBroker, name: Name) -> None:
+    async with jmsaio.connect(f"{pulsar_broker.service_url}?jms.usePulsarAdmin=false") as connection:
+        async with connection.create_session() as session:
+            with pytest.raises(jmsaio.IllegalStateError, match="usePulsarAdmin"):
+                await session.unsubscribe(name("sub"))

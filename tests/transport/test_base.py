@@ -50,3 +50,7 @@ def test_cursor() -> None:
     assert all(cursor.is_acknowledged(WireId(*place)) for place in acknowledged)
     assert not any(cursor.is_acknowledged(WireId(*place)) for place in [(5, 11), (5, 14), (6, 1)])
     assert not base.Cursor(None).is_acknowledged(WireId(0, 0))
+    assert not base.Cursor(None).is_newer(WireId(0, 0))  # nobody knows
+    cursor = base.Cursor(None, last=WireId(5, 10, 0, 3))
+    newer = [cursor.is_newer(WireId(*place)) for place in [(4, 99), (5, 10, 0, 7), (5, 11), (6, 0)]]
+    assert newer == [False, False, True, True]

@@ -156,14 +156,15 @@ class Log:
 
     def cursor(self, pending: list[int]) -> Cursor:
         """How far a subscription is that still needs the records with the numbers ``pending`` (ascending)."""
+        last = self.place(self.next - 1) if self.next else None
         if not pending:
-            return Cursor(self.place(self.next - 1) if self.next else None)
+            return Cursor(last, last=last)
         deleted: list[tuple[tuple[int, int], tuple[int, int]]] = []
         for before, after in zip(pending, [*pending[1:], self.next], strict=True):
             if after - before > 1:
                 deleted.append(((self.ledger, before + 1), (self.ledger, after - 1)))
         mark = self.place(pending[0] - 1) if pending[0] else None
-        return Cursor(mark, tuple(deleted))
+        return Cursor(mark, tuple(deleted), last)
 
     def place(self, number: int) -> WireId:
         """The id of the record with ``number``."""

@@ -93,6 +93,10 @@ async def test_a_cursor_says_what_is_acknowledged(harness: Harness) -> None:
     cursor = await harness.admin.cursor(topic, "s")
     acknowledged = [cursor.is_acknowledged(each.message_id) for each in records]
     assert acknowledged == [True, True, False, True, False, False]
+    assert cursor.last is not None
+    assert cursor.last[:2] == records[-1].message_id[:2]
+    await harness.send(sender, "later")
+    assert [cursor.is_newer(each.message_id) for each in [*records, *await inbox.take(1)]] == [False] * 6 + [True]
     inbox.receiver.acknowledge(records)
     await inbox.receiver.settle(GUARD)
     cursor = await harness.admin.cursor(topic, "s")

@@ -76,9 +76,11 @@ def test_cursor(bench: Bench) -> None:
     bench.subscribe()
     bench.send(*"abcdef")
     ledger = log.ledger
-    assert log.cursor([0, 1, 2, 3, 4, 5]) == Cursor(None)
-    assert log.cursor([]) == Cursor(WireId(ledger, 5))
-    assert log.cursor([2, 4]) == Cursor(WireId(ledger, 1), (((ledger, 3), (ledger, 3)), ((ledger, 5), (ledger, 5))))
+    last = WireId(ledger, 5)
+    assert log.cursor([0, 1, 2, 3, 4, 5]) == Cursor(None, last=last)
+    assert log.cursor([]) == Cursor(last, last=last)
+    gaps = (((ledger, 3), (ledger, 3)), ((ledger, 5), (ledger, 5)))
+    assert log.cursor([2, 4]) == Cursor(WireId(ledger, 1), gaps, last)
 
 
 def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
