@@ -8,15 +8,18 @@ from jmsaio.bench.scenario import Group, Scenario
 
 
 def pulsar_scenarios(url: str) -> list[Scenario]:
-    """Raw pulsar-client and pulsar.asyncio on the broker at ``url``."""
+    """Raw pulsar-client, pulsar.asyncio, and what our wire format costs over pulsar-client at the least."""
     return [
         Scenario("send.raw", "raw send_async, Python callback", Group.SEND, "benchmarks.raw:send", url),
         Scenario("send.pulsar-asyncio", "pulsar.asyncio, workers await send", Group.SEND,
                  "benchmarks.pulsar_asyncio:send", url),
+        Scenario("send.floor", "floor: groups and futures, no JMS", Group.SEND, "benchmarks.floor:send", url),
         Scenario("receive.raw", "raw message_listener + acknowledge", Group.RECEIVE, "benchmarks.raw:receive", url,
                  prepare="benchmarks.raw:fill"),
         Scenario("receive.pulsar-asyncio", "pulsar.asyncio receive + acknowledge", Group.RECEIVE,
                  "benchmarks.pulsar_asyncio:receive", url, prepare="benchmarks.raw:fill"),
+        Scenario("receive.floor", "floor: inline drain, no JMS", Group.RECEIVE, "benchmarks.floor:receive", url,
+                 prepare="benchmarks.floor:fill"),
         Scenario("latency.raw", "raw send_async, message_listener", Group.LATENCY, "benchmarks.raw:latency", url),
         Scenario("latency.pulsar-asyncio", "pulsar.asyncio", Group.LATENCY, "benchmarks.pulsar_asyncio:latency", url),
     ]  # fmt: skip

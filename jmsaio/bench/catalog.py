@@ -11,8 +11,8 @@ _HERE = "jmsaio.bench.scenarios"
 
 #: Reference rows by group: the rows of a group are shown as ratios to these, where they were measured in the same run.
 REFERENCES = {
-    Group.SEND: ("send.raw", "send.pulsar-asyncio", "send.java"),
-    Group.RECEIVE: ("receive.raw", "receive.pulsar-asyncio", "receive.java"),
+    Group.SEND: ("send.raw", "send.pulsar-asyncio", "send.java", "send.floor"),
+    Group.RECEIVE: ("receive.raw", "receive.pulsar-asyncio", "receive.java", "receive.floor"),
     Group.LATENCY: ("latency.raw", "latency.pulsar-asyncio", "latency.java"),
     Group.EMBEDDED: ("embedded.bare",),
     Group.SELECTOR: (),

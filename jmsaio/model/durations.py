@@ -27,6 +27,9 @@ def seconds(value: Any, what: str) -> float:
         ValueError: negative, not a number, or above 10 years (then surely milliseconds).
         TypeError: of another type.
     """
+    kind = type(value)
+    if (kind is float or kind is int) and 0 <= value <= _TEN_YEARS:  # nearly always, and part of every receive
+        return float(value)
     if not isinstance(value, int | float) and isinstance(value, _TimeDelta) and not isinstance(value, type):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+import jmsaio
 from jmsaio.bench.catalog import GOALS, REFERENCES
 from jmsaio.bench.child import find_target
 from jmsaio.bench.report import read_json
+from jmsaio.bench.scenarios.setting import typed_properties
+from jmsaio.codec import encode
 
 ROOT = Path(__file__).parents[2]
 URL = "pulsar://broker:6650"
@@ -69,6 +72,24 @@ def test_raw_rows_carry_three_string_properties() -> None:
     from benchmarks.properties import raw_properties
 
     assert raw_properties(7) == {"region": "EU", "amount": "7", "kind": "order"}
+
+
+@pytest.mark.usefixtures("root_on_path")
+async def test_the_floor_carries_what_a_send_of_jmsaio_puts_on_the_wire() -> None:
+    from benchmarks.floor import wire_properties
+
+    async with jmsaio.connect("memory://floor") as connection, connection.create_session() as session:
+        queue = session.create_queue("floor")
+        producer = await session.create_producer(queue)
+        message = jmsaio.TextMessage("x", properties=typed_properties(7))
+        receipt = await producer.send(message)
+    record = encode(message, producer._stamp(None, None, None, None))
+    floor = wire_properties(7, receipt.timestamp)
+    assert floor.keys() == record.properties.keys()
+    varying = {"JMSConnectionID", "JMSDeliveryTime", "JMSMessageId"}
+    assert {name: text for name, text in floor.items() if name not in varying} == {
+        name: text for name, text in record.properties.items() if name not in varying
+    }
 
 
 @pytest.mark.usefixtures("root_on_path")
