@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
@@ -44,7 +44,8 @@ class Filter:
     Attributes:
         selector: the message selector, or None.
         is_local: tells for a record whether noLocal excludes it; None without noLocal.
-        shared: other consumers may want what this one rejects.
+        shared: other consumers may share the subscription.
+        alone: but never do: nobody wants what this one rejects.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
         bury_expired: expired messages go to the dead letters (``expired_messages``).
@@ -53,6 +54,7 @@ class Filter:
     selector: Selector | None = None
     is_local: Callable[[ReceivedRecord], bool] | None = None
     shared: bool = True
+    alone: bool = False
     acknowledge_rejected: bool = False
     hold_delayed: bool = False
     bury_expired: bool = False
@@ -60,7 +62,7 @@ class Filter:
     @property
     def concerns_others(self) -> bool:
         """Others may want what is rejected here, so records are looked at also while nobody receives."""
-        return self.shared and (self.selector is not None or self.is_local is not None)
+        return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
 
     @property
     def plain(self) -> bool:
@@ -98,6 +100,7 @@ class Channel:
         by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
         changed: called when records arrived or the channel failed.
         drop_at_close: the subscription is deleted with its last consumer.
+        drop_left: deletes it afterwards, if there were others that closed at the same time.
         batch: records in the inbox at most.
         receiver: the transport's receiver.
         filter: what the consumer wants.
@@ -113,6 +116,7 @@ class Channel:
     by_priority: bool
     changed: Callable[[Channel], None]
     drop_at_close: bool = False
+    drop_left: Callable[[], Awaitable[None]] | None = None
     batch: int = BATCH
     receiver: Receiver = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter)
@@ -219,7 +223,7 @@ class Channel:
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
         wants = self.filter
-        decided = fate(rejection, wants.shared, wants.acknowledge_rejected, wants.bury_expired)
+        decided = fate(rejection, wants.shared and not wants.alone, wants.acknowledge_rejected, wants.bury_expired)
         if decided is Fate.GIVE_BACK:
             delay = self._delays.next(record.message_id)
             self.receiver.negative_acknowledge((record,), delay, counted=False)
@@ -357,21 +361,25 @@ class Channel:
         self.closed = True
         self.wanted = False
         self.notify()
+        dropped = not self.drop_at_close
         try:
             self.release()
-            if self.drop_at_close:
-                await self._drop(timeout)
+            dropped = dropped or await self._drop(timeout)
         finally:
             if self.released is not None:
                 self.released()
             await self.receiver.aclose(timeout)
+        if not dropped and self.drop_left is not None:
+            await self.drop_left()
 
-    async def _drop(self, timeout: float) -> None:
-        """Delete the subscription; one that other consumers use, which the broker refuses, is left to them."""
+    async def _drop(self, timeout: float) -> bool:
+        """Delete the subscription; False for one that other consumers use, which the broker refuses."""
         try:
             await self.receiver.unsubscribe(timeout)
         except TransportError as error:
             _log.info("the subscription of %r is left to its other consumers: %s", self.destination, error)
+            return False
+        return True
 
     # ---------------------------------------------------------------- held until their time
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable
+from functools import partial
+
+import anyio
 
 from jmsaio.client import registry
 from jmsaio.client.channel import BATCH, Channel, Filter
@@ -12,11 +16,13 @@ from jmsaio.client.renewing import check_settled, subscribe
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
-from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError
+from jmsaio.errors import InvalidSelectorError, JMSError, NotFoundError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import Selector
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import Subscription, SubscriptionType
+
+_log = logging.getLogger("jmsaio")
 
 
 async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageConsumer:
@@ -40,7 +46,8 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     adopted = runtime.adopt(planned.subscription)
     if named:
         shared = request.kind is not Kind.DURABLE
-        use = registry.Use(planned.subscription.topics, request.selector, request.no_local, shared)
+        topics = planned.subscription.topics or (planned.subscription.pattern or "",)
+        use = registry.Use(topics, request.selector, request.no_local, shared)
         try:
             registry.claim_subscription(connection.broker, name, request.kind, use)
         except JMSError:
@@ -59,7 +66,7 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         if release is not None:
             release()
         raise
-    if runtime.closing:  # it was closed meanwhile and did not know of this channel
+    if runtime.refuses():  # it was closed meanwhile and did not know of this channel
         await channel.aclose(config.close_timeout)
         raise ObjectClosedError("the session was closed while the consumer was made")
     consumer = MessageConsumer(
@@ -109,8 +116,27 @@ def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Pl
         by_priority=config.enable_jms_priority,
         changed=runtime.dispatch.mark,
         drop_at_close=planned.drop_at_close,
+        drop_left=partial(_drop_left, runtime, planned.subscription),
         batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
     )
+
+
+async def _drop_left(runtime: SessionRuntime, subscription: Subscription) -> None:
+    """Delete a subscription that the broker thought in use when its last consumers closed at the same time.
+
+    By now this consumer is gone; where others are left, the broker refuses once more. Never raises a JMSError.
+    """
+    admin = runtime.connection.transport.admin
+    if admin is None:
+        return
+    with anyio.move_on_after(runtime.close_timeout):
+        for topic in subscription.topics:
+            try:
+                await admin.delete_subscription(topic, subscription.name)
+            except NotFoundError:  # the other one was faster
+                continue
+            except JMSError as error:
+                _log.info("the subscription %s of %s is left: %s", subscription.name, topic, error)
 
 
 def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: Selector | None) -> Filter:
@@ -119,6 +145,7 @@ def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: 
         selector=selector,
         is_local=_is_local(runtime, request) if request.no_local else None,
         shared=planned.shared,
+        alone=request.kind is Kind.SIMPLE,
         acknowledge_rejected=runtime.connection.configuration.acknowledge_rejected_messages,
         hold_delayed=not planned.shared and not capabilities.delayed_exclusive,
         bury_expired=runtime.connection.configuration.expired_messages == "dead-letter"

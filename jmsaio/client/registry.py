@@ -17,7 +17,7 @@ _subscriptions: dict[tuple[str, str], Use] = {}
 
 @attrs.define
 class Use:
-    """An active subscription: what it was opened with, and how many consumers it has."""
+    """An active subscription: what it was opened with (topics or a pattern), and how many consumers it has."""
 
     topics: tuple[str, ...]
     selector: str | None

@@ -160,7 +160,7 @@ def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> No
         JMSError: it is among them, with another selector, noLocal or sharing.
     """
     for other in unsettled:
-        if (other.name, other.topics) == (wanted.name, wanted.topics) and other.properties != wanted.properties:
+        if other.identity == wanted.identity and other.properties != wanted.properties:
             raise JMSError(
                 f"the durable subscription {wanted.name!r} is active: it has unsettled messages; acknowledge, recover, "
                 "commit or roll back before you open it with another selector or noLocal"

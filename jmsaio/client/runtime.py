@@ -310,8 +310,7 @@ class SessionRuntime:
     def adopt(self, subscription: Subscription) -> Channel | None:
         """The channel that a closed consumer of the same subscription left with unsettled deliveries, or None."""
         for channel in self._lingering:
-            same = (channel.subscription.name, channel.subscription.topics) == (subscription.name, subscription.topics)
-            if same and channel.failure is None:
+            if channel.subscription.identity == subscription.identity and channel.failure is None:
                 del self._lingering[channel]
                 if channel.released is not None:
                     channel.released()

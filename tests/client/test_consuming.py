@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import uuid
 from collections.abc import Callable
 
 import pytest
 
 import jmsaio
+from jmsaio.client import registry
 
 Name = Callable[[str], str]
 
@@ -82,51 +85,6 @@ async def test_shared_durable(session: jmsaio.Session, name: Name) -> None:
     await session.unsubscribe(subscription, topic)
 
 
-async def test_no_local_case_1(url: str, name: Name) -> None:
-    topic = jmsaio.Topic(name("case1"))
-    async with jmsaio.connect(url, client_id=name("foo")) as connection, connection.create_session() as session:
-        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
-            await (await session.create_producer(topic)).send("own")
-            assert await text(consumer, 0.5) is None
-
-
-async def test_no_local_cases_2_and_3(url: str, name: Name) -> None:
-    topic, client = jmsaio.Topic(name("case3")), name("foo")
-    for step in range(3):
-        async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
-            if step == 1:  # the producer comes before the activation
-                await (await session.create_producer(topic)).send("own, before")
-            async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
-                assert await text(consumer, 0.5) is None
-                if step < 2:
-                    await (await session.create_producer(topic)).send("own")
-                else:
-                    async with jmsaio.connect(url) as other, other.create_session() as session2:
-                        await (await session2.create_producer(topic)).send("foreign")
-                    assert await text(consumer) == "foreign"
-
-
-async def test_no_local_without_client_id(
-    session: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
-) -> None:
-    topic = session.create_topic(name("no-client"))
-    with caplog.at_level(logging.WARNING, "jmsaio"):
-        async with session.create_durable_consumer(topic, name("bar"), no_local=True) as consumer:
-            await (await session.create_producer(topic)).send("own")
-            assert await text(consumer) == "own"
-    assert [record for record in caplog.records if "noLocal has no effect" in record.message]
-
-
-async def test_no_local_on_a_simple_consumer(url: str, session: jmsaio.Session, name: Name) -> None:
-    topic = session.create_topic(name("no-local"))
-    async with session.create_consumer(topic, no_local=True) as consumer:
-        await (await session.create_producer(topic)).send("own")
-        async with jmsaio.connect(url) as other, other.create_session() as session2:
-            await (await session2.create_producer(topic)).send("foreign")
-        assert await text(consumer) == "foreign"
-        assert await text(consumer, 0.3) is None
-
-
 async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name) -> None:
     stem = name("virtual")
     names = [f"{stem}-{letter}" for letter in "ab"]
@@ -144,3 +102,254 @@ async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name)
         while found != set(names):  # a broker may keep acknowledged messages for a new subscription
             found.add(await text(consumer))
             assert None not in found
+
+
+async def backlog(connection: jmsaio.Connection, topic: jmsaio.Topic) -> dict[str, int]:
+    """Messages kept for each subscription of a topic."""
+    admin = connection.transport.admin
+    assert admin is not None
+    full = f"persistent://public/default/{topic.name}"
+    return {name: one.backlog for name, one in (await admin.stats(full)).subscriptions.items()}
+
+
+async def test_messages_are_kept_from_the_moment_of_creation(session: jmsaio.Session, name: Name) -> None:
+    """No grace period: the first message after the call returned is there, in each kind."""
+    topic, subscription = session.create_topic(name("moment")), name("sub")
+    producer = await session.create_producer(topic)
+    await producer.send("before")
+    makers = [
+        session.create_consumer,
+        lambda topic: session.create_shared_consumer(topic, subscription),
+        lambda topic: session.create_durable_consumer(topic, f"{subscription}-1"),
+        lambda topic: session.create_shared_durable_consumer(topic, f"{subscription}-2"),
+    ]
+    for number, make in enumerate(makers):
+        async with make(topic) as consumer:
+            await producer.send(str(number))
+            assert await text(consumer) == str(number)
+    for tail in "12":
+        await session.unsubscribe(f"{subscription}-{tail}", topic)
+
+
+async def test_a_durable_one_and_a_shared_one_of_a_name_are_two(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
+    topic, subscription = session.create_topic(name("two")), name("sub")
+    async with (
+        session.create_shared_consumer(topic, subscription) as shared,
+        session.create_shared_durable_consumer(topic, subscription) as durable,
+    ):
+        await (await session.create_producer(topic)).send("both")
+        assert [await text(shared), await text(durable)] == ["both", "both"]
+    assert set(await backlog(connection, topic)) == {subscription}
+    await session.unsubscribe(subscription, topic)
+
+
+async def test_consumers_that_close_together_leave_no_subscription(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, url: str
+) -> None:
+    """Each of them is refused by Pulsar, because the others are still there."""
+    topic = session.create_topic(name("together"))
+    admin = connection.transport.admin
+    assert admin is not None
+    await admin.create_topic(f"persistent://public/default/{topic.name}", 2)
+    consumers = [await session.create_shared_consumer(topic, "group") for _ in range(4)]
+    stays = await session.create_shared_consumer(topic, "other")
+    consumers += [await session.create_shared_consumer(topic, "other") for _ in range(2)]
+    consumers += [await session.create_consumer(topic) for _ in range(2)]
+    async with jmsaio.connect(url) as connection2, connection2.create_session() as session2:
+        await session2.create_shared_consumer(topic, "group")
+        async with asyncio.TaskGroup() as tasks:
+            for consumer in consumers:
+                tasks.create_task(consumer.close())
+            tasks.create_task(connection2.close())
+    assert set(await backlog(connection, topic)) == {"other-nd"}
+    await (await session.create_producer(topic)).send("kept")
+    assert await text(stays) == "kept"
+    await stays.close()
+    assert await backlog(connection, topic) == {}
+
+
+async def test_what_nobody_else_can_want_is_not_kept(url: str, name: Name) -> None:
+    """A simple consumer on a shared subscription (Pulsar delays messages on these only) has it for itself."""
+    mark = "&" if "?" in url else "?"
+    shared = f"{url}{mark}jms.useExclusiveSubscriptionsForSimpleConsumers=false"
+    topic = jmsaio.Topic(name("alone"))
+    async with jmsaio.connect(shared) as connection, connection.create_session() as session:
+        async with session.create_consumer(topic, "x = 1", no_local=True) as consumer, jmsaio.connect(url) as other:
+            producer = await session.create_producer(topic)
+            for number in range(3):
+                await producer.send("own", properties={"x": number})
+            async with other.create_session() as theirs, theirs.create_producer(topic) as foreign:
+                for number in range(3):
+                    await foreign.send(str(number), properties={"x": number})
+            assert await text(consumer) == "1"
+            async with asyncio.timeout(20):
+                while set((await backlog(connection, topic)).values()) != {0}:
+                    assert await text(consumer, 0.1) is None  # takes, and rejects, what is left
+
+
+async def test_a_pattern_in_use(session: jmsaio.Session, name: Name) -> None:
+    stem, subscription = name("pattern"), name("sub")
+    async with session.create_shared_consumer(session.create_topic(f"regex:{stem}-a.*"), subscription):
+        with pytest.raises(jmsaio.JMSError, match="is active with topic"):
+            await session.create_shared_consumer(session.create_topic(f"regex:{stem}-b.*"), subscription)
+        await (await session.create_shared_consumer(session.create_topic(f"regex:{stem}-a.*"), subscription)).close()
+
+
+async def test_a_pattern_s_unsettled_messages_are_not_another_s(connection: jmsaio.Connection, name: Name) -> None:
+    """A closed consumer's subscription is taken over by the next consumer only if it is the same."""
+    stem = name("taken")
+    async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+        producer = await session.create_producer()
+        for letter in "ab":
+            await producer.send(session.create_queue(f"{stem}-{letter}"), letter)
+        async with session.create_consumer(session.create_queue(f"regex:{stem}-a.*")) as first:
+            assert await text(first) == "a"
+        async with session.create_consumer(session.create_queue(f"regex:{stem}-b.*")) as second:
+            assert await text(second) == "b"
+        await session.acknowledge()
+
+
+# --- noLocal (seed 002) --------------------------------------------------------------------------------------------
+
+
+async def publish(session: jmsaio.Session, topic: jmsaio.Topic, body: str) -> None:
+    async with session.create_producer(topic) as producer:
+        await producer.send(body)
+
+
+async def never_added(url: str, client: str, topic: jmsaio.Topic, after: str) -> None:
+    """Whatever is sent now by somebody else is the first thing in the subscription."""
+    async with jmsaio.connect(url) as other, other.create_session() as theirs:
+        await publish(theirs, topic, after)
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
+            assert await text(consumer) == after
+            assert await text(consumer, 0.3) is None
+
+
+async def test_no_local_case_1(url: str, name: Name) -> None:
+    """The connection that made the subscription sends."""
+    topic, client = jmsaio.Topic(name("case1")), name("foo")
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
+            await publish(session, topic, "own")
+            async with connection.create_session() as another:
+                await publish(another, topic, "own, of another session")
+            assert await text(consumer, 0.5) is None
+    await never_added(url, client, topic, "foreign")
+
+
+async def test_no_local_case_2(url: str, name: Name) -> None:
+    """What that connection sent is not there for a second connection of the same client either."""
+    topic, client = jmsaio.Topic(name("case2")), name("foo")
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        await (await session.create_durable_consumer(topic, "bar", no_local=True)).close()
+        await publish(session, topic, "own")  # nobody receives, so nothing rejected it yet
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
+            assert await text(consumer, 0.5) is None
+    await never_added(url, client, topic, "foreign")
+
+
+async def test_no_local_case_3(url: str, name: Name) -> None:
+    """The second connection sends, before and after it opens the subscription, and a third one receives."""
+    topic, client = jmsaio.Topic(name("case3")), name("foo")
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        await (await session.create_durable_consumer(topic, "bar", no_local=True)).close()
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        await publish(session, topic, "own, before it is opened")
+        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
+            await publish(session, topic, "own, while it is open")
+            assert await text(consumer, 0.5) is None
+        await publish(session, topic, "own, after it was closed")
+    await never_added(url, client, topic, "foreign")
+
+
+async def test_no_local_tells_clients_apart(url: str, name: Name) -> None:
+    """By the client id before the last underscore and a uuid, and by nothing else."""
+    topic, client = jmsaio.Topic(name("apart")), name("foo")
+    others = [f"{client}_{client}", f"{client}_", f"{client}_{uuid.uuid4()}", name("bar")]
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
+            for other in others:
+                async with jmsaio.connect(url, client_id=other) as theirs, theirs.create_session() as session2:
+                    await publish(session2, topic, other)
+            assert [await text(consumer) for _ in others] == others
+        await session.unsubscribe("bar", topic)
+
+
+async def test_no_local_of_another_process(url: str, name: Name) -> None:
+    """Two connections of one client at once are refused in one process, not in two."""
+    topic, client = jmsaio.Topic(name("process")), name("foo")
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
+            registry.release_client_id(connection.broker, client)
+            async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
+                await publish(theirs, topic, "same client")
+            assert await text(consumer, 0.5) is None
+
+
+async def test_no_local_leaves_shared_subscriptions_alone(url: str, name: Name) -> None:
+    """They have no noLocal: each gets what its own connection sends, also beside one that has it."""
+    topic, client = jmsaio.Topic(name("shared")), name("foo")
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with (
+            session.create_durable_consumer(topic, "bar", no_local=True) as unshared,
+            session.create_shared_durable_consumer(topic, "baz") as durable,
+            session.create_shared_consumer(topic, "baz") as shared,
+        ):
+            await publish(session, topic, "own")
+            assert [await text(durable), await text(shared)] == ["own", "own"]
+            assert await text(unshared, 0.3) is None
+        for subscription in ("bar", "baz"):
+            await session.unsubscribe(subscription, topic)
+        with pytest.raises(TypeError):
+            session.create_shared_durable_consumer(topic, "baz", None, True)  # type: ignore[call-arg]  # no such argument
+
+
+async def test_no_local_on_a_simple_consumer_is_about_its_connection(url: str, name: Name) -> None:
+    """Not about the client: what another connection of the same client sends is received (jms-spec 8.5)."""
+    topic, client = jmsaio.Topic(name("own")), name("foo")
+    async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
+        async with session.create_consumer(topic, no_local=True) as consumer, connection.create_session() as another:
+            await publish(another, topic, "own")
+            registry.release_client_id(connection.broker, client)
+            async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
+                await publish(theirs, topic, "twin")
+            assert await text(consumer) == "twin"
+            assert await text(consumer, 0.3) is None
+
+
+async def test_strict_client_ids(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, strict_client_id=True) as connection, connection.create_session() as session:
+        for no_local in (False, True):
+            with pytest.raises(jmsaio.IllegalStateError, match="client id"):
+                await session.create_durable_consumer(jmsaio.Topic(name("strict")), "bar", no_local=no_local)
+        topic = jmsaio.Topic(name("strict"))
+        await (await session.create_shared_durable_consumer(topic, name("bar"))).close()  # these need none
+        await session.unsubscribe(name("bar"), topic)
+
+
+async def test_no_local_without_client_id(
+    session: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = session.create_topic(name("no-client"))
+    with caplog.at_level(logging.WARNING, "jmsaio"):
+        async with session.create_durable_consumer(topic, name("bar"), no_local=True) as consumer:
+            await (await session.create_producer(topic)).send("own")
+            assert await text(consumer) == "own"
+            assert consumer.no_local
+        await (await session.create_durable_consumer(topic, name("bar"), no_local=True)).close()
+    assert len([record for record in caplog.records if "noLocal has no effect" in record.message]) == 1
+
+
+async def test_no_local_on_a_simple_consumer(url: str, session: jmsaio.Session, name: Name) -> None:
+    topic = session.create_topic(name("no-local"))
+    async with session.create_consumer(topic, no_local=True) as consumer:
+        await (await session.create_producer(topic)).send("own")
+        async with jmsaio.connect(url) as other, other.create_session() as session2:
+            await (await session2.create_producer(topic)).send("foreign")
+        assert await text(consumer) == "foreign"
+        assert await text(consumer, 0.3) is None
