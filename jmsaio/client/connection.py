@@ -230,10 +230,10 @@ class Connection(Getters):
         self._runtimes.pop(runtime, None)
 
     def consumed_topics(self) -> Iterator[tuple[str, ...]]:
-        """The topics that consumers of this connection are subscribed to."""
+        """The topics that consumers of this connection are subscribed to, or closed ones have unsettled messages of."""
         for runtime in self._runtimes:
-            for consumer in runtime.consumers:
-                yield consumer._channel.subscription.topics
+            for channel in (*[consumer._channel for consumer in runtime.consumers], *runtime._lingering):
+                yield channel.subscription.topics
 
     def check_may_consume(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for temporary destinations that are deleted or another connection's."""
@@ -329,11 +329,14 @@ class Connection(Getters):
     async def _shut_down(self) -> None:
         self.started = False
         reports = self._reports.count
-        for runtime in list(self._runtimes):
-            try:
-                await runtime.close()
-            except JMSError as error:
-                self._close_error = self._close_error or error
+        asked: set[SessionRuntime] = set()
+        while rest := [runtime for runtime in self._runtimes if runtime not in asked]:  # a listener may make one still
+            asked.update(rest)
+            for runtime in rest:
+                try:
+                    await runtime.close()
+                except JMSError as error:
+                    self._close_error = self._close_error or error
         await self.temporaries.close()
         if self._reports.count > reports and not self._closed_by_listener:
             await self._reports.told(self.configuration.close_timeout)
@@ -347,7 +350,7 @@ class Connection(Getters):
                 self._close_error = self._close_error or error
 
     def _check_open(self) -> None:
-        if self.closed:
+        if self.closed and not inside.listens(self):
             raise ObjectClosedError("the connection is closed; make a new one")
 
     async def __aenter__(self) -> Connection:

@@ -127,6 +127,7 @@ class Requests:
         for waiting in self._replies.values():
             if not waiting.done():
                 waiting.set_exception(ObjectClosedError("the session was closed while a request waited for its reply"))
+                waiting.exception()  # nobody may wait for it: the send failed by the same close
         async with self._opening:  # a request may be making them
             listening, self._listening = self._listening, None
         if listening is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
+from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, NotFoundError
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
 from jmsaio.transport.base import Admin
 
@@ -28,33 +30,64 @@ class Temporaries:
 
     connection: Connection
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
+    _running: set[asyncio.Future[Any]] = attrs.field(factory=set, init=False)
 
     async def create_queue(self) -> TemporaryQueue:
         """Make a temporary queue. Raises IllegalStateError where they can't be made without admin."""
-        topic = await self._create(QUEUE_PREFIX)
+        topic = self._new_name(QUEUE_PREFIX)
         queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
-        self._alive[topic] = queue
+        await self._create(topic, queue)
         return queue
 
     async def create_topic(self) -> TemporaryTopic:
         """Make a temporary topic. Raises IllegalStateError where they can't be made without admin."""
-        topic = await self._create(TOPIC_PREFIX)
+        topic = self._new_name(TOPIC_PREFIX)
         made = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
-        self._alive[topic] = made
+        await self._create(topic, made)
         return made
 
-    async def _create(self, prefix: str) -> str:
-        config = self.connection.configuration
-        topic = f"persistent://{config.system_namespace}/{prefix}{uuid.uuid4()}"
+    def _new_name(self, prefix: str) -> str:
+        return f"persistent://{self.connection.configuration.system_namespace}/{prefix}{uuid.uuid4()}"
+
+    async def _create(self, topic: str, destination: Destination) -> None:
+        """Make the topic. Cancelling: it is deleted again, by the connection's close at the latest."""
         admin = self.connection.transport.admin
-        if admin is not None:
-            await admin.create_topic(topic)
-        elif not config.allow_temporary_topic_without_admin:
-            raise IllegalStateError(
-                "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
-                "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
-            )
-        return topic
+        if admin is None:
+            if not self.connection.configuration.allow_temporary_topic_without_admin:
+                raise IllegalStateError(
+                    "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
+                    "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
+                )
+            self._alive[topic] = destination
+            return
+        self._alive[topic] = destination
+        creating = self._start(admin.create_topic(topic))
+        try:
+            await asyncio.shield(creating)
+        except JMSError:
+            self._alive.pop(topic, None)
+            raise
+        except asyncio.CancelledError:
+            self._start(self._undo(topic, creating))
+            raise
+        if topic not in self._alive:
+            raise ObjectClosedError("the connection was closed while the temporary destination was made")
+
+    async def _undo(self, topic: str, creating: asyncio.Future[Any]) -> None:
+        await asyncio.wait({creating})
+        await self.delete(topic)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        """Run what goes on when its caller is cancelled."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Future[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to the caller if there is one; else the connection's close tries again
 
     def check_may_consume(self, destination: Destination) -> None:
         """Refuse consumers on another connection's temporary destination, and on deleted ones.
@@ -71,11 +104,14 @@ class Temporaries:
                 )
 
     async def delete(self, topic: str) -> None:
-        """Delete one. Raises JMSError while it has consumers of this connection; idempotent."""
+        """Delete one. Raises JMSError while consumers of this connection need it; idempotent."""
         if topic not in self._alive:
             return
         if any(topic in names for names in self.connection.consumed_topics()):
-            raise JMSError(f"{self._alive[topic]!r} has active consumers; close them before you delete it")
+            raise JMSError(
+                f"{self._alive[topic]!r} has active consumers, or unsettled messages; close and settle before you "
+                "delete it"
+            )
         destination = self._alive.pop(topic)
         self.connection.deleted_topics.add(topic)
         try:
@@ -98,6 +134,8 @@ class Temporaries:
 
     async def close(self) -> None:
         """Delete all that are left. Failures are reported to the ExceptionListener and logged; others go on."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=self.connection.configuration.close_timeout)
         for topic in list(self._alive):
             try:
                 await self.delete(topic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -60,3 +61,93 @@ async def test_a_delete_that_failed_may_be_repeated(
     await queue.delete()
     with pytest.raises(jmsaio.InvalidDestinationError):
         await session.create_consumer(queue)
+
+
+async def temporary_topics(connection: jmsaio.Connection) -> set[str]:
+    admin = connection.transport.admin
+    assert admin is not None
+    return {topic for topic in await admin.topics("public/default") if "/jms-temp-" in topic}
+
+
+async def test_closing_deletes_them(url: str, connection: jmsaio.Connection) -> None:
+    for closed in ("connection", "factory"):
+        factory = jmsaio.ConnectionFactory(url)
+        owner = await factory.create_connection()
+        async with owner.create_session() as session:
+            names = {(await session.create_temporary_queue()).name, (await session.create_temporary_topic()).name}
+            producer = await session.create_producer()
+            for name in names:
+                await producer.send(jmsaio.Queue(name), "x")
+        assert names <= await temporary_topics(connection)  # the session's end is not theirs
+        await {"connection": owner, "factory": factory}[closed].close()
+        assert not names & await temporary_topics(connection)
+        await factory.close()
+
+
+async def test_one_that_can_not_be_deleted_is_reported_and_the_others_go(
+    url: str, connection: jmsaio.Connection
+) -> None:
+    told: list[str] = []
+    async with jmsaio.connect(url) as owner, owner.create_session() as session:
+        owner.set_exception_listener(lambda error: told.append(str(error)))
+        held, free = await session.create_temporary_queue(), await session.create_temporary_topic()
+        async with connection.create_session() as other, other.create_producer(held) as producer:
+            await producer.send("x")
+        assert {held.name, free.name} <= await temporary_topics(connection)
+    assert len(told) == 1 and held.name in told[0]
+    assert free.name not in await temporary_topics(connection)
+    admin = connection.transport.admin
+    assert admin is not None
+    await admin.delete_topic(held.name, force=True)
+
+
+@pytest.mark.parametrize("call", ["create_temporary_queue", "create_temporary_topic"])
+async def test_a_cancelled_creation_leaves_nothing(url: str, connection: jmsaio.Connection, call: str) -> None:
+    before = await temporary_topics(connection)
+    async with jmsaio.connect(url) as owner, owner.create_session() as session:
+        for turns in range(8):
+            making = asyncio.ensure_future(getattr(session, call)())
+            for _ in range(turns):
+                await asyncio.sleep(0 if url.startswith("memory") else 0.002)
+            making.cancel()
+            await asyncio.wait([making])
+    assert await temporary_topics(connection) <= before
+
+
+async def test_one_that_is_made_while_the_connection_closes(url: str, connection: jmsaio.Connection) -> None:
+    before = await temporary_topics(connection)
+    for turns in range(8):
+        owner = await jmsaio.connect(url)
+        session = await owner.create_session()
+        making = asyncio.ensure_future(session.create_temporary_queue())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await owner.close()
+        await asyncio.wait([making])
+        assert making.exception() is None or isinstance(making.exception(), jmsaio.ObjectClosedError)
+    assert await temporary_topics(connection) <= before
+
+
+async def test_it_is_not_deleted_while_messages_of_it_are_unsettled(connection: jmsaio.Connection) -> None:
+    async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+        queue = await session.create_temporary_queue()
+        await (await session.create_producer(queue)).send("x")
+        async with session.create_consumer(queue) as consumer:
+            message = await consumer.receive(timeout=20)
+        assert message is not None
+        with pytest.raises(jmsaio.JMSError, match="unsettled"):
+            await queue.delete()
+        await message.acknowledge()
+        await queue.delete()
+
+
+async def test_without_admin(url: str) -> None:
+    async with jmsaio.connect(url, use_pulsar_admin=False) as connection, connection.create_session() as session:
+        with pytest.raises(jmsaio.IllegalStateError, match="allowTemporaryTopicWithoutAdmin"):
+            await session.create_temporary_queue()
+    options = {"use_pulsar_admin": False, "allow_temporary_topic_without_admin": True}
+    async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
+        queue = await session.create_temporary_queue()
+        async with session.create_consumer(queue) as consumer:
+            await (await session.create_producer(queue)).send("x")
+            assert await text(consumer) == "x"
