@@ -18,6 +18,7 @@ import anyio.to_thread
 import attrs
 
 from jmsaio.client.inside import Callback, inside, leave
+from jmsaio.errors import JMSError
 
 _log = logging.getLogger("jmsaio")
 
@@ -32,13 +33,25 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
         function: what to call.
         arguments: its arguments.
         in_thread: run a plain function in a worker thread, so that it may block.
+
+    Raises:
+        JMSError: the function ended with a CancelledError of its own, of something that it waited for. It must not
+            pass for a cancelled worker, which would end the session.
+
+    Otherwise raises what the function does. Cancelling cancels it.
     """
-    if in_thread and not inspect.iscoroutinefunction(function):
-        result = await anyio.to_thread.run_sync(function, *arguments)
-    else:
-        result = function(*arguments)
-    if inspect.isawaitable(result):
-        await result
+    try:
+        if in_thread and not inspect.iscoroutinefunction(function):
+            result = await anyio.to_thread.run_sync(function, *arguments)
+        else:
+            result = function(*arguments)
+        if inspect.isawaitable(result):
+            await result
+    except asyncio.CancelledError as cancelled:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # it is we who are cancelled
+            raise
+        raise JMSError("what a callback waited for was cancelled") from cancelled
 
 
 @attrs.define(eq=False)
@@ -78,6 +91,11 @@ class Callbacks:
             future = asyncio.get_running_loop().create_future()
             self._idle.append(future)
             await future
+
+    async def run_added(self) -> None:
+        """Run what ``add`` took, here: for a session whose workers have ended."""
+        while self._first:
+            await self._first.popleft()()
 
     async def run(self) -> None:
         """Run jobs until cancelled."""

@@ -8,12 +8,13 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Protocol
 
+import anyio
 import attrs
 
 from jmsaio.client.callbacks import Callbacks, run_inside
 from jmsaio.client.inside import Callback, Kind
 from jmsaio.client.receipt import Receipt
-from jmsaio.errors import IllegalArgumentError, JMSError
+from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.message import Message
 from jmsaio.model.stream_message import StreamMessage
@@ -52,6 +53,8 @@ class Completions:
     connection: object
     callbacks: Callbacks
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
+    _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # their outcome is known
+    _telling: bool = attrs.field(default=False, init=False)
 
     def __len__(self) -> int:
         return len(self._expected)
@@ -63,16 +66,44 @@ class Completions:
         self._expected.append(_Expected(message, listener, producer, future))
         future.add_done_callback(self._advance)
 
+    async def finish(self, timeout: float) -> None:
+        """The session and its workers have ended: tell the rest; sends without an outcome yet are in doubt.
+
+        Raises OperationTimeoutError when the listeners take longer than ``timeout`` seconds.
+        """
+        self._ready.extend(self._expected)
+        self._expected.clear()
+        self._tell_next()
+        with anyio.move_on_after(timeout) as scope:
+            await self.callbacks.run_added()
+        if scope.cancelled_caught:
+            raise OperationTimeoutError(f"a completion listener did not return within {timeout} s")
+
     def _advance(self, _: asyncio.Future[Receipt]) -> None:
         while self._expected and self._expected[0].future.done():
-            expected = self._expected.popleft()
-            self.callbacks.add(partial(self._tell, expected))
+            self._ready.append(self._expected.popleft())
+        self._tell_next()
+
+    def _tell_next(self) -> None:
+        """Have the next one told, when none is: one after the other, however many workers the session has."""
+        if self._ready and not self._telling:
+            self._telling = True
+            self.callbacks.add(partial(self._tell, self._ready.popleft()))
 
     async def _tell(self, expected: _Expected) -> None:
+        try:
+            await self._outcome(expected)
+        finally:
+            self._telling = False
+            self._tell_next()
+
+    async def _outcome(self, expected: _Expected) -> None:
         message, future = expected.message, expected.future
         error: BaseException | None
-        if future.cancelled():
-            error = JMSError("the send was cancelled; the message may or may not have been stored")
+        if not future.done():
+            error = SendInDoubtError("the session closed before the broker answered; it may have stored the message")
+        elif future.cancelled():
+            error = SendInDoubtError("the send's future was cancelled; the broker may have stored the message")
         else:
             error = future.exception()
         callback = Callback(Kind.COMPLETION, self.connection, self.session, expected.producer)

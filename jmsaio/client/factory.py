@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import attrs
 
+from jmsaio.client import inside
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
 from jmsaio.client.getters import Getters
@@ -159,8 +160,15 @@ class ConnectionFactory(Getters):
             factory=self,
             owns_factory=owned,
         )
-        await connection.open(client_id if client_id is not None else config.client_id)
         self._connections[connection] = None
+        try:
+            await connection.open(client_id if client_id is not None else config.client_id)
+        except BaseException:
+            self.forget(connection)
+            raise
+        if self._closed:
+            await connection.close()
+            raise ObjectClosedError("the connection factory was closed while it connected; make a new one")
         return connection
 
     async def _open_transport(self, config: Configuration) -> None:
@@ -190,10 +198,13 @@ class ConnectionFactory(Getters):
         """Close every connection made from it, then its senders and the broker client. Idempotent and bounded.
 
         Raises:
+            IllegalStateError: called from a listener or completion listener of one of its connections.
             JMSError: the first problem met; everything is closed nevertheless.
 
         Cancelling: call it again.
         """
+        for connection in self._connections:
+            inside.refuse("close of the factory", connection)
         self._closed = True
         first: JMSError | None = None
         for connection in list(self._connections):

@@ -46,6 +46,19 @@ def current() -> Callback | None:
     return callback if callback is not None and callback.active else None
 
 
+def listens(target: object) -> bool:
+    """Whether this call comes from a message listener of ``target``, a session or connection, that has not returned.
+
+    What is being closed stays usable to it until then (jms-spec 5.3).
+    """
+    callback = current()
+    return (
+        callback is not None
+        and callback.kind is Kind.LISTENER
+        and (callback.session is target or callback.connection is target)
+    )
+
+
 @contextmanager
 def inside(callback: Callback) -> Iterator[None]:
     """Mark what runs in the block as called from ``callback``."""

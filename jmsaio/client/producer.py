@@ -129,7 +129,7 @@ class MessageProducer(Settings):
         Cancelling while it waits for room: the message was not sent. Cancelling the future changes nothing but that
         its outcome is not told.
         """
-        if self._closed or self._runtime.closing:
+        if self._closed or (self._runtime.closing and self._runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not _UNSET:
             checked(completion_listener)
@@ -165,7 +165,7 @@ class MessageProducer(Settings):
         if foreign:
             write_back(given, outgoing._headers())
         if completion_listener is not _UNSET:
-            runtime.completions.expect(outgoing, completion_listener, self, future)
+            runtime.completions.expect(given if foreign else outgoing, completion_listener, self, future)
         return future
 
     async def _prepare(self, target: Target) -> tuple[Sender, Any]:
@@ -182,7 +182,7 @@ class MessageProducer(Settings):
                 await transacting.begin()
             else:
                 return sender, None if transacting is None else transacting.work.handle
-            if self._closed or self._runtime.closing:
+            if self._closed or self._runtime.refuses():
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
 
     def _own_target(self) -> Target:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from jmsaio.client.transacting import Transacting
 
 
-
 @attrs.define(eq=False)
 class SessionRuntime:
     """The running part of one session.
@@ -139,24 +138,22 @@ class SessionRuntime:
 
     async def _shut_down(self) -> None:
         """Let what runs end, each step bounded; then undo an open transaction."""
+        await self._quietly(self.wait_idle(self.close_timeout))  # first, because a running listener may still send
         await self._quietly(self.settle_sends(self.close_timeout))
-        if self.transaction is None:
-            return
-        try:
-            with anyio.fail_after(self.close_timeout):
+        with anyio.move_on_after(self.close_timeout) as scope:
+            if self.transaction is not None:
                 await self._quietly(self.transaction.undo())
-        except TimeoutError as error:
+        if scope.cancelled_caught:
             self._close_error = OperationTimeoutError("the rollback of a closing session did not end in time")
-            self._close_error.__cause__ = error
 
     async def _let_go(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
+        await self._quietly(self.completions.finish(self.close_timeout))
         for child in list(self.children):
             await self._quietly(child.close())
-        channels = [consumer._channel for consumer in self.consumers]
         for consumer in self.consumers:
             consumer._closed = True
-        for channel in [*channels, *self._lingering]:
+        for channel in [*(consumer._channel for consumer in self.consumers), *self._lingering]:
             await self._quietly(channel.aclose(self.close_timeout))
         self.consumers.clear()
         self._lingering.clear()
@@ -242,7 +239,6 @@ class SessionRuntime:
 
     async def acknowledge_all(self) -> None:
         """Acknowledge every delivery of the session."""
-        self.check_open()
         await self.carry_out(self.ledger.take_all())
 
     async def acknowledge_one(self, number: int) -> None:
@@ -296,9 +292,13 @@ class SessionRuntime:
         else:
             channel.redeliver(records)
 
+    def refuses(self) -> bool:
+        """Whether calls are refused: it was closed, and it is no listener that calls, which runs on meanwhile."""
+        return self.closing and not inside.listens(self)
+
     def check_open(self) -> None:
         """Raise ObjectClosedError when the session is closed."""
-        if self.closing:
+        if self.refuses():
             raise ObjectClosedError("the session is closed; create a new one")
 
     # ---------------------------------------------------------------- consumers

@@ -142,7 +142,7 @@ class Settings(Getters):
         self.disable_message_timestamp = value
 
     def _check_open(self) -> None:
-        if self._closed or self._runtime.closing:
+        if self._closed or self._runtime.refuses():
             raise ObjectClosedError("the producer is closed; create a new one")
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 
+import pytest
+
 import jmsaio
+from jmsaio import AcknowledgeMode
 from tests.client.helpers import fill, rest, texts
 
 Name = Callable[[str], str]
@@ -111,3 +115,100 @@ async def test_stop_waits_for_the_listener(connection: jmsaio.Connection, name: 
         await connection.start()
         while count < 3:
             await asyncio.sleep(0.01)
+
+
+async def test_a_listener_that_ends_cancelled_has_failed(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("cancelled"))
+    seen: list[str] = []
+    reported: list[jmsaio.JMSError] = []
+    done = asyncio.Event()
+    connection.set_exception_listener(reported.append)
+
+    async def listener(message: jmsaio.Message) -> None:
+        seen.append(message.get_body(str))
+        if len(seen) == 1:
+            waiting = asyncio.get_running_loop().create_future()
+            waiting.cancel()
+            await waiting
+        if len(seen) == 3:
+            done.set()
+
+    async with connection.create_session() as session:
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await fill(connection, queue, 2)
+        await asyncio.wait_for(done.wait(), 30)
+        assert not session.closed
+    assert seen == ["0", "0", "1"]
+    assert [type(error.__cause__) for error in reported] == [asyncio.CancelledError]
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
+@pytest.mark.parametrize("closed", ["session", "connection"])
+async def test_a_running_listener_may_use_all_that_is_closed_until_it_returns(
+    url: str, name: Name, closed: str, mode: AcknowledgeMode
+) -> None:
+    queue, out = jmsaio.Queue(name("busy")), jmsaio.Queue(name("out"))
+    entered, go_on = asyncio.Event(), asyncio.Event()
+    told: list[str] = []
+
+    class Told:
+        def on_completion(self, message: jmsaio.Message) -> None:
+            told.append(message.get_body(str))
+
+        def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+            raise error
+
+    connection = await jmsaio.connect(url, emulate_transactions=not url.startswith("memory"))
+    await fill(connection, queue, 2)
+    session = await connection.create_session(mode)
+    producer, consumer = await session.create_producer(out), await session.create_consumer(queue)
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await go_on.wait()
+        await producer.send(session.create_text_message("sent"))
+        async with session.create_producer(out) as another, session.create_consumer(queue) as late:
+            assert another.priority == 4
+            assert await late.receive_no_wait() is None
+        async with connection.create_session() as fresh:
+            await fresh.create_temporary_queue()
+        await producer.send_async("later", completion_listener=Told())
+        await message.acknowledge()
+        if mode is AcknowledgeMode.TRANSACTED:
+            await session.commit()
+
+    consumer.set_message_listener(listener)
+    await asyncio.wait_for(entered.wait(), 20)
+    closing = asyncio.ensure_future(session.close() if closed == "session" else connection.close())
+    await asyncio.sleep(0.05)
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await producer.send("from elsewhere")
+    go_on.set()
+    await asyncio.wait_for(closing, 30)
+    assert told == ["later"]
+    await connection.close()
+    async with jmsaio.connect(url) as again:
+        assert texts(await rest(again, out)) == ["sent", "later"]
+        assert texts(await rest(again, queue)) == ["1"]
+
+
+async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("thread"))
+    loop = asyncio.get_running_loop()
+    found: list[object] = []
+    done = asyncio.Event()
+    async with connection.create_session() as session:
+
+        def listener(message: jmsaio.Message) -> None:
+            found.append(threading.current_thread() is threading.main_thread())
+            for call in (session.close, connection.close, connection.stop):
+                try:
+                    asyncio.run_coroutine_threadsafe(call(), loop).result(20)
+                except jmsaio.IllegalStateError as error:
+                    found.append(type(error))
+            loop.call_soon_threadsafe(done.set)
+
+        (await session.create_consumer(queue)).set_message_listener(listener, in_thread=True)
+        await fill(connection, queue, 1)
+        await asyncio.wait_for(done.wait(), 30)
+    assert found == [False, *[jmsaio.IllegalStateError] * 3]

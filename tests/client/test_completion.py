@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jmsaio
+from jmsaio.client.sending import Senders
 
 Name = Callable[[str], str]
 
@@ -89,3 +90,132 @@ async def test_a_listener_that_can_not_be_told_is_refused(session: jmsaio.Sessio
         with pytest.raises(jmsaio.IllegalArgumentError, match="on_completion"):
             await producer.send_async("a", completion_listener=wrong)  # type: ignore[arg-type]  # callers may do so
     await producer.send("the session goes on")
+
+
+async def test_a_listener_that_ends_cancelled_ends_nothing_else(session: jmsaio.Session, name: Name) -> None:
+    class Cancelled(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            self.told.append((message, None))
+            raise asyncio.CancelledError
+
+    listener = Cancelled()
+    async with session.create_producer(jmsaio.Queue(name("cancelled"))) as producer:
+        for number in range(3):
+            await producer.send_async(str(number), completion_listener=listener)
+    assert [message.get_body(str) for message, _ in listener.told] == ["0", "1", "2"]
+    assert not session.closed
+
+
+async def test_one_at_a_time_and_in_order_with_many_workers(url: str, name: Name) -> None:
+    running = 0
+
+    class Slow(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            nonlocal running
+            running += 1
+            assert running == 1
+            await asyncio.sleep(0.001 * (5 - int(message.get_body(str)) % 5))
+            running -= 1
+            self.told.append((message, None))
+
+    listener = Slow()
+    async with jmsaio.connect(url, listener_concurrency=4) as connection, connection.create_session() as session:
+        async with session.create_producer(jmsaio.Queue(name("workers"))) as producer:
+            for number in range(20):
+                await producer.send_async(str(number), completion_listener=listener)
+    assert [message.get_body(str) for message, _ in listener.told] == [str(number) for number in range(20)]
+
+
+async def test_a_cancelled_future_leaves_the_send_in_doubt(session: jmsaio.Session, name: Name) -> None:
+    listener = Listener()
+    async with session.create_producer(jmsaio.Queue(name("doubt"))) as producer:
+        future = await producer.send_async("x", completion_listener=listener)
+        future.cancel()
+    assert [type(error) for _, error in listener.told] == [jmsaio.SendInDoubtError]
+
+
+class Silent:
+    """A sender whose broker never answers."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.sent: list[Callable[[object, Exception | None], None]] = []
+
+    def send(self, record: object, done: Callable[[object, Exception | None], None], transaction: object) -> None:
+        self.sent.append(done)
+
+
+@pytest.mark.parametrize("hanging", [False, True])
+async def test_close_tells_every_listener_also_when_the_broker_is_silent(
+    url: str, name: Name, monkeypatch: pytest.MonkeyPatch, hanging: bool
+) -> None:
+    class Hangs(Listener):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hung = False
+
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            self.hung = True
+            await asyncio.sleep(3600)
+
+    listener, silent = Hangs(), Silent()
+    async with jmsaio.connect(url, close_timeout=0.3) as connection:
+        session = await connection.create_session()
+        producer = await session.create_producer(jmsaio.Queue(name("silent")))
+        if hanging:
+            await (await producer.send_async("told, and hangs", completion_listener=listener))
+        with monkeypatch.context() as patched:
+            patched.setattr(Senders, "cached", lambda *_: silent)
+            for number in range(3):
+                await producer.send_async(str(number), completion_listener=listener)
+        with pytest.raises(jmsaio.OperationTimeoutError):
+            await session.close()
+        assert [message.get_body(str) for message, _ in listener.told] == ["0", "1", "2"]
+        assert [type(error) for _, error in listener.told] == [jmsaio.SendInDoubtError] * 3
+        assert listener.hung is hanging
+        for done in silent.sent:  # late answers change nothing
+            done(None, None)
+        await asyncio.sleep(0.01)
+        assert len(listener.told) == 3
+
+
+async def test_a_listener_that_hangs_at_close_is_bounded(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hangs(Listener):
+        async def on_exception(self, message: jmsaio.Message, error: Exception) -> None:  # type: ignore[override]  # both
+            self.told.append((message, error))
+            await asyncio.sleep(3600)
+
+    listener = Hangs()
+    async with jmsaio.connect(f"memory://{name('broker')}", close_timeout=0.1) as connection:
+        session = await connection.create_session()
+        producer = await session.create_producer(jmsaio.Queue(name("hangs")))
+        with monkeypatch.context() as patched:
+            patched.setattr(Senders, "cached", lambda *_: Silent())
+            await producer.send_async("x", completion_listener=listener)
+        with pytest.raises(jmsaio.OperationTimeoutError):
+            await session.close()
+        assert session.closed and len(listener.told) == 1
+
+
+async def test_the_listener_gets_the_applications_own_object(session: jmsaio.Session, name: Name) -> None:
+    class Foreign:
+        """A text message of another library."""
+
+        jms_correlation_id = jms_type = jms_reply_to = None
+
+        def get_property_names(self) -> list[str]:
+            return []
+
+        def get_object_property(self, name: str) -> None:
+            raise KeyError(name)
+
+        def get_text(self) -> str:
+            return "foreign"
+
+    listener, given = Listener(), Foreign()
+    async with session.create_producer(jmsaio.Queue(name("foreign"))) as producer:
+        await producer.send_async(given, completion_listener=listener)
+    assert listener.told == [(given, None)]

@@ -7,6 +7,8 @@ import logging
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -151,3 +153,40 @@ async def test_the_limit_of_browsers(monkeypatch: pytest.MonkeyPatch, caplog: py
     async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
         assert connection.queue_browser_read_max == 0
     assert ["counts as 0" in record.message for record in caplog.records] == [True]
+
+
+async def test_a_factory_is_not_closed_by_a_listener_of_its_connection(url: str, name: Callable[[str], str]) -> None:
+    queue = jmsaio.Queue(name("inside"))
+    found: list[object] = []
+    done = asyncio.Event()
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_connection() as connection:
+        await connection.start()
+        session = await connection.create_session()
+        producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
+
+        async def listener(message: jmsaio.Message) -> None:
+            try:
+                await factory.close()
+            except jmsaio.IllegalStateError as error:
+                found.append(type(error))
+            found.append(await producer.send("all is as it was"))
+            consumer.set_message_listener(None)
+            done.set()
+
+        consumer.set_message_listener(listener)
+        await producer.send("x")
+        await asyncio.wait_for(done.wait(), 30)
+    assert found[0] is jmsaio.IllegalStateError and len(found) == 2
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_connection_that_a_closing_factory_did_not_know(turns: int) -> None:
+    factory = jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}")
+    await factory.create_connection()
+    making = asyncio.ensure_future(factory.create_connection(client_id="free again"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await factory.close()
+    with suppress(jmsaio.ObjectClosedError):  # the usual end, if it was not ready before
+        assert (await making).closed
+    assert not factory._connections

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from jmsaio.client.inside import Callback, Kind, current, inside, leave, refuse
+from jmsaio.client.inside import Callback, Kind, current, inside, leave, listens, refuse
 from jmsaio.errors import IllegalStateError
 
 
@@ -57,3 +57,11 @@ async def test_leave() -> None:
     with inside(callback()):
         assert await asyncio.ensure_future(child())
         assert current() is not None
+
+
+def test_a_listener_listens_to_its_session_only() -> None:
+    assert not listens("session")
+    with inside(callback()):
+        assert listens("session") and listens("connection") and not listens("another")
+    with inside(callback(Kind.COMPLETION)):
+        assert not listens("session")
