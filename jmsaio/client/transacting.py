@@ -7,6 +7,7 @@ sent stays sent, also after a rollback, which is why that warns once.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -29,6 +30,9 @@ Deliveries = list[tuple[Channel, list[ReceivedRecord]]]
 #: Seconds after which the broker ends a transaction by itself.
 TRANSACTION_TIMEOUT = 60.0
 
+#: Numbers of transactions under ``jms.transactionsStickyPartitions``, one row for the process (Starlight 7.3).
+_sticky_keys = itertools.count(1)
+
 
 @attrs.define(eq=False)
 class Transacting:
@@ -42,9 +46,16 @@ class Transacting:
 
     runtime: SessionRuntime
     real: bool
-    work: UnitOfWork[Transaction] = attrs.field(factory=UnitOfWork)
+    work: UnitOfWork[Transaction] = attrs.field(init=False)
     _warned: bool = attrs.field(default=False, init=False)
-    _busy: bool = attrs.field(default=False, init=False)
+    _busy: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.work = self._new_work()
+
+    def _new_work(self) -> UnitOfWork[Transaction]:
+        sticky = self.runtime.connection.configuration.transactions_sticky_partitions
+        return UnitOfWork(sticky_key=next(_sticky_keys) if sticky else None)
 
     @property
     def to_begin(self) -> bool:
@@ -71,20 +82,21 @@ class Transacting:
         await self._exclusive(self._rollback)
 
     async def undo(self) -> None:
-        """What the end of the session does: ``rollback`` without waiting for sends, which it did."""
-        await self._exclusive(self._undo)
+        """What the end of the session does: ``rollback`` without waiting for sends, which it did.
+
+        A commit or rollback that runs may end first.
+        """
+        async with self._busy:
+            await self._undo()
 
     def _refuse(self, call: str) -> None:
         inside.refuse(call, self.runtime, (Kind.COMPLETION,))
 
     async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
-        if self._busy:
+        if self._busy.locked():
             raise IllegalStateError("another commit or rollback of this session is running; await it first")
-        self._busy = True
-        try:
+        async with self._busy:
             await step()
-        finally:
-            self._busy = False
 
     async def _commit(self) -> None:
         runtime = self.runtime
@@ -97,7 +109,7 @@ class Transacting:
             await self.begin()  # before the ledger is emptied: when this fails, the work is as it was
         deliveries = runtime.ledger.take_all()
         handle = self.work.handle
-        self.work = UnitOfWork()
+        self.work = self._new_work()
         if handle is not None:
             await self._commit_engine(handle, deliveries)
             return
@@ -121,7 +133,7 @@ class Transacting:
             await self._undo()
 
     async def _undo(self) -> None:
-        work, self.work = self.work, UnitOfWork()
+        work, self.work = self.work, self._new_work()
         try:
             if work.handle is not None:
                 await work.handle.abort()
