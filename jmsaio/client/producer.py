@@ -155,12 +155,14 @@ class MessageProducer(Settings):
         else:
             transaction = None
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        finished, work = runtime.send_finished, self._transacting
-        if work is not None:
-            finished = work.finished(future, finished)
+        finished, transacting = runtime.send_finished, self._transacting
+        if transacting is not None:
+            finished = transacting.finished(future, finished)
         done = PendingSend(stamp.message_id, target.destination, stamp.timestamp, future, finished)
         sender.send(record, done, transaction)
         runtime.pending_sends += 1
+        if transacting is not None:
+            transacting.work.sent += 1
         stamp_sent(outgoing, stamp, target.destination)
         if foreign:
             write_back(given, outgoing._headers())

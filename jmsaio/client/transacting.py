@@ -19,7 +19,7 @@ from jmsaio.client.inside import Kind
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.engine.unit_of_work import UnitOfWork
-from jmsaio.errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jmsaio.errors import IllegalStateError, JMSError, SendInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Transaction
 
@@ -153,13 +153,14 @@ class Transacting:
     def finished(self, future: asyncio.Future[Receipt], finished: Callable[[], None]) -> Callable[[], None]:
         """What a send in this work calls at its end: notes a failure, then calls ``finished``."""
         work = self.work
-        work.sent += 1
 
         def note() -> None:
             if not future.cancelled():
                 error = future.exception()
                 if isinstance(error, JMSError):
                     work.failures.append(error)
+                    if not isinstance(error, SendInDoubtError):
+                        work.sent -= 1
             finished()
 
         return note

@@ -18,7 +18,7 @@ class UnitOfWork(Generic[Handle]):
     Attributes:
         handle: the engine's transaction, None until the first send or commit needs one, and always when emulated.
         sticky_key: JMSTX of this transaction, or None.
-        sent: messages handed to the transport in it.
+        sent: messages handed to the transport in it, without those that it surely did not store.
         failures: errors of sends in it.
     """
 

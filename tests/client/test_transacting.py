@@ -186,6 +186,8 @@ async def test_an_emulated_rollback_after_a_send_warns_once_a_session(
             await session.rollback()
             await producer.send("committed")
             await session.commit()
+            with pytest.raises(jmsaio.MessageTooLargeError):
+                await producer.send(b"x" * 6 * 1024 * 1024)
             await session.rollback()
             assert warnings(caplog) == []
             for number in range(2):
@@ -225,7 +227,9 @@ async def test_asynchronous_sends_settle_before_commit(url: str, name: Name, emu
         assert texts(await rest(connection, output)) == [str(number) for number in range(50)]
 
 
-async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(name: Name) -> None:
+async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(
+    name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
     async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=True) as connection:
         await fill(connection, queue, 1)
@@ -238,6 +242,7 @@ async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(name: Name
             await producer.send_async("fails")
             with pytest.raises(jmsaio.TransactionRolledBackError, match="a send failed"):
                 await session.commit()
+            assert warnings(caplog) == []  # nothing was sent
             assert texts(await take(consumer, 1)) == ["0"]
             await session.commit()
 
