@@ -85,7 +85,7 @@ class Enumeration:
         return self._messages.popleft()
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class QueueBrowser(Getters):
     """Looks at the messages of a queue; made by ``session.create_browser``.
 
@@ -202,6 +202,9 @@ class QueueBrowser(Getters):
 
     async def close(self) -> None:
         """No effect (seed 004); enumerations stay readable."""
+
+    def __repr__(self) -> str:
+        return f"<QueueBrowser {self._queue!r} selector={self._selector_text!r}>"
 
     async def __aenter__(self) -> QueueBrowser:
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -12,17 +11,16 @@ import anyio
 from jmsaio.client import registry
 from jmsaio.client.channel import BATCH, Channel, Filter
 from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.dropping import drop_unused, make_way
 from jmsaio.client.renewing import check_settled, subscribe
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
-from jmsaio.errors import InvalidSelectorError, JMSError, NotFoundError, ObjectClosedError
+from jmsaio.errors import ConsumerBusyError, InvalidSelectorError, JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Subscription, SubscriptionType
-
-_log = logging.getLogger("jmsaio")
+from jmsaio.transport.base import SubscriptionType
 
 
 async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageConsumer:
@@ -61,13 +59,18 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         channel.released = release
         channel.lingering = False
         if adopted is None:
+            if planned.drop_at_close and named:
+                await make_way(connection, planned.subscription)
             await subscribe(connection, channel)
-    except BaseException:
+    except BaseException as error:
         if release is not None:
             release()
+        if planned.drop_at_close and not isinstance(error, ConsumerBusyError):  # else it is somebody else's
+            await drop_unused(connection, planned.subscription, patient=True)
         raise
     if runtime.refuses():  # it was closed meanwhile and did not know of this channel
-        await channel.aclose(config.close_timeout)
+        with anyio.CancelScope(shield=True):
+            await channel.aclose(config.close_timeout)
         raise ObjectClosedError("the session was closed while the consumer was made")
     consumer = MessageConsumer(
         runtime=runtime,
@@ -116,27 +119,9 @@ def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Pl
         by_priority=config.enable_jms_priority,
         changed=runtime.dispatch.mark,
         drop_at_close=planned.drop_at_close,
-        drop_left=partial(_drop_left, runtime, planned.subscription),
+        drop_left=partial(drop_unused, runtime.connection, planned.subscription),
         batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
     )
-
-
-async def _drop_left(runtime: SessionRuntime, subscription: Subscription) -> None:
-    """Delete a subscription that the broker thought in use when its last consumers closed at the same time.
-
-    By now this consumer is gone; where others are left, the broker refuses once more. Never raises a JMSError.
-    """
-    admin = runtime.connection.transport.admin
-    if admin is None:
-        return
-    with anyio.move_on_after(runtime.close_timeout):
-        for topic in subscription.topics:
-            try:
-                await admin.delete_subscription(topic, subscription.name)
-            except NotFoundError:  # the other one was faster
-                continue
-            except JMSError as error:
-                _log.info("the subscription %s of %s is left: %s", subscription.name, topic, error)
 
 
 def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: Selector | None) -> Filter:

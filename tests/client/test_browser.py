@@ -104,6 +104,7 @@ async def test_an_enumeration_survives_and_does_not_expire(url: str, name: Name)
         for number in range(3):
             await producer.send(str(number), time_to_live=1.0)
         browser = await session.create_browser(queue)
+        assert repr(browser) == f"<QueueBrowser {queue!r} selector=None>"
         enumeration = await browser.get_enumeration()
         await browser.close()
         assert len(await browser.get_enumeration()) == 3  # close has no effect

@@ -85,12 +85,21 @@ class Subscriber:
         size, count = config.receiver_queue_size, len(topics) + len(receiver.topics)
         if count > 1:
             size = max(1, min(size, config.max_total_receiver_queue_size_across_partitions // count))
-        natives = await asyncio.gather(
-            *(self._subscribe(subscription, topic, size) for topic in topics), return_exceptions=True
-        )
-        for native, topic in zip(natives, topics, strict=True):
-            if not isinstance(native, BaseException):
-                receiver.add_feed(native, topic)
+        tasks = [self.bridge.loop.create_task(self._subscribe(subscription, topic, size)) for topic in topics]
+        try:
+            await asyncio.wait(tasks)
+        finally:  # cancelled once, however often we are, so that each can wait for what it has asked for
+            for task in tasks:
+                task.cancel()
+            with anyio.CancelScope(shield=True):
+                natives = await asyncio.gather(*tasks, return_exceptions=True)
+            for native, topic in zip(natives, topics, strict=True):
+                if isinstance(native, BaseException):
+                    continue
+                if receiver.closed:  # it looked for new partitions meanwhile
+                    close_late(native)
+                else:
+                    receiver.add_feed(native, topic)
         for native in natives:
             if isinstance(native, BaseException):
                 raise native

@@ -29,3 +29,19 @@ async def test_queue_sizes_share_the_total(kit: Kit) -> None:
     assert len(box.receiver.topics) == 4
     with anyio.fail_after(HANG):
         await box.receiver.aclose(HANG)
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 5, 8])
+async def test_a_cancelled_one_leaves_no_consumer(kit: Kit, milliseconds: int) -> None:
+    """Neither one that was made nor one that is on its way, although cancelling is repeated until it is heard."""
+    admin = kit.transport.admin
+    assert admin is not None
+    await admin.create_topic(kit.topic, 4)
+    with anyio.move_on_after(milliseconds / 1000) as scope:
+        box = await kit.box(SubscriptionType.EXCLUSIVE)
+    if not scope.cancelled_caught:
+        await box.receiver.aclose(HANG)
+    with anyio.fail_after(HANG):
+        while any(one.consumers for one in (await admin.stats(kit.topic)).subscriptions.values()):
+            await anyio.sleep(0.05)
+    await kit.box(SubscriptionType.EXCLUSIVE)
