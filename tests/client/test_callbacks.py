@@ -188,8 +188,8 @@ async def test_a_running_listener_may_use_all_that_is_closed_until_it_returns(
     assert told == ["later"]
     await connection.close()
     async with jmsaio.connect(url) as again:
-        assert texts(await rest(again, out)) == ["sent", "later"]
-        assert texts(await rest(again, queue)) == ["1"]
+        assert texts(await rest(again, out, wait=0.5)) == ["sent", "later"]
+        assert texts(await rest(again, queue, wait=0.5)) == ["1"]
 
 
 async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Connection, name: Name) -> None:
@@ -212,3 +212,83 @@ async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Con
         await fill(connection, queue, 1)
         await asyncio.wait_for(done.wait(), 30)
     assert found == [False, *[jmsaio.IllegalStateError] * 3]
+
+
+async def test_a_message_that_always_fails_lets_others_pass(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("poison"))
+    seen: list[str] = []
+    done = asyncio.Event()
+
+    def listener(message: jmsaio.Message) -> None:
+        seen.append(message.get_body(str))
+        if seen[-1] == "0":
+            raise ValueError("never")
+        if seen[-1] == "2":
+            done.set()
+
+    async with jmsaio.connect(url, max_local_redeliveries=2) as connection, connection.create_session() as session:
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await fill(connection, queue, 3)
+        await asyncio.wait_for(done.wait(), 30)
+    assert seen[:5] == ["0", "0", "0", "1", "2"]
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.TRANSACTED])
+async def test_a_failing_listener_of_other_modes_goes_on_to_the_next(
+    url: str, name: Name, mode: AcknowledgeMode
+) -> None:
+    queue = jmsaio.Queue(name("modes"))
+    seen: list[tuple[str, int]] = []
+    done = asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        seen.append((message.get_body(str), message.get_int_property("JMSXDeliveryCount")))
+        if len(seen) == 1:
+            raise ValueError("not this one")
+        if len(seen) == 3:
+            if mode is AcknowledgeMode.TRANSACTED:
+                await session.rollback()
+            else:
+                await session.recover()
+        if mode is AcknowledgeMode.INDIVIDUAL or len(seen) == 6:
+            await message.acknowledge()
+        if len(seen) == 6 and mode is AcknowledgeMode.TRANSACTED:
+            await session.commit()
+        if len(seen) == len(expected):
+            done.set()
+
+    expected = [("0", 1), ("1", 1), ("2", 1), ("0", 2), ("1", 2), ("2", 2)]
+    if mode is AcknowledgeMode.INDIVIDUAL:
+        expected.remove(("1", 2))
+    emulated = not url.startswith("memory")
+    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+        session = await connection.create_session(mode)
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await fill(connection, queue, 3)
+        await asyncio.wait_for(done.wait(), 30)
+        await session.close()
+        assert seen == expected
+        assert await rest(connection, queue, wait=1.0) == []
+
+
+async def test_a_listener_may_be_replaced_and_unset(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("replaced"))
+    seen: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    async with connection.create_session() as session, session.create_producer(queue) as producer:
+        consumer = await session.create_consumer(queue)
+        for who in ("first", "second"):
+            consumer.set_message_listener(lambda message, who=who: seen.put_nowait((who, message.get_body(str))))
+            await producer.send(who)
+            assert await asyncio.wait_for(seen.get(), 20) == (who, who)
+            with pytest.raises(jmsaio.IllegalStateError, match="message listener"):
+                await consumer.receive_no_wait()
+        consumer.set_message_listener(None)
+        await producer.send("waits")
+        assert await consumer.receive_body(str, timeout=20) == "waits"
+        await asyncio.sleep(0.05)
+        assert seen.empty()
+        waiting = asyncio.ensure_future(consumer.receive())
+        await asyncio.sleep(0.01)
+        with pytest.raises(jmsaio.IllegalStateError, match="receive is waiting"):
+            consumer.set_message_listener(print)
+        waiting.cancel()

@@ -123,3 +123,45 @@ def test_a_loop_that_ends_with_an_open_connection_ends_well() -> None:
         return connection
 
     assert asyncio.run(main()).closed
+
+
+async def test_receives_that_wait_over_a_stop(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("stopped"))
+    async with connection.create_session() as session, session.create_producer(queue) as producer:
+        consumer = await session.create_consumer(queue)
+        waiting = asyncio.ensure_future(consumer.receive())
+        await asyncio.sleep(0.01)
+        await connection.stop()
+        await producer.send("later")  # sending goes on
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        await connection.start()
+        message = await asyncio.wait_for(waiting, 20)
+        assert message is not None and message.get_body(str) == "later"
+        timed = asyncio.ensure_future(consumer.receive(timeout=0.3))
+        await asyncio.sleep(0.01)
+        await connection.stop()
+        await producer.send("last")
+        assert await asyncio.wait_for(timed, 20) is None  # its time ran
+        assert await consumer.receive_no_wait() is None
+        await connection.start()
+        assert await consumer.receive_body(str, timeout=20) == "last"
+
+
+async def test_stop_waits_for_a_listener_a_bounded_time(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("bounded"))
+    entered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await go_on.wait()
+
+    async with jmsaio.connect(url, close_timeout=0.2) as connection, connection.create_session() as session:
+        async with session.create_producer(queue) as producer:
+            await producer.send("x")
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await asyncio.wait_for(entered.wait(), 20)
+        with pytest.raises(jmsaio.OperationTimeoutError, match="did not return"):
+            await connection.stop()
+        go_on.set()
+        await asyncio.wait_for(connection.stop(), 20)

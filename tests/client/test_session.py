@@ -111,3 +111,98 @@ async def test_wrong_state_calls(connection: jmsaio.Connection) -> None:
         with pytest.raises(jmsaio.ObjectClosedError):
             use()
     await session.close()
+
+
+async def test_the_scope_is_an_option_of_connection_and_session(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("scope"))
+    async with jmsaio.connect(url, acknowledge_scope="group") as connection:
+        await fill(connection, queue, 4)
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            consumer = await session.create_consumer(queue)
+            messages = await take(consumer, 4)
+            await messages[1].acknowledge()
+            await messages[0].acknowledge()
+        async with connection.create_session(AcknowledgeMode.CLIENT, acknowledge_scope="session") as session:
+            consumer = await session.create_consumer(queue)
+            messages = await take(consumer, 2)
+            assert sorted(texts(messages)) == ["2", "3"]
+            await messages[0].acknowledge()
+        assert await rest(connection, queue, wait=1.0) == []
+        for wrong in ("individual", "all"):
+            with pytest.raises(jmsaio.ConfigurationError, match="acknowledge_scope"):
+                await connection.create_session(AcknowledgeMode.CLIENT, acknowledge_scope=wrong)
+
+
+async def test_group_scope_goes_across_consumers_in_order_of_delivery(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    queues = [jmsaio.Queue(name(f"across{index}")) for index in range(2)]
+    for queue in queues:
+        await fill(connection, queue, 2)
+    async with connection.create_session(AcknowledgeMode.CLIENT, acknowledge_scope="group") as session:
+        consumers = [await session.create_consumer(queue) for queue in queues]
+        messages = [(await take(consumer, 1))[0] for consumer in (*consumers, *consumers)]
+        await messages[2].acknowledge()
+    assert await rest(connection, queues[0], wait=1.0) == []
+    assert texts(await rest(connection, queues[1])) == ["1"]
+
+
+@pytest.mark.parametrize("kind", ["queue", "exclusive", "shared", "failover", "durable"])
+async def test_deliveries_are_counted(url: str, name: Name, kind: str) -> None:
+    options = {"topic_shared_subscription_type": "Failover"} if kind == "failover" else {}
+    policy = {"consumerConfig": {"negativeAckRedeliveryDelayMicros": 100_000}}
+    configuration = {**policy, "brokerServiceUrl": url} if url.startswith("pulsar") else url
+    async with jmsaio.connect(configuration, max_local_redeliveries=2, client_id=name("id"), **options) as connection:
+        session = await connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        topic, queue = jmsaio.Topic(name("count")), jmsaio.Queue(name("count"))
+        consumer = await {
+            "queue": lambda: session.create_consumer(queue),
+            "exclusive": lambda: session.create_consumer(topic),
+            "shared": lambda: session.create_shared_consumer(topic, name("shared")),
+            "failover": lambda: session.create_shared_durable_consumer(topic, name("failover")),
+            "durable": lambda: session.create_durable_consumer(topic, name("durable")),
+        }[kind]()
+        producer = await session.create_producer(queue if kind == "queue" else topic)
+        await producer.send("counted")
+        for count in range(1, 6):
+            (message,) = await take(consumer, 1)
+            assert message.get_int_property("JMSXDeliveryCount") == count
+            assert message.jms_redelivered is (count > 1)
+            await session.recover()
+        (message,) = await take(consumer, 1)
+        await message.acknowledge()
+        await producer.send("another")
+        (message,) = await take(consumer, 1)
+        assert (message.get_int_property("JMSXDeliveryCount"), message.jms_redelivered) == (1, False)
+
+
+async def test_the_embedded_broker_counts_what_applications_got(name: Name) -> None:
+    """Prefetched ones that came back are not counted, local redeliveries are, whoever gets the message next."""
+    queue = jmsaio.Queue(name("exact"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 3)
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            consumer = await session.create_consumer(queue)
+            for _ in range(3):
+                await take(consumer, 1)
+                await session.recover()
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumer = await session.create_consumer(queue)
+            messages = await take(consumer, 2)
+            assert [message.get_int_property("JMSXDeliveryCount") for message in messages] == [4, 1]
+            await session.rollback()
+        found = await rest(connection, queue)
+        assert [message.get_int_property("JMSXDeliveryCount") for message in found] == [5, 2, 1]
+        assert [message.jms_redelivered for message in found] == [True, True, False]
+
+
+async def test_what_the_provider_never_sets(session: jmsaio.Session, name: Name) -> None:
+    queue = jmsaio.Queue(name("never"))
+    sent = jmsaio.TextMessage("x")
+    async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
+        await producer.send(sent)
+        (received,) = await take(consumer, 1)
+    for message in (sent, received):
+        for one in ("UserID", "AppID", "ProducerTXID", "ConsumerTXID", "RcvTimestamp", "State"):
+            assert not message.property_exists(f"JMSX{one}")
+            assert message.get_object_property(f"JMSX{one}") is None
