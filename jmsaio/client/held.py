@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import attrs
 
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord, WireId
 
 _log = logging.getLogger("jmsaio")
 
@@ -22,6 +22,16 @@ _log = logging.getLogger("jmsaio")
 HELD_RECORDS = 10_000
 #: Bytes held at most; the batch that reaches it may go beyond.
 HELD_BYTES = 64 * 1024 * 1024
+
+
+@attrs.define(eq=False)
+class _Entry:
+    due: float
+    number: int
+    record: ReceivedRecord
+
+    def __lt__(self, other: _Entry) -> bool:
+        return (self.due, self.number) < (other.due, other.number)
 
 
 @attrs.define(eq=False)
@@ -39,7 +49,8 @@ class Held:
     wake: Callable[[], None]
     most_records: int = HELD_RECORDS
     most_bytes: int = HELD_BYTES
-    _heap: list[tuple[float, int, ReceivedRecord]] = attrs.field(factory=list, init=False)
+    _heap: list[_Entry] = attrs.field(factory=list, init=False)
+    _places: dict[WireId, _Entry] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _number: int = attrs.field(default=0, init=False)
     _warned: bool = attrs.field(default=False, init=False)
@@ -49,11 +60,19 @@ class Held:
         return len(self._heap)
 
     def put(self, record: ReceivedRecord, due: float) -> None:
-        """Hold a record until ``due`` (seconds since the epoch)."""
+        """Hold a record until ``due`` (seconds since the epoch).
+
+        One that is held already (the transport gave it again, as ``ackTimeoutMillis`` passed) takes its own place.
+        """
+        known = self._places.get(record.message_id)
+        if known is not None:
+            known.record = record
+            return
         self._number += 1
         self._bytes += record.size
-        heapq.heappush(self._heap, (due, self._number, record))
-        if self._heap[0][1] == self._number:  # it is the first now
+        entry = self._places[record.message_id] = _Entry(due, self._number, record)
+        heapq.heappush(self._heap, entry)
+        if self._heap[0] is entry:  # it is the first now
             self._arm()
 
     def room(self) -> int:
@@ -79,9 +98,10 @@ class Held:
     def due(self) -> list[ReceivedRecord]:
         """Take the records whose time has come, in order of their times."""
         heap, now, due = self._heap, time.time(), []
-        while heap and heap[0][0] <= now:
-            record = heapq.heappop(heap)[2]
+        while heap and heap[0].due <= now:
+            record = heapq.heappop(heap).record
             self._bytes -= record.size
+            del self._places[record.message_id]
             due.append(record)
         if due or self._timer is None:
             self._arm()
@@ -89,8 +109,9 @@ class Held:
 
     def clear(self) -> list[ReceivedRecord]:
         """Take all of them, in order of their times."""
-        records = [record for _, _, record in sorted(self._heap, key=lambda held: held[:2])]
+        records = [entry.record for entry in sorted(self._heap)]
         self._heap.clear()
+        self._places.clear()
         self._bytes = 0
         self._warned = False
         self._arm()
@@ -101,7 +122,7 @@ class Held:
             self._timer.cancel()
             self._timer = None
         if self._heap:
-            delay = max(0.0, self._heap[0][0] - time.time())
+            delay = max(0.0, self._heap[0].due - time.time())
             self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
 
     def _ring(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.held import HELD_BYTES, HELD_RECORDS, Held
+from jmsaio.transport.base import SubscriptionType
 
 Name = Callable[[str], str]
 
@@ -20,6 +22,10 @@ Name = Callable[[str], str]
 class Record:
     number: int
     size: int = 10
+
+    @property
+    def message_id(self) -> int:
+        return self.number
 
 
 @attrs.define(eq=False)
@@ -88,10 +94,12 @@ async def test_the_bound_pauses_with_one_warning(records: int, size: int, caplog
     kit = Kit()
     kit.held.most_records, kit.held.most_bytes = records, 60
 
+    numbers = itertools.count()
+
     def fill(*delays: float) -> None:
-        for number, delay in enumerate(delays):
+        for delay in delays:
             assert kit.held.room() == records - len(kit.held)
-            kit.put(number, delay, size)
+            kit.put(next(numbers), delay, size)
         assert len(kit.held) == 6 and kit.held.room() == kit.held.room() == 0
 
     fill(0, 0, 0.1, 0.1, 1000, 1000)
@@ -103,10 +111,23 @@ async def test_the_bound_pauses_with_one_warning(records: int, size: int, caplog
     kit.held.clear()
     fill(0, 0, 0, 0, 1000, 1000)
     assert len(warnings(caplog)) == 2
-    assert kit.due() == [0, 1, 2, 3]
+    assert len(kit.due()) == 4
     fill(1000, 1000, 1000, 1000)  # after more than half
     assert len(warnings(caplog)) == 3
     kit.held.clear()
+
+
+async def test_one_that_comes_again_while_it_is_held_is_held_once() -> None:
+    kit = Kit()
+    kit.put(1, -1, size=10)
+    again: Any = Record(1)
+    kit.held.put(again, time.time() + 1000)
+    kit.put(2, -1)
+    assert len(kit.held) == 2
+    records: list[Any] = kit.held.due()
+    assert [record.number for record in records] == [1, 2] and records[0] is again
+    kit.put(1, -1)
+    assert kit.due() == [1] and kit.held._bytes == 0
 
 
 # --- the real broker: it delays on shared subscriptions only ----------------------------------------------------------
@@ -172,3 +193,36 @@ async def test_a_closed_consumer_gives_held_ones_back(session_on_pulsar: jmsaio.
     async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
         assert await bodies(consumer, 5) == [str(number) for number in range(5)]
     await session_on_pulsar.unsubscribe(subscription, topic)
+
+
+@pytest.mark.broker
+async def test_an_acknowledgement_timeout_does_not_double_held_ones(pulsar_broker: Any, name: Name) -> None:
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    async with jmsaio.connect(f"{url}&consumerConfig.ackTimeoutMillis=1000") as connection:
+        async with connection.create_session() as session:
+            topic = session.create_topic(name("held"))
+            async with session.create_consumer(topic) as consumer:
+                await send(session, topic, 1, 2.5)
+                assert await bodies(consumer, 2) == ["at once", "0"]
+                assert await consumer.receive(timeout=1.5) is None
+
+
+async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, name: Name) -> None:
+    options = {"use_exclusive_subscriptions_for_simple_consumers": False}
+    async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
+        topic = session.create_topic(name("shared"))
+        async with session.create_consumer(topic) as consumer:
+            assert consumer._channel.subscription.type is SubscriptionType.SHARED
+            await send(session, topic, 2, 1.0)
+            assert await bodies(consumer, 1) == ["at once"]
+            assert not consumer._channel._held
+            assert sorted(map(str, await bodies(consumer, 2))) == ["0", "1"]
+
+
+async def test_a_failover_subscription_delays_too(url: str, name: Name) -> None:
+    options = {"topic_shared_subscription_type": "Failover"}
+    async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
+        topic = session.create_topic(name("failover"))
+        async with session.create_shared_consumer(topic, name("sub")) as consumer:
+            await send(session, topic, 2, 1.0)
+            assert await bodies(consumer, 3) == ["at once", "0", "1"]
