@@ -22,6 +22,7 @@ from jmsaio.client.consuming import parse_selector
 from jmsaio.client.getters import Getters
 from jmsaio.client.unsubscribing import whole_topic
 from jmsaio.codec import decode
+from jmsaio.config import ConsumerConfig
 from jmsaio.errors import (
     IllegalStateError,
     InvalidDestinationError,
@@ -168,19 +169,22 @@ class QueueBrowser(Getters):
         config = connection.configuration
         resolved = resolve(self._queue, config.system_namespace)
         name = resolved.subscription or config.queue_subscription_name
+        consumer = config.consumer.merge(resolved.overrides) if resolved.overrides else config.consumer
         for topic in resolved.topics if resolved.pattern is None else await _matching(admin, resolved.pattern):
             for part in await _partitions(admin, topic):
                 cursor = await _cursor(admin, part, name)
-                async with aclosing(self._read(part, cursor, started)) as records:
+                async with aclosing(self._read(part, cursor, started, consumer)) as records:
                     async for record in records:
                         yield record
 
-    async def _read(self, topic: str, cursor: Cursor | None, started: int) -> AsyncGenerator[ReceivedRecord, None]:
+    async def _read(
+        self, topic: str, cursor: Cursor | None, started: int, consumer: ConsumerConfig
+    ) -> AsyncGenerator[ReceivedRecord, None]:
         connection = self._runtime.connection
         start: Position | WireId = Position.EARLIEST
         if cursor is not None and cursor.mark_delete is not None:
             start = cursor.mark_delete
-        options = ReaderOptions(topic=topic, config=connection.configuration.consumer, start=start, inclusive=False)
+        options = ReaderOptions(topic=topic, config=consumer, start=start, inclusive=False)
         reader = await connection.transport.open_reader(options)
         try:
             while not await reader.at_end():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import jmsaio
-from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import SenderOptions
-from tests.client.helpers import take, texts
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
+from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions
+from tests.client.helpers import fill, take, texts
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -200,6 +202,37 @@ async def test_the_clock_of_a_sender_ends_no_snapshot(
     browser = await session.create_browser(queue)
     monkeypatch.setattr("jmsaio.client.browser.time.time_ns", lambda: 1_000_000_000_000_000_000)
     assert await drain(browser) == ["kept"]
+
+
+async def test_a_stream_reads_as_it_is_read(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a queue may be larger than memory; the queue's own options hold for the reader, too."""
+    asked: list[tuple[int, int]] = []
+    open_reader = connection.transport.open_reader
+
+    async def watched(options: ReaderOptions) -> Reader:
+        reader = await open_reader(options)
+        read = reader.read
+
+        async def counted(limit: int, timeout: float) -> list[ReceivedRecord]:
+            records = await read(limit, timeout)
+            asked.append((len(records), options.config.receiver_queue_size))
+            return records
+
+        return cast("Reader", SimpleNamespace(read=counted, at_end=reader.at_end, aclose=reader.aclose))
+
+    monkeypatch.setattr(type(connection.transport), "open_reader", lambda transport, options: watched(options))
+    queue = session.create_queue(name("large"))
+    await fill(connection, queue, 600)
+    browser = await session.create_browser(session.create_queue(f"{queue.name}?consumerConfig.receiverQueueSize=50"))
+    stream = browser.stream()
+    for number in range(10):
+        assert (await anext(stream)).get_body(str) == str(number)
+    read, size = zip(*asked, strict=True)
+    assert 10 <= sum(read) < 300
+    assert set(size) == {50}
+    assert [message.get_body(str) async for message in stream] == [str(number) for number in range(10, 600)]
 
 
 async def test_a_snapshot_ends_where_the_queue_ended(session: jmsaio.Session, name: Name) -> None:

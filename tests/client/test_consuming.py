@@ -131,6 +131,25 @@ async def test_messages_are_kept_from_the_moment_of_creation(session: jmsaio.Ses
         await session.unsubscribe(f"{subscription}-{tail}", topic)
 
 
+@pytest.mark.parametrize("subscription", ["n" * 128, "aZ09_.-", "a/b?c#d%2Fe", "ü€ \\\"", ".."])
+async def test_names_of_subscriptions(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, subscription: str
+) -> None:
+    """128 letters, digits, ``_.-`` have to work (jms-spec 8.2); others do, too."""
+    topic = session.create_topic(name("names"))
+    async with session.create_producer(topic) as producer:
+        for make in (session.create_durable_consumer, session.create_shared_durable_consumer):
+            await (await make(topic, subscription)).close()
+            await producer.send("kept")
+            async with make(topic, subscription) as consumer:
+                assert await text(consumer) == "kept"
+            await session.unsubscribe(subscription, topic)
+        async with session.create_shared_consumer(topic, subscription) as consumer:
+            await producer.send("new")
+            assert await text(consumer) == "new"
+    assert await backlog(connection, topic) == {}
+
+
 async def test_a_durable_one_and_a_shared_one_of_a_name_are_two(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:
@@ -353,3 +372,22 @@ async def test_no_local_on_a_simple_consumer(url: str, session: jmsaio.Session, 
             await (await session2.create_producer(topic)).send("foreign")
         assert await text(consumer) == "foreign"
         assert await text(consumer, 0.3) is None
+
+
+async def test_no_local_is_about_the_connection_of_each_send(url: str, session: jmsaio.Session, name: Name) -> None:
+    """The same message object, sent by one connection after another, and a received one that is sent on."""
+    topic = session.create_topic(name("each-send"))
+    async with (
+        session.create_consumer(topic, no_local=True) as consumer,
+        jmsaio.connect(url) as other,
+        other.create_session() as theirs,
+        session.create_producer(topic) as mine,
+        theirs.create_producer(topic) as foreign,
+    ):
+        message = session.create_text_message("x")
+        await mine.send(message)
+        await foreign.send(message)
+        received = await consumer.receive(timeout=20)
+        assert received is not None
+        await mine.send(received)
+        assert await consumer.receive(timeout=0.5) is None

@@ -11,6 +11,7 @@ import jmsaio
 from jmsaio.client.factory import open_transport
 from jmsaio.client.sending import Senders
 from jmsaio.config import load
+from tests.support.broker import TestBroker
 
 
 async def test_the_one_unused_for_longest_makes_room() -> None:
@@ -87,3 +88,15 @@ async def test_a_queue_without_subscription(url: str) -> None:
             admin = connection.transport.admin
             assert admin is not None
             assert not (await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions
+
+
+@pytest.mark.broker
+async def test_a_queue_keeps_messages_without_admin(pulsar_broker: TestBroker) -> None:
+    """A throw-away consumer makes the subscription."""
+    url = f"{pulsar_broker.service_url}?jms.usePulsarAdmin=false"
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        for queue in (jmsaio.Queue(f"kept-{uuid.uuid4()}"), jmsaio.Queue(f"kept-{uuid.uuid4()}:other")):
+            async with session.create_producer(queue) as producer:
+                await producer.send("kept")
+            async with session.create_consumer(queue) as consumer:
+                assert await consumer.receive_body(str, timeout=20) == "kept"
