@@ -31,7 +31,6 @@ from jmsaio.errors import (
     ConfigurationError,
     IllegalArgumentError,
     IllegalStateError,
-    InvalidDestinationError,
     JMSError,
     ObjectClosedError,
     OperationTimeoutError,
@@ -62,7 +61,6 @@ class Connection(Getters):
     connection_id: str = attrs.field(init=False)
     client_id_value: str | None = attrs.field(default=None, init=False)
     temporaries: Temporaries = attrs.field(init=False)
-    deleted_topics: set[str] = attrs.field(factory=set, init=False)
     _state: State = attrs.field(default=State.STOPPED, init=False)
     started: bool = attrs.field(default=False, init=False)
     _used: bool = attrs.field(default=False, init=False)
@@ -241,8 +239,7 @@ class Connection(Getters):
 
     def check_not_deleted(self, topic: str, destination: Destination) -> None:
         """Raise InvalidDestinationError for a temporary destination that was deleted."""
-        if topic in self.deleted_topics:
-            raise InvalidDestinationError(f"{destination!r} was deleted")
+        self.temporaries.check_not_deleted(topic, destination)
 
     # ---------------------------------------------------------------- problems without a caller
 

@@ -22,6 +22,8 @@ _log = logging.getLogger("jmsaio")
 
 QUEUE_PREFIX = "jms-temp-queue-"
 TOPIC_PREFIX = "jms-temp-topic-"
+#: Names of deleted ones that are remembered.
+_REMEMBERED = 1000
 
 
 @attrs.define(eq=False)
@@ -30,6 +32,7 @@ class Temporaries:
 
     connection: Connection
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
+    _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set, init=False)
 
     async def create_queue(self) -> TemporaryQueue:
@@ -103,6 +106,18 @@ class Temporaries:
                     "only its own connection may consume from it"
                 )
 
+    def check_not_deleted(self, topic: str, destination: Destination) -> None:
+        """Refuse to send to what this connection deleted.
+
+        A destination object of ours is known for ever; of those known by name alone the last thousand.
+
+        Raises:
+            InvalidDestinationError: it was deleted.
+        """
+        ours = isinstance(destination, TemporaryQueue | TemporaryTopic) and destination._owner == self.connection.uuid
+        if topic in self._deleted or (ours and topic not in self._alive):
+            raise InvalidDestinationError(f"{destination!r} was deleted")
+
     async def delete(self, topic: str) -> None:
         """Delete one. Raises JMSError while consumers of this connection need it; idempotent."""
         if topic not in self._alive:
@@ -113,7 +128,9 @@ class Temporaries:
                 "delete it"
             )
         destination = self._alive.pop(topic)
-        self.connection.deleted_topics.add(topic)
+        self._deleted[topic] = None
+        if len(self._deleted) > _REMEMBERED:
+            del self._deleted[next(iter(self._deleted))]
         try:
             await self.connection.senders.close_topic(topic, self.connection.configuration.close_timeout)
             admin = self.connection.transport.admin
@@ -123,7 +140,7 @@ class Temporaries:
                 await self._delete(admin, topic)
         except BaseException:  # it is still there: delete may be repeated, and the connection's close tries again
             self._alive[topic] = destination
-            self.connection.deleted_topics.discard(topic)
+            self._deleted.pop(topic, None)
             raise
 
     async def _delete(self, admin: Admin, topic: str) -> None:

@@ -151,3 +151,19 @@ async def test_without_admin(url: str) -> None:
         async with session.create_consumer(queue) as consumer:
             await (await session.create_producer(queue)).send("x")
             assert await text(consumer) == "x"
+
+
+async def test_many_deleted_ones_are_not_remembered_for_ever(
+    connection: jmsaio.Connection, session: jmsaio.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jmsaio.client.temporary._REMEMBERED", 2)
+    queues = [await session.create_temporary_queue() for _ in range(4)]
+    producer = await session.create_producer()
+    for queue in queues:
+        await queue.delete()
+    assert len(connection.temporaries._deleted) == 2
+    for destination in (*queues, jmsaio.Queue(queues[-1].name)):
+        with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
+            await producer.send(destination, "x")
+        with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
+            await session.create_producer(destination)
