@@ -142,7 +142,6 @@ class Resolved:
     visible_name: str
 
 
-@lru_cache(4096)
 def resolve(destination: Destination, system_namespace: str = "public/default") -> Resolved:
     """The topics, subscription and overrides of a destination.
 
@@ -152,6 +151,15 @@ def resolve(destination: Destination, system_namespace: str = "public/default") 
     Raises:
         InvalidDestinationError: an empty member or suffix, or a query string that contradicts itself.
     """
+    if type(destination) is TemporaryQueue:  # the cache would keep it, and with it its connection
+        destination = Queue(destination.name)
+    elif type(destination) is TemporaryTopic:
+        destination = Topic(destination.name)
+    return _resolve(destination, system_namespace)
+
+
+@lru_cache(4096)
+def _resolve(destination: Destination, system_namespace: str) -> Resolved:
     visible, mark, query = destination.name.partition("?")
     overrides = _overrides(query, destination) if mark else {}
     multi, regex = visible.startswith(_MULTI), visible.startswith(_REGEX)

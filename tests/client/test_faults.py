@@ -246,6 +246,36 @@ async def test_t22_nothing_is_left_behind(url: str) -> None:
     assert len(asyncio.all_tasks()) == tasks
 
 
+async def test_t22_contexts_browsers_and_temporary_destinations_leave_nothing_behind(url: str) -> None:
+    rounds = 1000 if url.startswith("memory") else 20
+    references: list[weakref.ref[object]] = []
+    target = queue()
+    async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as first:
+        connection = first._shared.connection
+        await first.create_producer().send(target, "x")
+        tasks = len(asyncio.all_tasks())
+        for _ in range(rounds):
+            async with first.create_context() as context, context.create_browser(target) as browser:
+                messages = [message async for message in browser]
+                temporary = await context.create_temporary_queue()
+                async with context.create_consumer(temporary) as consumer:
+                    await context.create_producer().send(temporary, "y")
+                    messages.append(await consumer.receive(timeout=20))
+                await temporary.delete()
+                requestor = await jmsaio.QueueRequestor.open(context._session, target)
+                await requestor.close()
+                things = (context, context._session._runtime, browser, temporary, consumer, requestor, *messages)
+                references += map(weakref.ref, things)
+        del context, browser, temporary, consumer, requestor, messages, things
+        await asyncio.sleep(0.2)
+        gc.collect()
+        # the task group of the open connection still knows the session that ended last
+        assert sum(reference() is not None for reference in references) <= 1
+        assert len(asyncio.all_tasks()) == tasks
+        assert (len(connection._runtimes), len(connection.temporaries._alive)) == (1, 0)
+        assert len(factory._senders._entries) == 1  # type: ignore[union-attr]  # it is connected
+
+
 INTERRUPTED = """
 import asyncio, signal, sys
 import jmsaio

@@ -174,3 +174,29 @@ async def test_closing_a_session_settles_sends(connection: jmsaio.Connection, na
         futures = [await producer.send_async(str(number)) for number in range(100)]
     assert all(future.done() for future in futures)
     assert {future.result().jms_message_id is not None for future in futures} == {True}
+
+
+async def test_higher_priorities_come_first(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, enable_jms_priority=True) as connection, connection.create_session() as session:
+        queue = session.create_queue(name("priority"))
+        async with session.create_producer(queue) as producer:
+            for priority in (4, 0, 9, 4):
+                producer.set_priority(priority)
+                await producer.send(str(priority))
+            await producer.send("9", priority=9)
+        async with session.create_consumer(queue) as consumer:
+            await asyncio.sleep(0.5)  # all of them are here
+            found = [await consumer.receive(timeout=20) for _ in range(5)]
+    assert [message.jms_priority for message in found if message is not None] == [9, 9, 4, 4, 0]
+
+
+async def test_a_delay_in_a_transaction_counts_from_the_send(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        async with connection.create_session(0) as session, connection.create_session() as other:
+            queue = session.create_queue(name("delay"))
+            producer, consumer = await session.create_producer(queue), await other.create_consumer(queue)
+            receipt = await producer.send("later", delivery_delay=0.5)
+            await asyncio.sleep(0.3)
+            await session.commit()
+            message = await consumer.receive(timeout=20)
+            assert message is not None and message.jms_delivery_time == receipt.timestamp + 500

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -194,3 +196,14 @@ def test_any_name_resolves_or_is_refused_clearly(name: str, kind: type[Destinati
         return
     assert all(topic.partition("://")[0] in ("persistent", "non-persistent") for topic in found.topics)
     assert (found.pattern is None) == bool(found.topics)
+
+
+@pytest.mark.parametrize("kind", [TemporaryQueue, TemporaryTopic])
+def test_resolving_does_not_keep_a_temporary_destination(kind: type[TemporaryQueue | TemporaryTopic]) -> None:
+    destination = kind("jms-temp-a:b", owner="x")
+    plain = {TemporaryQueue: Queue, TemporaryTopic: Topic}[kind]("jms-temp-a:b")
+    assert resolve(destination) == resolve(plain)
+    gone = weakref.ref(destination)
+    del destination
+    gc.collect()
+    assert gone() is None
