@@ -329,11 +329,9 @@ class Connection(Getters):
         asked: set[SessionRuntime] = set()
         while rest := [runtime for runtime in self._runtimes if runtime not in asked]:  # a listener may make one still
             asked.update(rest)
-            for runtime in rest:
-                try:
-                    await runtime.close()
-                except JMSError as error:
-                    self._close_error = self._close_error or error
+            async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
+                for runtime in rest:
+                    group.start_soon(self._close_session, runtime)
         await self.temporaries.close()
         if self._reports.count > reports and not self._closed_by_listener:
             await self._reports.told(self.configuration.close_timeout)
@@ -345,6 +343,12 @@ class Connection(Getters):
                 await self._factory.close()
             except JMSError as error:
                 self._close_error = self._close_error or error
+
+    async def _close_session(self, runtime: SessionRuntime) -> None:
+        try:
+            await runtime.close()
+        except JMSError as error:
+            self._close_error = self._close_error or error
 
     def _check_open(self) -> None:
         if self.closed and not inside.listens(self):

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -206,24 +207,19 @@ class ConnectionFactory(Getters):
         for connection in self._connections:
             inside.refuse("close of the factory", connection)
         self._closed = True
-        first: JMSError | None = None
-        for connection in list(self._connections):
-            try:
-                await connection.close()
-            except JMSError as error:
-                first = first or error
+        errors: list[JMSError] = []
+        async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
+            for connection in list(self._connections):
+                group.start_soon(_note, connection.close, errors)
         timeout = self.configuration.close_timeout
         closing = [] if self._transport is None else [self._transport.aclose]
         if self._senders is not None:
             closing.insert(0, self._senders.close)
         for close in closing:
-            try:
-                await close(timeout)
-            except JMSError as error:
-                first = first or error
+            await _note(partial(close, timeout), errors)
         self._senders = self._transport = None
-        if first is not None:
-            raise first
+        if errors:
+            raise errors[0]
 
     async def __aenter__(self) -> ConnectionFactory:
         return self
@@ -281,6 +277,13 @@ async def open_transport(config: Configuration) -> Transport:
     from jmsaio.transport.pulsar import open_transport as open_pulsar
 
     return await open_pulsar(config)
+
+
+async def _note(close: Callable[[], Awaitable[None]], errors: list[JMSError]) -> None:
+    try:
+        await close()
+    except JMSError as error:
+        errors.append(error)
 
 
 def _route(config: Configuration) -> Any:

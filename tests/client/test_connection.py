@@ -165,3 +165,49 @@ async def test_stop_waits_for_a_listener_a_bounded_time(url: str, name: Name) ->
             await connection.stop()
         go_on.set()
         await asyncio.wait_for(connection.stop(), 20)
+
+
+async def test_sessions_close_at_once(url: str, name: Name) -> None:
+    """A listener may wait for what another session's receive ends with, and stuck ones don't add up."""
+    queue, idle = jmsaio.Queue(name("busy")), jmsaio.Queue(name("idle"))
+    entered, ended = asyncio.Event(), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await ended.wait()
+
+    connection = await jmsaio.connect(url)
+    busy, other = await connection.create_session(), await connection.create_session()
+    await (await busy.create_producer(queue)).send("x")
+    (await busy.create_consumer(queue)).set_message_listener(listener)
+    consumer = await other.create_consumer(idle)
+
+    async def receive() -> None:
+        assert await consumer.receive() is None
+        ended.set()
+
+    receiving = asyncio.ensure_future(receive())
+    await asyncio.wait_for(entered.wait(), 20)
+    await asyncio.wait_for(connection.close(), 20)
+    await receiving
+
+
+async def test_many_stuck_listeners_do_not_add_up(name: Name) -> None:
+    connection = await jmsaio.connect(f"memory://{name('broker')}", close_timeout=0.2)
+    entered = 0
+
+    async def listener(message: jmsaio.Message) -> None:
+        nonlocal entered
+        entered += 1
+        await asyncio.sleep(3600)
+
+    sessions = [await connection.create_session() for _ in range(60)]
+    for number, session in enumerate(sessions):
+        queue = session.create_queue(name(f"stuck{number}"))
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await (await session.create_producer(queue)).send("x")
+    while entered < len(sessions):
+        await asyncio.sleep(0.01)
+    with pytest.raises(jmsaio.OperationTimeoutError, match="did not return"):
+        await asyncio.wait_for(connection.close(), 11)
+    assert all(session.closed for session in sessions)

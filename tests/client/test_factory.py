@@ -190,3 +190,28 @@ async def test_a_connection_that_a_closing_factory_did_not_know(turns: int) -> N
     with suppress(jmsaio.ObjectClosedError):  # the usual end, if it was not ready before
         assert (await making).closed
     assert not factory._connections
+
+
+async def test_connections_close_at_once(url: str, name: Callable[[str], str]) -> None:
+    """A listener may wait for what another connection's receive ends with."""
+    queue = jmsaio.Queue(name("busy"))
+    entered, ended = asyncio.Event(), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await ended.wait()
+
+    factory = jmsaio.ConnectionFactory(url)
+    busy, other = await factory.create_context(), await factory.create_context()
+    (await busy.create_consumer(queue)).set_message_listener(listener)
+    await busy.create_producer().send(queue, "x")
+    consumer = await other.create_consumer(jmsaio.Queue(name("idle")))
+
+    async def receive() -> None:
+        assert await consumer.receive() is None
+        ended.set()
+
+    receiving = asyncio.ensure_future(receive())
+    await asyncio.wait_for(entered.wait(), 20)
+    await asyncio.wait_for(factory.close(), 20)
+    await receiving
