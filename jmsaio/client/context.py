@@ -202,8 +202,8 @@ class Context(Getters):
 
     @property
     def closed(self) -> bool:
-        """True once ``close`` was called."""
-        return self._closed
+        """True once it, its connection or its factory was closed."""
+        return self._closed or self._session.closed
 
     async def close(self) -> None:
         """Close the session, and the connection with the last context on it. Idempotent; see ``Session.close``."""

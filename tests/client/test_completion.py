@@ -219,3 +219,53 @@ async def test_the_listener_gets_the_applications_own_object(session: jmsaio.Ses
     async with session.create_producer(jmsaio.Queue(name("foreign"))) as producer:
         await producer.send_async(given, completion_listener=listener)
     assert listener.told == [(given, None)]
+
+
+async def test_answers_out_of_order_are_told_in_order(
+    session: jmsaio.Session, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Raises(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            await super().on_completion(message)
+            raise ValueError("logged, and nothing else")
+
+    listener, silent = Raises(), Silent()
+    producer = await session.create_producer(jmsaio.Queue(name("answers")))
+    with monkeypatch.context() as patched:
+        patched.setattr(Senders, "cached", lambda *_: silent)
+        for number in range(3):
+            await producer.send_async(str(number), completion_listener=listener)
+    refused = jmsaio.SendError("refused")
+    first, second, third = silent.sent
+    third(None, None)
+    second(None, refused)
+    await asyncio.sleep(0.05)
+    assert listener.told == []
+    first(None, None)
+    await producer.close()
+    assert [(message.get_body(str), error) for message, error in listener.told] == [
+        ("0", None), ("1", refused), ("2", None)
+    ]
+
+
+async def test_commit_and_rollback_are_refused_inside_and_wait_outside(url: str, name: Name) -> None:
+    refused: list[type[Exception]] = []
+
+    class Calls(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            for call in (session.commit, session.rollback):
+                try:
+                    await asyncio.ensure_future(call())  # a task of it carries the mark
+                except jmsaio.IllegalStateError as error:
+                    refused.append(type(error))
+            self.told.append((message, None))
+
+    emulated = not url.startswith("memory")
+    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+        session = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
+        producer, listener = await session.create_producer(jmsaio.Queue(name("inside"))), Calls()
+        for number, call in enumerate((session.commit, session.rollback), 1):
+            await producer.send_async("x", completion_listener=listener)
+            await call()
+            assert len(listener.told) == number
+    assert refused == [jmsaio.IllegalStateError] * 4

@@ -215,3 +215,22 @@ async def test_connections_close_at_once(url: str, name: Callable[[str], str]) -
     await asyncio.wait_for(entered.wait(), 20)
     await asyncio.wait_for(factory.close(), 20)
     await receiving
+
+
+async def test_closing_a_factory_closes_all_it_made(url: str) -> None:
+    factory = jmsaio.ConnectionFactory(url)
+    connection, context = await factory.create_connection(), await factory.create_context()
+    session = await connection.create_session()
+    temporaries = [await session.create_temporary_queue(), await context.create_temporary_topic()]
+    async with jmsaio.ConnectionFactory(url) as another:
+        admin = (await another.create_connection()).transport.admin
+        assert admin is not None
+        await factory.close()
+        await factory.close()
+        assert connection.closed and context.closed and session.closed
+        for gone in temporaries:
+            with pytest.raises(jmsaio.NotFoundError):
+                await admin.delete_topic(gone.name)
+    for make in (factory.create_connection, factory.create_context):
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await make()
