@@ -283,7 +283,8 @@ class Connection(Getters):
     async def close(self) -> None:
         """Close the connection and everything made from it. Idempotent; may be called from any task.
 
-        Sessions close as ``Session.close`` says, then temporary destinations are deleted and the client id is free.
+        Sessions close as ``Session.close`` says, all at once, then temporary destinations are deleted and the client id
+        is free.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this connection.

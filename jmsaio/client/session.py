@@ -318,8 +318,9 @@ class Session(Getters):
     async def close(self) -> None:
         """Close the session and everything made from it. Idempotent; may be called from any task.
 
-        Receives return None; running listeners and sends on their way may end, ``close_timeout`` seconds each; an
-        open transaction is rolled back; what is not acknowledged comes again.
+        Receives return None; running listeners, which may use the session until they return, and sends on their way
+        may end, ``close_timeout`` seconds each; completion listeners whose sends have no outcome by then are told a
+        SendInDoubtError; an open transaction is rolled back; what is not acknowledged comes again.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this session.

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client import consumer as consumer_module
+from jmsaio.model.wire import ReceivedRecord
 from tests.client.helpers import fill, rest, texts
 
 Name = Callable[[str], str]
@@ -292,3 +295,29 @@ async def test_a_listener_may_be_replaced_and_unset(connection: jmsaio.Connectio
         with pytest.raises(jmsaio.IllegalStateError, match="receive is waiting"):
             consumer.set_message_listener(print)
         waiting.cancel()
+
+
+async def test_a_message_that_can_not_be_read_is_reported_and_others_pass(
+    connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = jmsaio.Queue(name("unreadable"))
+    told: list[jmsaio.JMSError] = []
+    seen: asyncio.Queue[str] = asyncio.Queue()
+    connection.set_exception_listener(told.append)
+    failures = 1
+    decode = consumer_module.decode
+
+    def once(record: ReceivedRecord, *rest: Any) -> jmsaio.Message:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise jmsaio.MalformedMessageError("not now", record)
+        return decode(record, *rest)
+
+    monkeypatch.setattr(consumer_module, "decode", once)
+    async with connection.create_session() as session:
+        await fill(connection, queue, 2)
+        consumer = await session.create_consumer(queue)
+        consumer.set_message_listener(lambda message: seen.put_nowait(message.get_body(str)))
+        assert [await asyncio.wait_for(seen.get(), 20) for _ in range(2)] == ["1", "0"]
+    assert [type(error) for error in told] == [jmsaio.MalformedMessageError]

@@ -269,3 +269,23 @@ async def test_commit_and_rollback_are_refused_inside_and_wait_outside(url: str,
             await call()
             assert len(listener.told) == number
     assert refused == [jmsaio.IllegalStateError] * 4
+
+
+async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(
+    session: jmsaio.Session, name: Name
+) -> None:
+    queue, listener = jmsaio.Queue(name("pending")), Listener()
+    message = jmsaio.TextMessage("first", properties={"n": 1})
+    async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
+        first = await producer.send_async(message, completion_listener=listener)
+        message.text = "second"
+        message.set_int_property("n", 2)
+        second = await producer.send_async(message, completion_listener=listener)
+        message.clear_body()
+        message.clear_properties()
+        sent = [(await future).jms_message_id for future in (first, second)]
+        found = [await consumer.receive(timeout=20) for _ in range(2)]
+    assert [(one.get_body(str), one.get_int_property("n"), one.jms_message_id) for one in found if one is not None] == [
+        ("first", 1, sent[0]), ("second", 2, sent[1])
+    ]
+    assert listener.told == [(message, None)] * 2
