@@ -219,7 +219,7 @@ class Context(Getters):
                 await self._shared.connection.close()
 
     def _check_open(self) -> None:
-        if self._closed or self._session.closed:
+        if self.closed and not inside.listens(self._session._runtime):
             raise ObjectClosedError("the context is closed; make a new one")
 
     async def __aenter__(self) -> Context:

@@ -95,3 +95,26 @@ async def test_a_client_id_comes_before_consumers_of_any_context(url: str, name:
         await second.create_consumer(jmsaio.Queue(name("used")))
         with pytest.raises(jmsaio.IllegalStateError):
             context.set_client_id(name("late"))
+
+
+async def test_a_running_listener_may_use_the_context_that_is_closed(url: str, name: Name) -> None:
+    queue, out = jmsaio.Queue(name("busy")), jmsaio.Queue(name("out"))
+    entered, go_on = asyncio.Event(), asyncio.Event()
+    async with jmsaio.ConnectionFactory(url) as factory:
+        context, other = await factory.create_context(), await factory.create_context()
+
+        async def listener(message: jmsaio.Message) -> None:
+            entered.set()
+            await go_on.wait()
+            await context.create_producer().send(out, context.create_text_message("sent"))
+
+        (await context.create_consumer(queue)).set_message_listener(listener)
+        await other.create_producer().send(queue, "x")
+        await asyncio.wait_for(entered.wait(), 20)
+        closing = asyncio.ensure_future(context.close())
+        await asyncio.sleep(0.01)
+        with pytest.raises(jmsaio.ObjectClosedError):
+            context.create_producer()
+        go_on.set()
+        await asyncio.wait_for(closing, 20)
+        assert await (await other.create_consumer(out)).receive_body(str, timeout=20) == "sent"
