@@ -116,7 +116,9 @@ class QueueBrowser(Getters):
         return self.message_selector
 
     async def get_enumeration(self) -> Enumeration:
-        """A fresh snapshot of the queue, in the order in which its messages would be received.
+        """A fresh snapshot of the queue, in the order in which its messages are stored.
+
+        ``jms.enableJMSPriority`` changes only what a consumer gets first.
 
         At most ``queue_browser_read_max`` messages are examined (0: no limit). Messages that are expired, not yet
         due, or not selected are left out; one that can't be read is left out with a report.

@@ -386,7 +386,7 @@ class Channel:
     def _hold_if_early(self, record: ReceivedRecord, now: int) -> bool:
         text = record.properties.get(DELIVERY_TIME, "")
         due = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
-        if due <= now:
+        if due <= now or due <= record.publish_time:  # not delayed, by a clock that is ahead of ours
             return False
         self._held.put(record, due / 1000)
         return True

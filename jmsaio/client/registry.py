@@ -24,6 +24,7 @@ class Use:
     no_local: bool
     shared: bool
     consumers: int = 0
+    kind: Kind | None = None  # as of its first consumer
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
@@ -56,12 +57,14 @@ def claim_subscription(broker: str, name: str, kind: Kind, use: Use) -> None:
         use: what it is opened with.
 
     Raises:
-        JMSError: it is active with another topic, selector or kind, or it is unshared and has its consumer.
+        JMSError: it is active with another topic, selector or kind (a durable one may bear the Pulsar name of one that
+            is not), or it is unshared and has its consumer.
     """
     active = _subscriptions.get((broker, name))
     if active is None:
         active = _subscriptions[broker, name] = use
-    elif not (use.shared and active.shared):
+        active.kind = kind
+    elif not (use.shared and active.shared and active.kind is kind):
         raise JMSError(
             f"the {kind.value} subscription {name!r} is in use by another consumer; close it first, or use another name"
         )

@@ -226,6 +226,14 @@ async def test_early_records_wait_for_their_time_and_later_ones_pass() -> None:
     assert numbers(made) == [2, 1]
 
 
+async def test_a_sender_whose_clock_is_ahead_delays_nothing() -> None:
+    due = int(time.time() * 1000) + 60_000
+    receiver = Receiver([Record(1, {"JMSDeliveryTime": str(due)}, publish_time=due + 1)])
+    made = channel(receiver, Filter(shared=False, hold_delayed=True))
+    made.fill()
+    assert numbers(made) == [1]
+
+
 async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
     receiver = Receiver([Record(1)])
     made = channel(receiver, Filter())

@@ -60,3 +60,20 @@ async def test_an_id_by_configuration(url: str, name: Name) -> None:
             await factory.create_connection()
         await connection.close()
         assert (await factory.create_connection()).client_id == client
+
+
+async def test_a_durable_subscription_and_one_that_is_not_never_share_a_name(
+    url: str, session: jmsaio.Session, name: Name
+) -> None:
+    """On Pulsar both are durable subscriptions there, one named with -nd at its end."""
+    topic, subscription = session.create_topic(name("topic")), name("sub")
+    async with session.create_shared_consumer(topic, subscription):
+        if url.startswith("pulsar:"):
+            with pytest.raises(jmsaio.JMSError, match="in use by another consumer"):
+                await session.create_shared_durable_consumer(topic, f"{subscription}-nd")
+        async with session.create_shared_durable_consumer(topic, subscription):
+            producer = await session.create_producer(topic)
+            await producer.send("both")
+    async with session.create_shared_durable_consumer(topic, subscription) as durable:
+        assert await durable.receive_body(str, timeout=20) == "both"
+    await session.unsubscribe(subscription, topic)
