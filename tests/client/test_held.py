@@ -175,7 +175,7 @@ async def test_above_the_bound_receiving_pauses(
     topic = session_on_pulsar.create_topic(name("held"))
     async with session_on_pulsar.create_consumer(topic) as consumer:
         consumer._channel._held.most_records = 8
-        await send(session_on_pulsar, topic, 20, 2)
+        await send(session_on_pulsar, topic, 20, 4)
         found = await bodies(consumer, 1)
         assert len(warnings(caplog)) == 1
         found += await bodies(consumer, 20)
@@ -188,7 +188,7 @@ async def test_above_the_bound_receiving_pauses(
 async def test_a_closed_consumer_gives_held_ones_back(session_on_pulsar: jmsaio.Session, name: Name) -> None:
     topic, subscription = session_on_pulsar.create_topic(name("held")), name("sub")
     async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
-        await send(session_on_pulsar, topic, 5, 1.5)
+        await send(session_on_pulsar, topic, 5, 4)
         assert await bodies(consumer, 1) == ["at once"]
     async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
         assert await bodies(consumer, 5) == [str(number) for number in range(5)]
@@ -202,7 +202,7 @@ async def test_an_acknowledgement_timeout_does_not_double_held_ones(pulsar_broke
         async with connection.create_session() as session:
             topic = session.create_topic(name("held"))
             async with session.create_consumer(topic) as consumer:
-                await send(session, topic, 1, 2.5)
+                await send(session, topic, 1, 4)
                 assert await bodies(consumer, 2) == ["at once", "0"]
                 assert await consumer.receive(timeout=1.5) is None
 
@@ -213,7 +213,7 @@ async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, n
         topic = session.create_topic(name("shared"))
         async with session.create_consumer(topic) as consumer:
             assert consumer._channel.subscription.type is SubscriptionType.SHARED
-            await send(session, topic, 2, 1.0)
+            await send(session, topic, 2, 4)
             assert await bodies(consumer, 1) == ["at once"]
             assert not consumer._channel._held
             assert sorted(map(str, await bodies(consumer, 2))) == ["0", "1"]
@@ -224,5 +224,5 @@ async def test_a_failover_subscription_delays_too(url: str, name: Name) -> None:
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         topic = session.create_topic(name("failover"))
         async with session.create_shared_consumer(topic, name("sub")) as consumer:
-            await send(session, topic, 2, 1.0)
+            await send(session, topic, 2, 4)
             assert await bodies(consumer, 3) == ["at once", "0", "1"]
