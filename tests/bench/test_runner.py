@@ -8,6 +8,8 @@ from jmsaio.bench.scenario import Group, Scenario
 from jmsaio.bench.workload import Task, Workload
 
 TARGETS = '''
+import atexit
+import os
 import time
 
 def plain(task):
@@ -18,6 +20,10 @@ def told(task):
 
 def broken(task):
     raise RuntimeError("this row is broken")
+
+def crashes_at_exit(task):
+    atexit.register(os.abort)
+    return plain(task)
 
 def endless(task):
     time.sleep(60)
@@ -58,6 +64,11 @@ def test_every_round_has_every_row_in_an_order_of_its_own() -> None:
 def test_a_measurement_runs_in_a_child_process(folder: Path) -> None:
     task = Task("targets:plain", "memory:", "q", workload=Workload(messages=3))
     assert measure(task, 30.0, folder) == {"per_second": 3.0, "cpu_us": 1.0}
+
+
+def test_a_process_that_would_crash_at_its_end_was_measured(folder: Path) -> None:
+    task = Task("targets:crashes_at_exit", "memory:", "q", workload=Workload(messages=3))
+    assert measure(task, 30.0, folder)["per_second"] == 3.0
 
 
 def test_a_broken_measurement_tells_why(folder: Path) -> None:
