@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jmsaio._version import __version__
 from jmsaio.client.browser import Enumeration, QueueBrowser
 from jmsaio.client.completion import CompletionListener
 from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
@@ -56,6 +55,7 @@ from jmsaio.model.object_message import JavaObject, ObjectMessage
 from jmsaio.model.stream_message import StreamMessage
 from jmsaio.model.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
+from jmsaio.model.version import __version__
 from jmsaio.model.wire import WireId
 from jmsaio.selector import Selector
 

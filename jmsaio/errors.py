@@ -197,6 +197,11 @@ class AdminError(TransportError):
         super().__init__(reason, error_code)
         self.status = status
 
+    @property
+    def in_use(self) -> bool:
+        """True where clients are connected to what was to be deleted without force (status 412)."""
+        return self.status == 412
+
 
 class SendError(TransportError):
     """The message was not stored."""

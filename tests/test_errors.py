@@ -66,3 +66,8 @@ def test_reason_code_and_cause() -> None:
 def test_errors_carry_their_data(error: errors.JMSError, data: dict[str, object]) -> None:
     assert str(error) == "r"
     assert {key: getattr(error, key) for key in data} == data
+
+
+@pytest.mark.parametrize(("status", "in_use"), [(412, True), (404, False), (None, False)])
+def test_in_use_is_what_the_broker_does_not_delete(status: int | None, in_use: bool) -> None:
+    assert errors.AdminError("r", status).in_use is in_use

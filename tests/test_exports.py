@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import subprocess
 import sys
 
@@ -45,10 +44,6 @@ def test_star_import() -> None:
     names: dict[str, object] = {}
     exec("from jmsaio import *", names)
     assert set(jmsaio.__all__) <= set(names)
-
-
-def test_version() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", jmsaio.__version__)
 
 
 @pytest.mark.parametrize("library", NOT_IMPORTED)

@@ -30,6 +30,7 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
+from jmsaio.model.partitions import partition_names
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
 
 if TYPE_CHECKING:
@@ -139,9 +140,8 @@ class RestAdmin:
         """Messages kept for a subscription, counted by the broker up to its own bound (10,000 entries by default)."""
         what = f"backlog of subscription {subscription} of {topic}"
         count = await self.partitions(topic)
-        parts = [f"{topic}-partition-{index}" for index in range(count)] if count else [topic]
         messages = 0
-        for part in parts:
+        for part in partition_names(topic, count):
             found = await self._call("POST", f"{subscription_path(part, subscription)}/analyzeBacklog", what=what)
             with _understanding(what):
                 messages += int(found["messages"])

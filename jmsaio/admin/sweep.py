@@ -15,6 +15,7 @@ import attrs
 from jmsaio.admin.activity import Activity, SubscriptionActivity, latest
 from jmsaio.admin.rest import RestAdmin
 from jmsaio.errors import JMSError, NotFoundError
+from jmsaio.model.partitions import split_partition
 
 #: Temporary destinations, ours and Java's.
 TOPIC_PREFIX = "jms-temp-"
@@ -22,7 +23,6 @@ TOPIC_PREFIX = "jms-temp-"
 SUBSCRIPTION_PREFIX = "jmsaio-nd-"
 #: Topics asked about at the same time.
 _AT_ONCE = 8
-_PARTITION = "-partition-"
 
 
 @attrs.frozen
@@ -55,8 +55,7 @@ async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[
     parts: dict[str, list[str]] = {}
     for topic in await admin.topics(namespace):
         if topic.startswith("persistent://"):
-            base, mark, index = topic.rpartition(_PARTITION)
-            parts.setdefault(base if mark and index.isdecimal() else topic, []).append(topic)
+            parts.setdefault(split_partition(topic)[0], []).append(topic)
     found: list[Leftover] = []
     limit = anyio.CapacityLimiter(_AT_ONCE)
 

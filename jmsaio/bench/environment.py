@@ -8,7 +8,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from jmsaio._version import __version__
+from jmsaio.model.version import __version__
 
 #: Packages whose version matters for the figures.
 _PACKAGES = ("pulsar-client", "anyio", "attrs", "uvloop")

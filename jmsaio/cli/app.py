@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from jmsaio._version import __version__
 from jmsaio.cli.bench import bench
 from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
@@ -27,6 +26,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     OperationTimeoutError,
 )
+from jmsaio.model.version import __version__
 
 #: What to do about an error, by its class; the first that fits counts.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (

@@ -20,8 +20,8 @@ import attrs
 from jmsaio.client.channel import Filter
 from jmsaio.client.consuming import parse_selector
 from jmsaio.client.getters import Getters
-from jmsaio.client.unsubscribing import whole_topic
 from jmsaio.codec import decode
+from jmsaio.codec.view import due
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import (
     IllegalStateError,
@@ -30,9 +30,9 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
-from jmsaio.model import wire
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.message import Message
+from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
@@ -151,9 +151,7 @@ class QueueBrowser(Getters):
             yield message
 
     def _open(self, record: ReceivedRecord, now: int) -> Message | None:
-        due = record.properties.get(wire.DELIVERY_TIME, "")
-        # without delay it is before the publish time, by the sender's clock, which may be ahead of ours
-        if due.isascii() and due.isdecimal() and len(due) < 20 and int(due) > max(now, record.publish_time):
+        if due(record, now):
             return None
         try:
             if Filter(selector=self._selector, shared=False).rejects(record, now) is not None:
@@ -237,7 +235,7 @@ async def _matching(admin: Admin, pattern: str) -> list[str]:
         fits = re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL).fullmatch
     except re.error as error:
         raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
-    names = {whole_topic(name) for name in await admin.topics("/".join(front[2:]))}
+    names = {split_partition(name)[0] for name in await admin.topics("/".join(front[2:]))}
     return [name for name in sorted(names) if fits(name)]
 
 
@@ -246,7 +244,7 @@ async def _partitions(admin: Admin, topic: str) -> list[str]:
         count = await admin.partitions(topic)
     except NotFoundError:
         return []
-    return [f"{topic}-partition-{index}" for index in range(count)] if count else [topic]
+    return partition_names(topic, count)
 
 
 async def _cursor(admin: Admin, topic: str, name: str) -> Cursor | None:

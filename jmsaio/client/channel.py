@@ -16,13 +16,13 @@ import attrs
 
 from jmsaio.client.held import Held
 from jmsaio.codec.properties import as_dead_letter
-from jmsaio.codec.view import expiration, header
+from jmsaio.codec.view import due, expiration, header
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
 from jmsaio.errors import JMSError, MalformedMessageError, SelectorRuntimeError, TransportError
 from jmsaio.model.destinations import Destination
-from jmsaio.model.wire import DELIVERY_TIME, EXPIRATION, ReceivedRecord
+from jmsaio.model.wire import EXPIRATION, ReceivedRecord
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Receiver, Subscription, Transaction
 
@@ -384,12 +384,10 @@ class Channel:
     # ---------------------------------------------------------------- held until their time
 
     def _hold_if_early(self, record: ReceivedRecord, now: int) -> bool:
-        text = record.properties.get(DELIVERY_TIME, "")
-        due = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
-        if due <= now or due <= record.publish_time:  # not delayed, by a clock that is ahead of ours
-            return False
-        self._held.put(record, due / 1000)
-        return True
+        time = due(record, now)
+        if time:
+            self._held.put(record, time / 1000)
+        return time > 0
 
     def _take_due(self) -> None:
         due = self._held.due()

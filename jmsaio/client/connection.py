@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -332,7 +332,7 @@ class Connection(Getters):
             asked.update(rest)
             async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
                 for runtime in rest:
-                    group.start_soon(self._close_session, runtime)
+                    group.start_soon(self._quietly, runtime.close)
         await self.temporaries.close()
         if self._reports.count > reports and not self._closed_by_listener:
             await self._reports.told(self.configuration.close_timeout)
@@ -340,14 +340,12 @@ class Connection(Getters):
             registry.release_client_id(self.broker, self.client_id_value)
         self._factory.forget(self)
         if self._owns_factory:
-            try:
-                await self._factory.close()
-            except JMSError as error:
-                self._close_error = self._close_error or error
+            await self._quietly(self._factory.close)
 
-    async def _close_session(self, runtime: SessionRuntime) -> None:
+    async def _quietly(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Close a part; the first error is raised when all are closed."""
         try:
-            await runtime.close()
+            await close()
         except JMSError as error:
             self._close_error = self._close_error or error
 

@@ -51,7 +51,7 @@ async def drop_unused(connection: Connection, subscription: Subscription, *, pat
                     break
                 except JMSError as error:
                     _log.info("the subscription %s of %s is left: %s", subscription.name, topic, error)
-                    if not (isinstance(error, AdminError) and error.status == 412):  # it has consumers
+                    if not (isinstance(error, AdminError) and error.in_use):
                         break
                 else:
                     break

@@ -14,10 +14,10 @@ from jmsaio.client.producer import MessageProducer
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.settings import checked_mode, checked_priority
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
-from jmsaio.model.body import message_for
+from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.foreign import adopt, is_foreign, write_back
+from jmsaio.model.foreign import is_foreign, write_back
 from jmsaio.model.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.text_message import TextMessage
@@ -210,16 +210,15 @@ class JMSProducer(Getters):
         """
         producer = await self._open()
         given = _only(body, message)
-        foreign = is_foreign(given)
-        outgoing = adopt(given) if foreign else _message(given)
-        self._apply(outgoing)
+        sent, foreign = outgoing(TextMessage(None) if given is None else given)
+        self._apply(sent)
         producer._disable_message_id = self._disable_message_id
         producer._disable_message_timestamp = self._disable_message_timestamp
         listener = self._listener
         told: dict[str, Any] = {} if listener is None else {"completion_listener": listener}
-        future = await producer.send_async(destination, outgoing, **told, **self._options)
+        future = await producer.send_async(destination, sent, **told, **self._options)
         if foreign:
-            write_back(given, outgoing._headers())
+            write_back(given, sent._headers())
         return await future if listener is None else future
 
     def _apply(self, message: Message) -> None:
@@ -252,7 +251,3 @@ def _only(body: Any, message: Any) -> Any:
     if not isinstance(message, Message) and not is_foreign(message):
         raise MessageFormatError(f"there is no message to send: {type(message).__name__}")
     return message
-
-
-def _message(body: Any) -> Message:
-    return TextMessage(body) if body is None or type(body) is str else message_for(body)

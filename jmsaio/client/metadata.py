@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from jmsaio._version import __version__
+from jmsaio.model.version import __version__
 
 
 @attrs.frozen

@@ -19,16 +19,13 @@ from jmsaio.client.settings import Settings, Target, checked_mode, checked_prior
 from jmsaio.codec import Stamp, encode, stamp_sent
 from jmsaio.errors import (
     InvalidDestinationError,
-    MessageFormatError,
     ObjectClosedError,
     UnsupportedOperationError,
 )
-from jmsaio.model.body import message_for
+from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
 from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.foreign import adopt, is_foreign, write_back
-from jmsaio.model.message import Message
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.foreign import write_back
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime import SessionRuntime
@@ -137,17 +134,11 @@ class MessageProducer(Settings):
             target, given = self._own_target(), destination_or_message
         else:
             target, given = self._other_target(destination_or_message), message
-        foreign = False
-        if isinstance(given, str):  # by far the most frequent body, so it does not take the long way
-            outgoing: Message = TextMessage(given)
-        elif isinstance(given, Message):
-            outgoing = given
-        else:
-            outgoing, foreign = _message(given)
+        sent, foreign = outgoing(given)
         if properties:
-            outgoing._put_properties(properties if type(properties) is dict else dict(properties))
+            sent._put_properties(properties if type(properties) is dict else dict(properties))
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-        record = encode(outgoing, stamp)
+        record = encode(sent, stamp)
         runtime = self._runtime
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
         if sender is None or sender.full or self._transacting is not None:
@@ -163,11 +154,11 @@ class MessageProducer(Settings):
         runtime.pending_sends += 1
         if transacting is not None:
             transacting.work.sent += 1
-        stamp_sent(outgoing, stamp, target.destination)
+        stamp_sent(sent, stamp, target.destination)
         if foreign:
-            write_back(given, outgoing._headers())
+            write_back(given, sent._headers())
         if completion_listener is not _UNSET:
-            runtime.completions.expect(given if foreign else outgoing, completion_listener, self, future)
+            runtime.completions.expect(given if foreign else sent, completion_listener, self, future)
         return future
 
     async def _prepare(self, target: Target) -> tuple[Sender, Any]:
@@ -271,14 +262,6 @@ class MessageProducer(Settings):
     def __repr__(self) -> str:
         where = "any destination" if self._target is None else repr(self._target.destination)
         return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
-
-
-def _message(given: Any) -> tuple[Message, bool]:
-    """The message of what is neither ours nor a text, and whether it is a foreign one."""
-    if given is None:
-        raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
-    foreign = is_foreign(given)
-    return adopt(given) if foreign else message_for(given), foreign
 
 
 def target_for(destination: Any, runtime: SessionRuntime) -> Target:

@@ -118,7 +118,7 @@ async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -
         except NotFoundError:  # somebody else was faster
             continue
         except AdminError as error:
-            if error.status == 412:  # a consumer came meanwhile
+            if error.in_use:  # a consumer came meanwhile
                 return False
             raise
         _log.warning(

@@ -13,11 +13,10 @@ import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, MessageFormatError, ObjectClosedError
-from jmsaio.model.body import message_for
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
+from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
-from jmsaio.model.foreign import adopt, is_foreign
 from jmsaio.model.message import Message
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Requests:
     ) -> Message:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
-        message = _outgoing(body)
+        message, _ = outgoing(body)
         try:
             async with asyncio.timeout(limit):
                 producer = await self._open()
@@ -145,13 +144,6 @@ async def _end(listening: Session, queue: TemporaryQueue | None) -> None:
         _log.info("the reply queue %r is left to the close of its connection: %s", queue, error)
 
 
-def _outgoing(body: Any) -> Message:
-    """The message of what is to be requested. Raises MessageFormatError."""
-    if body is None:
-        raise MessageFormatError("there is no request to send: None")
-    return adopt(body) if is_foreign(body) else message_for(body)
-
-
 @attrs.define(eq=False)
 class _Requestor:
     """JMS's simple requestor: one request at a time, the next message on the temporary destination is its reply."""
@@ -166,9 +158,9 @@ class _Requestor:
 
         Raises MessageFormatError for what is no message; otherwise as ``MessageProducer.send``.
         """
-        outgoing = _outgoing(message)
-        outgoing.jms_reply_to = self._replies
-        await self._producer.send(outgoing)
+        request, _ = outgoing(message)
+        request.jms_reply_to = self._replies
+        await self._producer.send(request)
         return await self._consumer.receive()
 
     async def close(self) -> None:

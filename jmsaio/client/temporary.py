@@ -55,15 +55,14 @@ class Temporaries:
     async def _create(self, topic: str, destination: Destination) -> None:
         """Make the topic. Cancelling: it is deleted again, by the connection's close at the latest."""
         admin = self.connection.transport.admin
-        if admin is None:
-            if not self.connection.configuration.allow_temporary_topic_without_admin:
-                raise IllegalStateError(
-                    "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
-                    "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
-                )
-            self._alive[topic] = destination
-            return
+        if admin is None and not self.connection.configuration.allow_temporary_topic_without_admin:
+            raise IllegalStateError(
+                "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
+                "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
+            )
         self._alive[topic] = destination
+        if admin is None:
+            return  # the first sender or consumer makes it
         creating = self._start(admin.create_topic(topic))
         try:
             await asyncio.shield(creating)

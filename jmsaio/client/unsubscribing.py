@@ -16,12 +16,12 @@ from jmsaio.client import registry
 from jmsaio.client.subscribing import SHARED, durable_name
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
 from jmsaio.model.destinations import Topic, as_destination, resolve
+from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import Admin
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime import SessionRuntime
 
-_PARTITION = "-partition-"
 #: Topics that are asked for at once: a namespace may have thousands.
 _AT_ONCE = 8
 
@@ -50,7 +50,7 @@ async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -
         except NotFoundError as error:
             raise InvalidDestinationError(f"there is no subscription {name!r} on {one}") from error
         except AdminError as error:
-            if error.status == 412:
+            if error.in_use:
                 raise IllegalStateError(f"the subscription {name!r} on {one} got a consumer meanwhile") from error
             raise
 
@@ -78,7 +78,7 @@ async def _check_idle(admin: Admin, topic: str, subscription: str) -> None:
 async def _search(admin: Admin, namespace: str, subscription: str) -> str:
     """The one topic that has the subscription; a few are asked at a time."""
     found: dict[str, bool] = {}
-    rest = iter(sorted({whole_topic(topic) for topic in await admin.topics(namespace)}))
+    rest = iter(sorted({split_partition(topic)[0] for topic in await admin.topics(namespace)}))
 
     async def ask() -> None:
         for topic in rest:
@@ -106,9 +106,3 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
             "another program's; name the topic to delete it"
         )
     return topic
-
-
-def whole_topic(topic: str) -> str:
-    """The topic that a partition belongs to; any other name as it is."""
-    base, mark, index = topic.rpartition(_PARTITION)
-    return base if mark and index.isdecimal() else topic

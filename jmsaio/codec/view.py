@@ -52,6 +52,17 @@ def expiration(record: ReceivedRecord) -> int:
     return headers.number(wire, EXPIRATION, 0) if EXPIRATION in wire else 0
 
 
+def due(record: ReceivedRecord, now: int) -> int:
+    """JMSDeliveryTime in milliseconds since the epoch while it lies ahead of ``now``, else 0.
+
+    A message without delay has one, too, from before it was published: by the sender's clock, which may be ahead of
+    ours.
+    """
+    wire = record.properties
+    time = headers.number(wire, DELIVERY_TIME, 0) if DELIVERY_TIME in wire else 0
+    return time if time > now and time > record.publish_time else 0
+
+
 def connection_id(record: ReceivedRecord) -> str | None:
     """JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
     return record.properties.get(CONNECTION_ID)

@@ -7,11 +7,28 @@ from typing import Any
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.foreign import adopt, is_foreign
 from jmsaio.model.map_message import MapMessage
 from jmsaio.model.message import Message
 from jmsaio.model.object_message import JavaObject, ObjectMessage
 from jmsaio.model.stream_message import StreamMessage
 from jmsaio.model.text_message import TextMessage
+
+
+def outgoing(given: Any) -> tuple[Message, bool]:
+    """The message of what an application gives to be sent, and whether it was made from a foreign message.
+
+    Raises:
+        MessageFormatError: None, or no message can hold it.
+    """
+    if isinstance(given, str):  # by far the most frequent body, so it does not take the long way
+        return TextMessage(given), False
+    if isinstance(given, Message):
+        return given, False
+    if given is None:
+        raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
+    foreign = is_foreign(given)
+    return adopt(given) if foreign else message_for(given), foreign
 
 
 def message_for(body: Any) -> Message:

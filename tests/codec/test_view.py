@@ -95,3 +95,20 @@ def test_who_sent_it(connection: str | None, client: str | None) -> None:
     record = Received(b"", {} if connection is None else {"JMSConnectionID": connection})
     assert view.connection_id(record) == connection
     assert view.sender_client_id(record) == client
+
+
+@pytest.mark.parametrize(
+    ("time", "due"),
+    [("2000", 2000), ("1000", 0), ("1001", 1001), ("", 0), ("soon", 0), ("-5000", 0), ("9" * 30, 0)],
+)
+def test_due_while_the_delivery_time_lies_ahead(time: str, due: int) -> None:
+    assert view.due(Received(b"", {"JMSDeliveryTime": time}), 1000) == due
+
+
+def test_due_without_a_delivery_time() -> None:
+    assert view.due(Received(b""), 1000) == 0
+
+
+@pytest.mark.parametrize(("published", "due"), [(1999, 2000), (2000, 0), (2001, 0)])
+def test_not_due_later_by_a_clock_that_is_ahead_of_ours(published: int, due: int) -> None:
+    assert view.due(Received(b"", {"JMSDeliveryTime": "2000"}, event_time=published), 1000) == due

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.body import message_for
+from jmsaio.model.body import message_for, outgoing
 from jmsaio.model.map_message import MapMessage
+from jmsaio.model.message import Message
 from jmsaio.model.object_message import JavaObject
+from jmsaio.model.text_message import TextMessage
 from jmsaio.model.values import Byte, Char
+from tests.model.test_foreign import Foreign
 
 
 @pytest.mark.parametrize(
@@ -53,3 +56,21 @@ def test_a_message_stays_as_it_is() -> None:
 def test_bodies_that_no_message_holds(body: Any) -> None:
     with pytest.raises(MessageFormatError):
         message_for(body)
+
+
+def test_what_is_sent_is_a_message() -> None:
+    own = MapMessage({"a": 1})
+    assert outgoing(own) == (own, False)
+    text, foreign = outgoing("x")
+    assert isinstance(text, TextMessage) and text.text == "x" and not foreign
+    assert outgoing({"a": 1})[0].get_body(dict) == {"a": 1}
+
+
+def test_a_foreign_message_is_copied_and_said_to_be_one() -> None:
+    copy, foreign = outgoing(Foreign(colour="red"))
+    assert type(copy) is Message and copy.properties == {"colour": "red"} and foreign
+
+
+def test_nothing_is_no_message() -> None:
+    with pytest.raises(MessageFormatError, match=r"send TextMessage\(None\)"):
+        outgoing(None)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, JMSError, NotFoundError
+from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position
 from jmsaio.transport.memory.clock import Clock, SystemClock, Timers
 from jmsaio.transport.memory.faults import Faults
 from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.names import full_name, partition_name, split_partition
+from jmsaio.transport.memory.names import full_name
 from jmsaio.transport.memory.record import StoredRecord
 from jmsaio.transport.memory.subscription import Subscription
 from jmsaio.transport.memory.transactions import Unit

@@ -1,4 +1,4 @@
-"""Names of topics as Pulsar reads them: full names, partitions, patterns."""
+"""Names of topics as Pulsar reads them: full names, patterns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 
 from jmsaio.errors import InvalidDestinationError
 
-_PARTITION = re.compile(r"(.+)-partition-(\d{1,9})", re.DOTALL)
 _DEFAULT_NAMESPACE = "persistent://public/default/"
 
 
@@ -19,17 +18,6 @@ def full_name(topic: str) -> str:
     if not topic:
         raise InvalidDestinationError("a topic needs a name")
     return topic if "://" in topic else _DEFAULT_NAMESPACE + topic
-
-
-def partition_name(topic: str, index: int) -> str:
-    """The name of one partition."""
-    return f"{topic}-partition-{index}"
-
-
-def split_partition(name: str) -> tuple[str, int]:
-    """Name of the topic and index of the partition that ``name`` names; -1 if it names no partition."""
-    match = _PARTITION.fullmatch(name)
-    return (name, -1) if match is None else (match[1], int(match[2]))
 
 
 def namespace_of(topic: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
+from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SendDone
 from jmsaio.transport.pulsar.bridge import Bridge, holds_native
@@ -55,7 +56,7 @@ class Lane:
         self._bridge = bridge
         self._send = native.send_async
         self._ended = ended
-        self._partition = partition_of(topic)  # pulsar-client tells -1 for a producer of one partition
+        self._partition = split_partition(topic)[1]  # pulsar-client tells -1 for a producer of one partition
         self._messages: list[Any] = []
         self._dones: list[SendDone] = []
         self._size = 0
@@ -143,9 +144,3 @@ class Lane:
     def _fail(self, dones: list[SendDone], error: Callable[[], JMSError]) -> None:
         for done in dones:
             done(None, error())
-
-
-def partition_of(topic: str) -> int:
-    """Index of a partition's full name, -1 for a topic without partitions."""
-    _, separator, index = topic.rpartition("-partition-")
-    return int(index) if separator and index.isdecimal() else -1

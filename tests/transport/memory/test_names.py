@@ -8,8 +8,6 @@ from jmsaio.transport.memory.names import (
     full_name,
     java_hash,
     namespace_of,
-    partition_name,
-    split_partition,
 )
 
 
@@ -18,13 +16,6 @@ def test_short_names_are_in_the_default_namespace() -> None:
     assert full_name("non-persistent://t/n/x") == "non-persistent://t/n/x"
     with pytest.raises(InvalidDestinationError):
         full_name("")
-
-
-def test_partitions() -> None:
-    assert partition_name("persistent://t/n/x", 3) == "persistent://t/n/x-partition-3"
-    assert split_partition("persistent://t/n/x-partition-3") == ("persistent://t/n/x", 3)
-    assert split_partition("persistent://t/n/x-partition-") == ("persistent://t/n/x-partition-", -1)
-    assert split_partition("x-partition-1-DLQ") == ("x-partition-1-DLQ", -1)
 
 
 def test_namespace() -> None:

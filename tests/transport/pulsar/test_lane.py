@@ -12,7 +12,7 @@ import pytest
 from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.lane import GROUP, Lane, partition_of
+from jmsaio.transport.pulsar.lane import GROUP, Lane
 from tests.transport.pulsar.standins import OK, FakeProducer, from_thread
 
 
@@ -110,9 +110,3 @@ async def test_abandon_tells_everybody_once() -> None:
     await desk.answer(OK)
     desk.lane.flush()
     assert (len(desk.said), len(desk.producer.sent)) == (5, 2)
-
-
-def test_partition_of() -> None:
-    assert partition_of("persistent://a/b/c-partition-12") == 12
-    assert partition_of("persistent://a/b/c") == -1
-    assert partition_of("persistent://a/b/c-partition-x") == -1

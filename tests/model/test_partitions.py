@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.model.partitions import partition_name, partition_names, split_partition
+
+TOPIC = "persistent://t/n/x"
+
+
+def test_a_name_and_its_parts() -> None:
+    assert partition_name(TOPIC, 3) == "persistent://t/n/x-partition-3"
+    assert split_partition("persistent://t/n/x-partition-3") == (TOPIC, 3)
+    assert split_partition("x-partition-1-partition-12") == ("x-partition-1", 12)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [TOPIC, "x-partition-", "x-partition-y", "x-partition-1-DLQ", "-partition-1", "x-partition-1234567890",
+     "x-partition-\u0661", "x-partition--1"],
+)  # fmt: skip
+def test_names_of_no_partition(name: str) -> None:
+    assert split_partition(name) == (name, -1)
+
+
+def test_all_partitions() -> None:
+    assert partition_names(TOPIC, 2) == [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"]
+    assert partition_names(TOPIC, 0) == [TOPIC]
