@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="tiny amounts: shows that every row runs")
     parser.add_argument("--only", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio", help="loop of the asyncio rows")
-    parser.add_argument("--json", metavar="FILE", help="write all samples and the summary")
+    parser.add_argument("--json-file", metavar="FILE", help="write all samples and the summary")
     parser.add_argument("--plot", metavar="FILE", help="draw the result (png, svg or pdf)")
     parser.add_argument("--check", action="store_true", help="exit status 1 when a goal is missed")
     return parser.parse_args(arguments)
@@ -74,7 +74,7 @@ def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
         smoke=options.smoke,
         only=options.only,
         loop=options.loop,
-        json_file=options.json,
+        json_file=options.json_file,
         plot_file=options.plot,
         progress=tell,
         directory=_ROOT,

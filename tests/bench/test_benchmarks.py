@@ -108,7 +108,8 @@ def test_wrong_use_is_one_sentence() -> None:
 
 def test_a_tiny_smoke_run(tmp_path: Path) -> None:
     report, plot = tmp_path / "report.json", tmp_path / "plot.svg"
-    done = benchmarks("--smoke", "--only", "embedded.bare|embedded.through", "--json", str(report), "--plot", str(plot))
+    rows = "embedded.bare|embedded.through"
+    done = benchmarks("--smoke", "--only", rows, "--json-file", str(report), "--plot", str(plot))
     assert done.returncode == 0, done.stderr
     assert "Embedded broker" in done.stdout
     assert [row.scenario.name for row in read_json(report).rows()] == ["embedded.bare", "embedded.through"]

@@ -52,6 +52,15 @@ async def connection(factory: jmsaio.ConnectionFactory) -> AsyncIterator[jmsaio.
 
 
 @pytest.fixture
+async def own(factory: jmsaio.ConnectionFactory, name: Callable[[str], str]) -> AsyncIterator[jmsaio.Session]:
+    """A session of another connection, which has a client id."""
+    async with await factory.create_connection(client_id=name("client")) as connection:
+        await connection.start()
+        async with connection.create_session() as session:
+            yield session
+
+
+@pytest.fixture
 async def session(connection: jmsaio.Connection) -> AsyncIterator[jmsaio.Session]:
     """A session in AUTO mode."""
     async with connection.create_session() as session:

@@ -1,4 +1,4 @@
-"""Listeners that remember what they are told, and rows for lines that a queue and a topic test share."""
+"""Texts sent and received, listeners that remember what they are told, rows for lines that queue and topic share."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ def twins(key: str, *values: object) -> list[object]:
 def destination(maker: Maker, kind: str, name: str) -> Any:
     """A queue or a topic."""
     return maker.create_queue(name) if kind == "queue" else maker.create_topic(name)
+
+
+async def send_text(session: jmsaio.Session, where: Any, text: str, **properties: Any) -> None:
+    """Send one text with a producer of its own."""
+    async with session.create_producer(where) as producer:
+        await producer.send(text, properties=properties)
+
+
+async def next_text(consumer: jmsaio.MessageConsumer) -> str | None:
+    """The text of the next message."""
+    return await consumer.receive_body(str, timeout=20)
 
 
 class Told:

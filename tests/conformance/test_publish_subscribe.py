@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
-
 import pytest
 
 import jmsaio
 from tests.conformance.kit import tck
-from tests.conformance.recording import Name
+from tests.conformance.recording import Name, next_text, send_text
 
 FILE = "core/topictests/TopicTestsIT"
 
@@ -20,59 +17,41 @@ def topic(name: Name) -> jmsaio.Topic:
     return jmsaio.Topic(name("topic"))
 
 
-@pytest.fixture
-async def own(factory: jmsaio.ConnectionFactory, name: Name) -> AsyncIterator[jmsaio.Session]:
-    """A session of a connection with a client id; ``session`` belongs to another connection."""
-    async with await factory.create_connection(client_id=name("client")) as connection:
-        await connection.start()
-        async with connection.create_session() as session:
-            yield session
-
-
-async def publish(session: jmsaio.Session, where: Any, text: str, **properties: Any) -> None:
-    async with session.create_producer(where) as producer:
-        await producer.send(text, properties=properties)
-
-
-async def text(consumer: jmsaio.MessageConsumer) -> str | None:
-    return await consumer.receive_body(str, timeout=20)
-
-
 @tck(f"{FILE}.inactiveNonDurableSubscriberTopicRecTest")
 async def test_a_subscriber_that_is_not_durable_misses_messages(session: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with session.create_consumer(topic) as consumer:
-        await publish(session, topic, "active")
-        assert await text(consumer) == "active"
-    await publish(session, topic, "missed")
+        await send_text(session, topic, "active")
+        assert await next_text(consumer) == "active"
+    await send_text(session, topic, "missed")
     async with session.create_consumer(topic) as consumer:
-        await publish(session, topic, "active again")
-        assert await text(consumer) == "active again"
+        await send_text(session, topic, "active again")
+        assert await next_text(consumer) == "active again"
 
 
 @tck(f"{FILE}.noLocalDeliveryTopicTest")
 async def test_no_local(session: jmsaio.Session, own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_consumer(topic, None, True) as consumer:
-        await publish(own, topic, "its own")
-        await publish(session, topic, "of another connection")
-        assert await text(consumer) == "of another connection"
+        await send_text(own, topic, "its own")
+        await send_text(session, topic, "of another connection")
+        assert await next_text(consumer) == "of another connection"
         assert await consumer.receive(timeout=0.3) is None
 
 
 @tck(f"{FILE}.simpleDurableSubscriberTopicTest")
 async def test_a_durable_subscriber_receives(own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_durable_consumer(topic, "durable") as consumer:
-        await publish(own, topic, "durable")
-        assert await text(consumer) == "durable"
+        await send_text(own, topic, "durable")
+        assert await next_text(consumer) == "durable"
     await own.unsubscribe("durable", topic)
 
 
 @tck(f"{FILE}.inactiveDurableSubscriberTopicRecTest")
 async def test_a_durable_subscription_keeps_messages(own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_durable_consumer(topic, "durable"):
-        await publish(own, topic, "active")
-    await publish(own, topic, "inactive")
+        await send_text(own, topic, "active")
+    await send_text(own, topic, "inactive")
     async with own.create_durable_consumer(topic, "durable") as consumer:
-        assert [await text(consumer), await text(consumer)] == ["active", "inactive"]
+        assert [await next_text(consumer), await next_text(consumer)] == ["active", "inactive"]
 
 
 @tck(f"{FILE}.temporaryTopicConnectionClosesTest")
@@ -84,8 +63,8 @@ async def test_others_may_publish_to_a_temporary_topic(
     owning = await owner.create_session()
     temporary = await owning.create_temporary_topic()
     async with owning.create_consumer(temporary) as consumer:
-        await publish(session, temporary, "of another connection")
-        assert await text(consumer) == "of another connection"
+        await send_text(session, temporary, "of another connection")
+        assert await next_text(consumer) == "of another connection"
     await owner.close()
 
 
@@ -95,11 +74,11 @@ async def test_others_may_publish_to_a_temporary_topic(
 @tck(f"{FILE}.durableSubscriberTopicNoLocalTest")
 async def test_a_durable_one_with_no_local(session: jmsaio.Session, own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_durable_consumer(topic, "durable", None, True):
-        await publish(own, topic, "its own, while active")
-    await publish(own, topic, "its own, while inactive")
-    await publish(session, topic, "of another connection")
+        await send_text(own, topic, "its own, while active")
+    await send_text(own, topic, "its own, while inactive")
+    await send_text(session, topic, "of another connection")
     async with own.create_durable_consumer(topic, "durable", None, True) as consumer:
-        assert await text(consumer) == "of another connection"
+        assert await next_text(consumer) == "of another connection"
         assert await consumer.receive(timeout=0.3) is None
 
 
@@ -108,10 +87,10 @@ async def test_another_no_local_is_a_new_subscription(
     session: jmsaio.Session, own: jmsaio.Session, topic: jmsaio.Topic
 ) -> None:
     async with own.create_durable_consumer(topic, "durable", None, True):
-        await publish(session, topic, "kept, then dropped")
+        await send_text(session, topic, "kept, then dropped")
     async with own.create_durable_consumer(topic, "durable", None, False) as consumer:
-        await publish(own, topic, "its own, for the new one")
-        assert await text(consumer) == "its own, for the new one"
+        await send_text(own, topic, "its own, for the new one")
+        assert await next_text(consumer) == "its own, for the new one"
 
 
 @tck(f"{FILE}.durableSubscriberNewTopicTest")
@@ -119,33 +98,33 @@ async def test_another_topic_is_a_new_subscription(own: jmsaio.Session, name: Na
     """On Pulsar the old one stays beside it (compatibility guide); what the TCK looks at is the same."""
     other = jmsaio.Topic(name("other"))
     async with own.create_durable_consumer(topic, "durable"):
-        await publish(own, topic, "to the old topic")
+        await send_text(own, topic, "to the old topic")
     async with own.create_durable_consumer(other, "durable") as consumer:
-        await publish(own, topic, "to the old topic")
-        await publish(own, other, "to the new topic")
-        assert await text(consumer) == "to the new topic"
+        await send_text(own, topic, "to the old topic")
+        await send_text(own, other, "to the new topic")
+        assert await next_text(consumer) == "to the new topic"
         assert await consumer.receive(timeout=0.3) is None
 
 
 @tck(f"{FILE}.durableSubscriberChangeSelectorTest")
 async def test_another_selector_is_a_new_subscription(own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_durable_consumer(topic, "durable", "TEST = 'old'") as consumer:
-        await publish(own, topic, "for the old one", TEST="old")
-        assert await text(consumer) == "for the old one"
-    await publish(own, topic, "kept, then dropped", TEST="old")
+        await send_text(own, topic, "for the old one", TEST="old")
+        assert await next_text(consumer) == "for the old one"
+    await send_text(own, topic, "kept, then dropped", TEST="old")
     async with own.create_durable_consumer(topic, "durable", "TEST = 'new'") as consumer:
-        await publish(own, topic, "for nobody", TEST="old")
-        await publish(own, topic, "for the new one", TEST="new")
-        assert await text(consumer) == "for the new one"
+        await send_text(own, topic, "for nobody", TEST="old")
+        await send_text(own, topic, "for the new one", TEST="new")
+        assert await next_text(consumer) == "for the new one"
 
 
 @tck(f"{FILE}.durableSubscriberChangeSelectorTest2")
 async def test_what_only_the_new_selector_takes_was_not_kept(own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_durable_consumer(topic, "durable", "TEST = 'old'"):
-        await publish(own, topic, "before the change", TEST="new")
+        await send_text(own, topic, "before the change", TEST="new")
     async with own.create_durable_consumer(topic, "durable", "TEST = 'new'") as consumer:
-        await publish(own, topic, "after the change", TEST="new")
-        assert await text(consumer) == "after the change"
+        await send_text(own, topic, "after the change", TEST="new")
+        assert await next_text(consumer) == "after the change"
 
 
 @tck(f"{FILE}.consumerTests")
@@ -155,10 +134,10 @@ async def test_plain_no_local_and_selector(session: jmsaio.Session, own: jmsaio.
         own.create_consumer(topic, None, True) as foreign,
         own.create_consumer(topic, "TEST = 'test'", False) as selecting,
     ):
-        await publish(own, topic, "own", TEST="test")
-        await publish(session, topic, "other", TEST="other")
-        assert [await text(plain), await text(plain)] == ["own", "other"]
-        assert await text(foreign) == "other"
-        assert await text(selecting) == "own"
-        await publish(session, topic, "last", TEST="test")
-        assert [await text(one) for one in (plain, foreign, selecting)] == ["last"] * 3
+        await send_text(own, topic, "own", TEST="test")
+        await send_text(session, topic, "other", TEST="other")
+        assert [await next_text(plain), await next_text(plain)] == ["own", "other"]
+        assert await next_text(foreign) == "other"
+        assert await next_text(selecting) == "own"
+        await send_text(session, topic, "last", TEST="test")
+        assert [await next_text(one) for one in (plain, foreign, selecting)] == ["last"] * 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from tests.conformance.kit import row, tck
-from tests.conformance.recording import Name, destination
+from tests.conformance.recording import Name, destination, next_text, send_text
 
 FILE = "core20/sessiontests/ClientIT"
 Create = Callable[..., Any]
@@ -22,28 +22,9 @@ def each_kind(queue: str, topic: str) -> pytest.MarkDecorator:
 
 
 @pytest.fixture
-async def identified(factory: jmsaio.ConnectionFactory, name: Name) -> AsyncIterator[jmsaio.Session]:
-    """A session of a connection with a client id."""
-    async with await factory.create_connection(client_id=name("client")) as connection:
-        await connection.start()
-        async with connection.create_session() as session:
-            yield session
-
-
-@pytest.fixture
 def topic(name: Name) -> jmsaio.Topic:
     """One message in advance for each consumer: those that share take turns, in the order in which they were made."""
     return jmsaio.Topic(name("subscribed") + "?consumerConfig.receiverQueueSize=1")
-
-
-async def send(session: jmsaio.Session, where: Any, text: str, **properties: Any) -> None:
-    async with session.create_producer(where) as producer:
-        await producer.send(text, properties=properties)
-
-
-async def text(consumer: jmsaio.MessageConsumer) -> str | None:
-    """The text of the next message."""
-    return await consumer.receive_body(str, timeout=20)
 
 
 async def nothing(consumer: jmsaio.MessageConsumer) -> bool:
@@ -85,8 +66,8 @@ async def test_a_temporary_destination(session: jmsaio.Session, kind: str) -> No
     make = session.create_temporary_queue if kind == "queue" else session.create_temporary_topic
     where = await make()
     async with session.create_consumer(where) as consumer:
-        await send(session, where, "temporary")
-        assert await text(consumer) == "temporary"
+        await send_text(session, where, "temporary")
+        assert await next_text(consumer) == "temporary"
     await where.delete()
 
 
@@ -109,20 +90,20 @@ async def test_acknowledge_modes(connection: jmsaio.Connection, kind: str) -> No
 async def test_the_forms_of_a_consumer(session: jmsaio.Session, name: Name, kind: str) -> None:
     where = destination(session, kind, name("forms"))
     async with session.create_consumer(where) as consumer:
-        await send(session, where, "plain")
-        assert await text(consumer) == "plain"
+        await send_text(session, where, "plain")
+        assert await next_text(consumer) == "plain"
     async with session.create_consumer(where, "TEST = 'test'") as consumer:
         assert consumer.get_message_selector() == "TEST = 'test'"
-        await send(session, where, "other", TEST="other")
-        await send(session, where, "selected", TEST="test")
-        assert await text(consumer) == "selected"
+        await send_text(session, where, "other", TEST="other")
+        await send_text(session, where, "selected", TEST="test")
+        assert await next_text(consumer) == "selected"
     async with session.create_consumer(where, "TEST = 'again'", False) as consumer:
         assert consumer.get_no_local() is False
-        await send(session, where, "again", TEST="again")
-        assert await text(consumer) == "again"
+        await send_text(session, where, "again", TEST="again")
+        assert await next_text(consumer) == "again"
     if kind == "topic":
         async with session.create_consumer(where, None, True) as consumer:
-            await send(session, where, "its own")
+            await send_text(session, where, "its own")
             assert await nothing(consumer)
 
 
@@ -131,8 +112,8 @@ async def test_a_browser_with_and_without_selector(session: jmsaio.Session, name
     queue = session.create_queue(name("browsed"))
     async with session.create_consumer(queue) as consumer:
         await consumer.receive_no_wait()
-    await send(session, queue, "first", TEST="other")
-    await send(session, queue, "last", TEST="test")
+    await send_text(session, queue, "first", TEST="other")
+    await send_text(session, queue, "last", TEST="test")
     async with session.create_browser(queue) as browser:
         assert browser.get_queue() == queue
         assert [one.get_body(str) async for one in browser] == ["first", "last"]
@@ -140,7 +121,7 @@ async def test_a_browser_with_and_without_selector(session: jmsaio.Session, name
         assert browser.get_message_selector() == "TEST = 'test'"
         assert [one.get_body(str) async for one in browser] == ["last"]
     async with session.create_consumer(queue) as consumer:
-        assert [await text(consumer), await text(consumer)] == ["first", "last"]
+        assert [await next_text(consumer), await next_text(consumer)] == ["first", "last"]
 
 
 # ---------------------------------------------------------------- durable ones
@@ -151,14 +132,14 @@ async def test_a_browser_with_and_without_selector(session: jmsaio.Session, name
     [row("subscriber", key=f"{FILE}.createDurableSubscriberTopicTest1"),
      row("consumer", key=f"{FILE}.createDurableConsumerTopicTest1")],
 )  # fmt: skip
-async def test_a_durable_one(identified: jmsaio.Session, topic: jmsaio.Topic, line: str) -> None:
-    async with identified.create_durable_consumer(topic, line) as consumer:
-        await send(identified, topic, "active")
-        assert await text(consumer) == "active"
-    await send(identified, topic, "inactive")
-    async with identified.create_durable_consumer(topic, line) as consumer:
-        assert await text(consumer) == "inactive"
-    await identified.unsubscribe(line, topic)
+async def test_a_durable_one(own: jmsaio.Session, topic: jmsaio.Topic, line: str) -> None:
+    async with own.create_durable_consumer(topic, line) as consumer:
+        await send_text(own, topic, "active")
+        assert await next_text(consumer) == "active"
+    await send_text(own, topic, "inactive")
+    async with own.create_durable_consumer(topic, line) as consumer:
+        assert await next_text(consumer) == "inactive"
+    await own.unsubscribe(line, topic)
 
 
 @pytest.mark.parametrize(
@@ -167,18 +148,18 @@ async def test_a_durable_one(identified: jmsaio.Session, topic: jmsaio.Topic, li
      row("consumer", key=f"{FILE}.createDurableConsumerTopicTest2")],
 )  # fmt: skip
 async def test_a_durable_one_with_selector_and_no_local(
-    identified: jmsaio.Session, session: jmsaio.Session, topic: jmsaio.Topic, line: str
+    own: jmsaio.Session, session: jmsaio.Session, topic: jmsaio.Topic, line: str
 ) -> None:
-    async with identified.create_durable_consumer(topic, line, "TEST = 'test'", False) as consumer:
-        await send(identified, topic, "other", TEST="other")
-        await send(identified, topic, "selected", TEST="test")
-        assert await text(consumer) == "selected"
-    async with identified.create_durable_consumer(topic, line, "TEST = 'test'", True) as consumer:
+    async with own.create_durable_consumer(topic, line, "TEST = 'test'", False) as consumer:
+        await send_text(own, topic, "other", TEST="other")
+        await send_text(own, topic, "selected", TEST="test")
+        assert await next_text(consumer) == "selected"
+    async with own.create_durable_consumer(topic, line, "TEST = 'test'", True) as consumer:
         assert consumer.get_no_local() is True
-        await send(identified, topic, "its own", TEST="test")
-        await send(session, topic, "of another connection", TEST="test")
-        assert await text(consumer) == "of another connection"
-    await identified.unsubscribe(line, topic)
+        await send_text(own, topic, "its own", TEST="test")
+        await send_text(session, topic, "of another connection", TEST="test")
+        assert await next_text(consumer) == "of another connection"
+    await own.unsubscribe(line, topic)
 
 
 # ---------------------------------------------------------------- shared ones
@@ -188,10 +169,10 @@ async def test_a_durable_one_with_selector_and_no_local(
 async def test_two_share_one(session: jmsaio.Session, name: Name, topic: jmsaio.Topic) -> None:
     first = await session.create_shared_consumer(topic, name("shared"))
     second = await session.create_shared_consumer(topic, name("shared"))
-    await send(session, topic, "to the first")
-    assert await text(first) == "to the first"
-    await send(session, topic, "to the second")
-    assert await text(second) == "to the second"
+    await send_text(session, topic, "to the first")
+    assert await next_text(first) == "to the first"
+    await send_text(session, topic, "to the second")
+    assert await next_text(second) == "to the second"
     assert await nothing(first)
 
 
@@ -200,11 +181,11 @@ async def test_two_share_one_with_a_selector(session: jmsaio.Session, name: Name
     selector = "TEST = 'test'"
     first = await session.create_shared_consumer(topic, name("shared"), selector)
     second = await session.create_shared_consumer(topic, name("shared"), selector)
-    await send(session, topic, "to the first", TEST="test")
-    assert await text(first) == "to the first"
-    await send(session, topic, "to the second", TEST="test")
-    assert await text(second) == "to the second"
-    await send(session, topic, "to nobody", TEST="other")
+    await send_text(session, topic, "to the first", TEST="test")
+    assert await next_text(first) == "to the first"
+    await send_text(session, topic, "to the second", TEST="test")
+    assert await next_text(second) == "to the second"
+    await send_text(session, topic, "to nobody", TEST="other")
     assert await nothing(first) and await nothing(second)
 
 
@@ -214,38 +195,38 @@ async def test_two_share_one_with_a_selector(session: jmsaio.Session, name: Name
      row(False, key=f"{FILE}.createSharedDurableConsumerTopicTest3")],
 )  # fmt: skip
 async def test_two_share_a_durable_one(
-    identified: jmsaio.Session, session: jmsaio.Session, name: Name, topic: jmsaio.Topic, with_client_id: bool
+    own: jmsaio.Session, session: jmsaio.Session, name: Name, topic: jmsaio.Topic, with_client_id: bool
 ) -> None:
-    user, shared = identified if with_client_id else session, name("shared-durable")
+    user, shared = own if with_client_id else session, name("shared-durable")
     first = await user.create_shared_durable_consumer(topic, shared)
     second = await user.create_shared_durable_consumer(topic, shared)
-    await send(user, topic, "to the first")
-    assert await text(first) == "to the first"
-    await send(user, topic, "to the second")
-    assert await text(second) == "to the second"
+    await send_text(user, topic, "to the first")
+    assert await next_text(first) == "to the first"
+    await send_text(user, topic, "to the second")
+    assert await next_text(second) == "to the second"
     await first.close()
     await second.close()
-    await send(user, topic, "kept")
+    await send_text(user, topic, "kept")
     async with user.create_shared_durable_consumer(topic, shared) as again:
-        assert await text(again) == "kept"
+        assert await next_text(again) == "kept"
         assert await nothing(again)
     await user.unsubscribe(shared, topic)
 
 
 @tck(f"{FILE}.createSharedDurableConsumerTopicTest2")
 async def test_two_share_a_durable_one_with_a_selector(
-    identified: jmsaio.Session, name: Name, topic: jmsaio.Topic
+    own: jmsaio.Session, name: Name, topic: jmsaio.Topic
 ) -> None:
     shared, selector = name("shared-durable"), "TEST = 'test'"
-    first = await identified.create_shared_durable_consumer(topic, shared, selector)
-    second = await identified.create_shared_durable_consumer(topic, shared, selector)
+    first = await own.create_shared_durable_consumer(topic, shared, selector)
+    second = await own.create_shared_durable_consumer(topic, shared, selector)
     for word in ("other", "another", "test"):
-        await send(identified, topic, word, TEST=word)
-    assert await text(first) == "test"
+        await send_text(own, topic, word, TEST=word)
+    assert await next_text(first) == "test"
     assert await nothing(second)
     await first.close()
     await second.close()
-    await identified.unsubscribe(shared, topic)
+    await own.unsubscribe(shared, topic)
 
 
 # ---------------------------------------------------------------- what is refused
@@ -258,25 +239,25 @@ CREATORS: dict[str, Create] = {
 
 
 @tck(f"{FILE}.invalidDestinationExceptionTests")
-async def test_no_topic(identified: jmsaio.Session) -> None:
+async def test_no_topic(own: jmsaio.Session) -> None:
     for create in CREATORS.values():
         for more in ((), ("TEST = 'test'", False)):
             with pytest.raises(jmsaio.InvalidDestinationError):
-                await create(identified, None, *more)
+                await create(own, None, *more)
     with pytest.raises(jmsaio.InvalidDestinationError):
-        await identified.unsubscribe("nobody has this name", jmsaio.Topic("nobody-has-this-topic"))
+        await own.unsubscribe("nobody has this name", jmsaio.Topic("nobody-has-this-topic"))
 
 
 @tck(f"{FILE}.invalidSelectorExceptionTopicTests")
-async def test_a_bad_selector(identified: jmsaio.Session, topic: jmsaio.Topic) -> None:
+async def test_a_bad_selector(own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     for create in CREATORS.values():
         with pytest.raises(jmsaio.InvalidSelectorError):
-            await create(identified, topic, "=TEST 'test'", False)
+            await create(own, topic, "=TEST 'test'", False)
 
 
 @tck(f"{FILE}.jMSExceptionTests")
 async def test_a_name_in_use(
-    factory: jmsaio.ConnectionFactory, url: str, identified: jmsaio.Session, name: Name, topic: jmsaio.Topic
+    factory: jmsaio.ConnectionFactory, url: str, own: jmsaio.Session, name: Name, topic: jmsaio.Topic
 ) -> None:
     """Starlight lets a name be used on several topics; here one process keeps the rule, also over Pulsar."""
     async with jmsaio.connect(url, strict_client_id=True) as strict, strict.create_session() as session:
@@ -284,12 +265,12 @@ async def test_a_name_in_use(
             await session.create_durable_consumer(topic, "named")
     selector, elsewhere = "TEST = 'test'", jmsaio.Topic(name("elsewhere"))
     for kind, create in CREATORS.items():
-        async with create(identified, topic, selector, True):
+        async with create(own, topic, selector, True):
             for other in ((elsewhere, selector, True), (topic, "TEST = 'other'", True)):
                 with pytest.raises(jmsaio.JMSError):
-                    await create(identified, *other)
+                    await create(own, *other)
             if kind == "durable":
                 with pytest.raises(jmsaio.JMSError):
-                    await create(identified, topic, selector, False)
+                    await create(own, topic, selector, False)
         if kind != "shared":
-            await identified.unsubscribe("named", topic)
+            await own.unsubscribe("named", topic)
