@@ -100,6 +100,8 @@ class SessionRuntime:
                 await self._requested.wait()
                 await self._shut_down()
                 group.cancel_scope.cancel()
+            if not self._requested.is_set():
+                raise JMSError("a callback cancelled the task that ran it")
         except* Exception as errors:
             cause = errors.exceptions[0]
             self.failure = JMSError(f"the session ended by itself, its messages come again: {cause}")

@@ -19,6 +19,11 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert __version__ in capsys.readouterr().out
 
 
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "jmsaio", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"jmsaio, version {__version__}\n"
+
+
 @pytest.mark.parametrize("name", sorted(app.commands))
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0

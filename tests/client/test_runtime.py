@@ -218,3 +218,22 @@ async def test_a_session_whose_making_was_cancelled_ends(connection: jmsaio.Conn
             await making.result().close()
     await asyncio.sleep(0.1)
     assert not connection._runtimes
+
+
+async def test_a_session_whose_worker_its_own_listener_cancelled_is_reported(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    def listener(message: jmsaio.Message) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    queue = jmsaio.Queue(name("cancels"))
+    reported: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+    connection.set_exception_listener(reported.set_result)
+    await fill(connection, queue, 1)
+    session = await connection.create_session(AcknowledgeMode.CLIENT)
+    (await session.create_consumer(queue)).set_message_listener(listener)
+    error = await asyncio.wait_for(reported, 20)
+    assert "the session ended by itself" in str(error) and "cancelled the task" in str(error)
+    assert texts(await rest(connection, queue)) == ["0"]
