@@ -24,9 +24,17 @@ def texts(messages: list[jmsaio.Message]) -> list[str]:
     return [message.get_body(str) for message in messages]
 
 
-async def rest(connection: jmsaio.Connection, queue: jmsaio.Queue, wait: float = 2.0) -> list[jmsaio.Message]:
-    found = []
-    async with connection.create_session() as session, session.create_consumer(queue) as consumer:
-        while (message := await consumer.receive(timeout=wait)) is not None:
-            found.append(message)
+async def drain(consumer: jmsaio.MessageConsumer, least: int = 0, wait: float = 2.0) -> list[jmsaio.Message]:
+    """What a consumer gets: ``least`` messages, however slow the broker is, and those that come within ``wait``."""
+    found: list[jmsaio.Message] = []
+    while (message := await consumer.receive(timeout=20 if len(found) < least else wait)) is not None:
+        found.append(message)
     return found
+
+
+async def rest(
+    connection: jmsaio.Connection, queue: jmsaio.Queue, least: int = 0, wait: float = 2.0
+) -> list[jmsaio.Message]:
+    """What a queue still has for a new consumer, see ``drain``."""
+    async with connection.create_session() as session, session.create_consumer(queue) as consumer:
+        return await drain(consumer, least, wait)

@@ -89,7 +89,7 @@ async def test_calls_from_inside_a_listener(connection: jmsaio.Connection, name:
         await asyncio.wait_for(done.wait(), 30)
         await asyncio.sleep(0.1)
     assert len(found) == 3
-    assert texts(await rest(connection, queue)) == ["1"]
+    assert texts(await rest(connection, queue, 1)) == ["1"]
 
 
 async def test_stop_waits_for_the_listener(connection: jmsaio.Connection, name: Name) -> None:
@@ -191,8 +191,8 @@ async def test_a_running_listener_may_use_all_that_is_closed_until_it_returns(
     assert told == ["later"]
     await connection.close()
     async with jmsaio.connect(url) as again:
-        assert texts(await rest(again, out, wait=0.5)) == ["sent", "later"]
-        assert texts(await rest(again, queue, wait=0.5)) == ["1"]
+        assert texts(await rest(again, out, 2, wait=0.5)) == ["sent", "later"]
+        assert texts(await rest(again, queue, 1, wait=0.5)) == ["1"]
 
 
 async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Connection, name: Name) -> None:

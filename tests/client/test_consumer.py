@@ -267,7 +267,7 @@ async def test_process_that_closes_its_consumer_and_fails(
             async with consumer.process():
                 await consumer.close()
                 raise ZeroDivisionError
-        (again,) = await rest(connection, queue)
+        (again,) = await rest(connection, queue, 1)
         # Pulsar forgets its count when the last consumer of a subscription leaves
         assert again.jms_redelivered is url.startswith("memory")
 

@@ -71,8 +71,11 @@ async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(url_of_
             assert await consumer.receive_body(str, timeout=20) == "new"
             async with session.create_shared_consumer(topic, "group") as second:  # it is not taken from the first
                 await producer.send("newer")
-                bodies = [await one.receive_body(str, timeout=2) for one in (consumer, second)]
-                assert sorted(filter(None, bodies)) == ["newer"]
+                getting = [asyncio.ensure_future(one.receive_body(str, timeout=20)) for one in (consumer, second)]
+                done, waiting = await asyncio.wait(getting, return_when=asyncio.FIRST_COMPLETED)
+                assert [one.result() for one in done] == ["newer"]
+                await asyncio.sleep(0.3)
+                assert not any(one.done() for one in waiting)
         assert await left(connection, topic) == set()
 
 

@@ -23,6 +23,7 @@ from jmsaio.transport.base import (
     SubscriptionType,
     TopicStats,
 )
+from tests.client.helpers import drain, texts
 
 Name = Callable[[str], str]
 
@@ -46,13 +47,10 @@ class Case:
             for body in bodies:
                 await producer.send(body, properties={"x": 1})
 
-    async def kept(self, selector: str | None = None, no_local: bool = False) -> list[str | None]:
-        """What an opened consumer gets, which is closed again."""
-        found: list[str | None] = []
+    async def kept(self, least: int, selector: str | None = None, no_local: bool = False) -> list[str]:
+        """What an opened consumer gets, which is closed again; see ``drain``."""
         async with await self.open(selector, no_local) as consumer:
-            while (message := await consumer.receive(timeout=0.7)) is not None:
-                found.append(message.get_body(str))
-        return found
+            return texts(await drain(consumer, least, 0.7))
 
 
 @pytest.fixture(params=[False, True], ids=["unshared", "shared"])
@@ -71,23 +69,23 @@ async def test_the_same_is_resumed(case: Case, caplog: pytest.LogCaptureFixture)
     for selector in (None, ""):  # an empty selector is none
         await (await case.open(selector)).close()
         await case.send("kept")
-        assert await case.kept() == ["kept"]
+        assert await case.kept(1) == ["kept"]
     await case.session.unsubscribe("sub")
     await (await case.open("x = 1")).close()
     await case.send("kept")
-    assert await case.kept("x = 1") == ["kept"]
+    assert await case.kept(1, "x = 1") == ["kept"]
     assert not dropped(caplog)
 
 
 async def test_another_selector_makes_it_anew(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     await (await case.open()).close()
     await case.send("a", "b")
-    assert await case.kept("x = 1") == []
+    assert await case.kept(0, "x = 1") == []
     assert ["2 messages" in text for text in dropped(caplog)] == [True]
     await case.send("c")
-    assert await case.kept("x = 1") == ["c"]
+    assert await case.kept(1, "x = 1") == ["c"]
     await case.send("d")
-    assert await case.kept() == []
+    assert await case.kept(0) == []
     assert len(dropped(caplog)) == 2
 
 
@@ -101,7 +99,7 @@ async def test_an_active_one_is_refused(case: Case) -> None:
             await case.open("x = 2")
         await case.send("a")
         assert await consumer.receive_body(str, timeout=20) == "a"
-    assert await case.kept("x = 1") == []
+    assert await case.kept(0, "x = 1") == []
 
 
 async def test_shared_and_unshared_don_t_mix(case: Case) -> None:
@@ -110,7 +108,7 @@ async def test_shared_and_unshared_don_t_mix(case: Case) -> None:
     other = attrs.evolve(case, shared=not case.shared)
     with pytest.raises(jmsaio.JMSError, match="unsubscribe it first"):
         await other.open()
-    assert await case.kept() == ["kept"]
+    assert await case.kept(1) == ["kept"]
 
 
 async def test_one_that_another_process_uses(case: Case, caplog: pytest.LogCaptureFixture) -> None:
@@ -125,7 +123,7 @@ async def test_one_that_another_process_uses(case: Case, caplog: pytest.LogCaptu
     with pytest.raises(ConsumerBusyError):
         await case.open("x = 2")
     await theirs.aclose(20)
-    assert await case.kept("x = 1") == ["kept"]
+    assert await case.kept(1, "x = 1") == ["kept"]
     assert not dropped(caplog)
 
 
@@ -134,11 +132,11 @@ async def test_no_local_is_part_of_it(url: str, name: Name, caplog: pytest.LogCa
         case = Case(session, connection, session.create_topic(name("renewed")), False)
         await (await case.open(no_local=True)).close()
         await case.send("own")
-        assert await case.kept() == []  # and not what noLocal left out
+        assert await case.kept(0) == []  # and not what noLocal left out
         assert len(dropped(caplog)) == 1
         await case.send("own")
-        assert await case.kept() == ["own"]
-        assert await case.kept(no_local=True) == []
+        assert await case.kept(1) == ["own"]
+        assert await case.kept(0, no_local=True) == []
         assert len(dropped(caplog)) == 2
         await session.unsubscribe("sub")
 
@@ -164,7 +162,7 @@ async def test_unsettled_messages_keep_it_as_it_is(url: str, name: Name) -> None
             with pytest.raises(jmsaio.JMSError, match="unsettled"):
                 await case.open("x = 2")
             await message.acknowledge()
-            assert await case.kept("x = 2") == []
+            assert await case.kept(0, "x = 2") == []
         async with connection.create_session() as session:
             await session.unsubscribe("sub")
 
@@ -178,7 +176,7 @@ async def test_another_topic(url: str, name: Name, caplog: pytest.LogCaptureFixt
         await (await second.open()).close()
         embedded = url.startswith("memory:")
         assert len(dropped(caplog)) == embedded
-        assert await first.kept() == ([] if embedded else ["one"])
+        assert await first.kept(0 if embedded else 1) == ([] if embedded else ["one"])
         for topic in [first.topic] if embedded else [first.topic, second.topic]:
             await session.unsubscribe("sub", topic)
 
@@ -191,10 +189,10 @@ async def test_topics_of_a_virtual_name(url: str, name: Name, caplog: pytest.Log
         await (await case.open()).close()
         for topic in topics:
             await (await session.create_producer(topic)).send("kept")
-        assert await case.kept() == ["kept", "kept"]
+        assert await case.kept(2) == ["kept", "kept"]
         for topic in topics:
             await (await session.create_producer(topic)).send("dropped")
-        assert await case.kept("x = 1") == []
+        assert await case.kept(0, "x = 1") == []
         assert len(dropped(caplog)) == 2
         for topic in topics:
             await session.unsubscribe("sub", topic)
@@ -227,7 +225,7 @@ async def test_pulsar_without_admin_resumes_with_one_warning(
         case = Case(session, connection, session.create_topic(name("renewed")), False)
         await (await case.open()).close()
         await case.send("kept")
-        assert await case.kept("x = 1") == ["kept"]
+        assert await case.kept(1, "x = 1") == ["kept"]
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert ["can't be told" in record.message for record in warnings] == [True]
 

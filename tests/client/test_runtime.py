@@ -32,7 +32,7 @@ async def test_a_listener_that_never_returns_bounds_the_close(url: str, name: Na
     assert session.closed
     await connection.close()
     async with jmsaio.connect(url) as again:
-        assert texts(await rest(again, queue)) == ["0"]
+        assert texts(await rest(again, queue, 1)) == ["0"]
 
 
 async def test_a_new_consumer_takes_over_from_a_closed_one(connection: jmsaio.Connection, name: Name) -> None:
@@ -113,7 +113,7 @@ async def test_a_taken_over_channel_obeys_the_new_selector(connection: jmsaio.Co
         async with session.create_consumer(queue, selector="n = 2") as consumer:
             await session.recover()
             assert await consumer.receive(timeout=0.5) is None
-    assert texts(await rest(connection, queue)) == ["a"]
+    assert texts(await rest(connection, queue, 1)) == ["a"]
 
 
 @pytest.mark.parametrize("kind", ["shared", "shared_durable"])
@@ -169,7 +169,7 @@ async def test_a_cancelled_close_of_a_consumer_leaves_nothing(connection: jmsaio
         closing.cancel()
         go_on.set()
         await asyncio.wait([closing])
-    assert sorted(texts(await rest(connection, queue))) == ["1", "2"]
+    assert sorted(texts(await rest(connection, queue, 2))) == ["1", "2"]
 
 
 async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jmsaio.Connection, name: Name) -> None:
@@ -204,7 +204,7 @@ async def test_a_consumer_that_a_closing_session_did_not_know(name: Name) -> Non
         with pytest.raises(jmsaio.ObjectClosedError):
             await session.create_consumer(queue)
         connection.transport.open_receiver = open_receiver  # type: ignore[method-assign]  # as it was
-        assert texts(await rest(connection, queue)) == ["0"]
+        assert texts(await rest(connection, queue, 1)) == ["0"]
 
 
 async def test_a_session_whose_making_was_cancelled_ends(connection: jmsaio.Connection) -> None:
@@ -236,4 +236,4 @@ async def test_a_session_whose_worker_its_own_listener_cancelled_is_reported(
     (await session.create_consumer(queue)).set_message_listener(listener)
     error = await asyncio.wait_for(reported, 20)
     assert "the session ended by itself" in str(error) and "cancelled the task" in str(error)
-    assert texts(await rest(connection, queue)) == ["0"]
+    assert texts(await rest(connection, queue, 1)) == ["0"]

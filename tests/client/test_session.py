@@ -24,7 +24,7 @@ async def test_client_acknowledge_settles_the_whole_session(
         await messages[0].acknowledge()
         await messages[0].acknowledge()
         await take(consumer, 1)
-    left = await rest(connection, queue)
+    left = await rest(connection, queue, 1)
     assert texts(left) == ["4"]
     # Pulsar forgets its count when the last consumer of a subscription leaves
     assert left[0].jms_redelivered is url.startswith("memory")
@@ -37,7 +37,7 @@ async def test_group_scope_settles_up_to_the_message(connection: jmsaio.Connecti
         consumer = await session.create_consumer(queue)
         messages = await take(consumer, 4)
         await messages[1].acknowledge()
-    assert sorted(texts(await rest(connection, queue))) == ["2", "3"]
+    assert sorted(texts(await rest(connection, queue, 2))) == ["2", "3"]
 
 
 async def test_individual_settles_one(connection: jmsaio.Connection, name: Name) -> None:
@@ -48,7 +48,7 @@ async def test_individual_settles_one(connection: jmsaio.Connection, name: Name)
         consumer = await session.create_consumer(queue)
         messages = await take(consumer, 3)
         await messages[1].acknowledge()
-    assert sorted(texts(await rest(connection, queue))) == ["0", "2"]
+    assert sorted(texts(await rest(connection, queue, 2))) == ["0", "2"]
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK])
@@ -60,7 +60,7 @@ async def test_self_acknowledging(connection: jmsaio.Connection, name: Name, mod
         messages = await take(consumer, 2)
         await messages[0].acknowledge()
         await session.recover()
-    assert texts(await rest(connection, queue)) == ["2"]
+    assert texts(await rest(connection, queue, 1)) == ["2"]
     with pytest.raises(jmsaio.IllegalStateError):
         await messages[0].acknowledge()
 
@@ -97,7 +97,7 @@ async def test_unacknowledged_messages_come_again(connection: jmsaio.Connection,
     await fill(connection, queue, 2)
     async with connection.create_session(AcknowledgeMode.CLIENT) as session:
         await take(await session.create_consumer(queue), 2)
-    assert sorted(texts(await rest(connection, queue))) == ["0", "1"]
+    assert sorted(texts(await rest(connection, queue, 2))) == ["0", "1"]
 
 
 async def test_wrong_state_calls(connection: jmsaio.Connection) -> None:
@@ -144,7 +144,7 @@ async def test_group_scope_goes_across_consumers_in_order_of_delivery(
         messages = [(await take(consumer, 1))[0] for consumer in (*consumers, *consumers)]
         await messages[2].acknowledge()
     assert await rest(connection, queues[0], wait=1.0) == []
-    assert texts(await rest(connection, queues[1])) == ["1"]
+    assert texts(await rest(connection, queues[1], 1)) == ["1"]
 
 
 @pytest.mark.parametrize("kind", ["queue", "exclusive", "shared", "failover", "durable"])
@@ -191,7 +191,7 @@ async def test_the_embedded_broker_counts_what_applications_got(name: Name) -> N
             messages = await take(consumer, 2)
             assert [message.get_int_property("JMSXDeliveryCount") for message in messages] == [4, 1]
             await session.rollback()
-        found = await rest(connection, queue)
+        found = await rest(connection, queue, 3)
         assert [message.get_int_property("JMSXDeliveryCount") for message in found] == [5, 2, 1]
         assert [message.jms_redelivered for message in found] == [True, True, False]
 

@@ -26,7 +26,7 @@ async def test_emulated_transaction(url: str, name: Name) -> None:
             consumer, producer = await session.create_consumer(queue), await session.create_producer(output)
             await take(consumer, 1)
             await producer.send("sent at once")
-            assert texts(await rest(connection, output)) == ["sent at once"]
+            assert texts(await rest(connection, output, 1)) == ["sent at once"]
             await session.commit()
             again = await take(consumer, 2)
             await session.rollback()
@@ -47,13 +47,13 @@ async def test_real_transaction_on_the_embedded_broker(name: Name) -> None:
             await producer.send("a")
             assert await rest(connection, output, wait=0.1) == []
             await session.commit()
-            assert texts(await rest(connection, output, wait=0.1)) == ["a"]
+            assert texts(await rest(connection, output, 1, wait=0.1)) == ["a"]
             await take(consumer, 1)
             await producer.send("b")
             await session.rollback()
             assert await rest(connection, output, wait=0.1) == []
             assert texts(await take(consumer, 1)) == ["1"]
-        assert texts(await rest(connection, queue, wait=0.1)) == ["1"]
+        assert texts(await rest(connection, queue, 1, wait=0.1)) == ["1"]
 
 
 async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Name) -> None:
@@ -123,7 +123,7 @@ async def test_a_send_beside_a_commit_is_never_outside_a_transaction(
             await sending
             assert await rest(connection, output, wait=0.2) == []
             await session.commit()
-        assert texts(await rest(connection, output, wait=0.2)) == ["x"]
+        assert texts(await rest(connection, output, 1, wait=0.2)) == ["x"]
 
 
 async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -> None:
@@ -199,7 +199,7 @@ async def test_an_emulated_rollback_after_a_send_warns_once_a_session(
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             await (await session.create_producer(output)).send("another session")
         assert len(warnings(caplog)) == 2
-        assert texts(await rest(connection, output)) == ["committed", "0", "1", "another session"]
+        assert texts(await rest(connection, output, 4)) == ["committed", "0", "1", "another session"]
 
 
 async def test_closing_an_emulated_session_gives_received_messages_back(url: str, name: Name) -> None:
@@ -211,7 +211,7 @@ async def test_closing_an_emulated_session_gives_received_messages_back(url: str
             await take(consumer, 1)
             await session.commit()
             await take(consumer, 1)
-        assert sorted(texts(await rest(connection, queue))) == ["1", "2"]
+        assert sorted(texts(await rest(connection, queue, 2))) == ["1", "2"]
 
 
 @pytest.mark.parametrize("emulated", [True, False])
@@ -224,7 +224,7 @@ async def test_asynchronous_sends_settle_before_commit(url: str, name: Name, emu
             futures = [await producer.send_async(str(number)) for number in range(50)]
             await session.commit()
             assert all(future.done() for future in futures)
-        assert texts(await rest(connection, output)) == [str(number) for number in range(50)]
+        assert texts(await rest(connection, output, 50)) == [str(number) for number in range(50)]
 
 
 async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(
