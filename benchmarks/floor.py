@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import _pulsar
@@ -186,8 +187,11 @@ async def _messages(native: Any) -> Any:
                 loop.call_soon_threadsafe(late.set_result, message)
 
         native.receive_async(came)
-        while slot[0] is not None:
-            message, slot[0] = slot[0], None
-            yield message
-            native.receive_async(came)
-        yield await late
+        if slot[0] is None:
+            yield await late
+            continue
+        message, slot[0] = slot[0], None
+        yield message
+        with suppress(_pulsar.Timeout):
+            while True:
+                yield native.receive(0)

@@ -25,7 +25,7 @@ async def received(config: dict[str, Any], count: int) -> list[Any]:
         connection.create_session() as session,
         session.create_consumer(session.create_queue("orders")) as consumer,
     ):
-        return [await consumer.receive(timeout=5) for _ in range(count)]
+        return [await consumer.receive(timeout=20) for _ in range(count)]
 
 
 async def test_a_message_with_everything(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ async def test_the_named_broker_outlives_its_connections() -> None:
             assert await consumer.receive(timeout=0.1) is None
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_consumer(queue) as consumer:
-            assert await consumer.receive_body(str, timeout=5) == "kept"
+            assert await consumer.receive_body(str, timeout=20) == "kept"
 
 
 async def test_falling_back_to_the_embedded_broker_is_said(
@@ -96,7 +96,7 @@ def test_uvloop() -> None:
             queue = session.create_queue("uvloop")
             async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
                 await producer.send("x")
-                assert await consumer.receive_body(str, timeout=5) == "x"
+                assert await consumer.receive_body(str, timeout=20) == "x"
 
     uvloop.run(main())
 

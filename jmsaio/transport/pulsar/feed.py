@@ -4,6 +4,9 @@ At most one native receive is outstanding. With something in pulsar-client's que
 thread; else it stays armed and its answer comes from a native thread, through ``Bridge.post``. It is never cancelled:
 what it brings is kept here, so a caller that went away loses nothing. No ``message_listener``: it would make a thread
 state for every message and fight the loop for the GIL.
+
+One that answered inside the call tells that there is more: the rest is taken by the blocking receive with a time limit
+of 0, which never waits and makes no callback (a sixth of the time of a message, measured).
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
+
+import _pulsar
 
 from jmsaio.errors import JMSError
 from jmsaio.transport.pulsar.bridge import Bridge, holds_native
@@ -25,6 +31,7 @@ class Feed:
         bridge: the way back from native threads.
         native: ``_pulsar.Consumer`` or ``_pulsar.Reader``.
         receive: its ``receive_async`` or ``read_next_async``.
+        receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.
         topic: the topic of all its messages, or None where it has several (a pattern).
         what: it in words, for errors.
         wake: called when an armed receive was answered.
@@ -39,6 +46,7 @@ class Feed:
         bridge: Bridge,
         native: Any,
         receive: Callable[[Callable[[Any, Any], None]], None],
+        receive_now: Callable[[int], Any],
         topic: str | None,
         what: str,
         wake: Callable[[], None],
@@ -51,6 +59,7 @@ class Feed:
         self._rewound = False
         self._bridge = bridge
         self._receive = receive
+        self._receive_now = receive_now
         self._what = what
         self._wake = wake
         self._armed = False
@@ -104,30 +113,27 @@ class Feed:
         if self._late is not None and limit > 0:
             taken.append(self._late)
             self._late = None
-        if self._armed or self.failure is not None:
-            return taken
-        inline, receive, fired = self._inline, self._receive, self._fired
-        inline[0] = None
-        results: list[Any] = []
-        for _ in range(limit - len(taken)):
-            receive(fired)
-            message = inline[0]
-            if message is None:
-                self._armed = True
-                break
-            inline[0] = None
-            taken.append(message)
-            results.append(inline[1])
-        if results and int(results[-1]) != OK:
-            self._drop_failed(taken, results)
+        while len(taken) < limit and not self._armed and self.failure is None:
+            self._take_here(taken, limit)
         return taken
 
-    def _drop_failed(self, taken: list[Any], results: list[Any]) -> None:
-        """A consumer that failed answers every receive with its error at once: all bad answers are at the end."""
-        self.failure = translate(results[-1], self._what)
-        while results and int(results[-1]) != OK:
-            results.pop()
-            taken.pop()
+    def _take_here(self, taken: list[Any], limit: int) -> None:
+        """Take what lies in pulsar-client's queue; the receive stays armed when it is empty."""
+        inline = self._inline
+        inline[0] = None
+        self._receive(self._fired)
+        message = inline[0]
+        if message is None:
+            self._armed = True
+        elif int(inline[1]) != OK:
+            self.failure = translate(inline[1], self._what)
+        else:
+            taken.append(message)
+            receive_now = self._receive_now
+            # Nothing there, or the consumer failed: the next receive stays armed, or tells the failure.
+            with suppress(_pulsar.PulsarException):
+                while len(taken) < limit:
+                    taken.append(receive_now(0))
 
     def steps_back(self, message: Any) -> bool:
         """True when messages that were here come again, uncounted: pulsar-client connected anew.

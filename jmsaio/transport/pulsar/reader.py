@@ -26,7 +26,8 @@ class PulsarReader:
         self._bridge = bridge
         self._native = native
         self._topic = options.topic
-        self._feed = Feed(bridge, native, native.read_next_async, options.topic, f"read {options.topic}", self._woken)
+        what = f"read {options.topic}"
+        self._feed = Feed(bridge, native, native.read_next_async, native.read_next, options.topic, what, self._woken)
         self._arrival: asyncio.Future[None] | None = None
         self._closed = False
         self._on_closed = closed

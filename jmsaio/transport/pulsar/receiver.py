@@ -78,7 +78,8 @@ class PulsarReceiver:
     def add_feed(self, native: Any, topic: str | None) -> None:
         """Receive from one more native consumer; ``wake`` is called, for it may have something."""
         what = f"receive from {topic or self.subscription.pattern}, subscription {self.subscription.name}"
-        self._feeds.append(Feed(self._bridge, native, native.receive_async, topic, what, self._woken))
+        feed = Feed(self._bridge, native, native.receive_async, native.receive, topic, what, self._woken)
+        self._feeds.append(feed)
         self._bridge.loop.call_soon(self._woken)
 
     @property

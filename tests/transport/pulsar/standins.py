@@ -71,6 +71,12 @@ class FakeConsumer:
             self.armed.append(callback)
             self.deepest = max(self.deepest, len(self.armed))
 
+    def receive(self, timeout: int) -> Any:
+        assert timeout == 0
+        if not self.queue:
+            raise _pulsar.Timeout
+        return self.queue.popleft()
+
     def deliver(self, message: Any) -> None:
         """A message arrives: to the armed receive, or into the queue."""
         if self.armed:

@@ -13,8 +13,8 @@ from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
 class Desk:
     def __init__(self, shared: bool) -> None:
-        self.consumer = FakeConsumer()
-        self.feed = Feed(Bridge(), self.consumer, self.consumer.receive_async, "t", "r", lambda: None)
+        self.consumer = consumer = FakeConsumer()
+        self.feed = Feed(Bridge(), consumer, consumer.receive_async, consumer.receive, "t", "r", lambda: None)
         self.custody = Custody(shared)
 
     def admit(self, *messages: FakeMessage) -> list[PulsarRecord]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import _pulsar
 import anyio
 import anyio.lowlevel
@@ -15,7 +17,10 @@ from tests.transport.pulsar.standins import FakeConsumer, FakeMessage, from_thre
 
 def make(consumer: FakeConsumer, topic: str | None = "t") -> tuple[Feed, list[int]]:
     wakes: list[int] = []
-    return Feed(Bridge(), consumer, consumer.receive_async, topic, "receive", lambda: wakes.append(1)), wakes
+    feed = Feed(
+        Bridge(), consumer, consumer.receive_async, consumer.receive, topic, "receive", lambda: wakes.append(1)
+    )
+    return feed, wakes
 
 
 async def test_at_most_one_receive_is_outstanding() -> None:
@@ -34,6 +39,21 @@ async def test_what_is_here_is_taken_inline_and_in_order() -> None:
     assert consumer.armed == []
     assert feed.take(4) == list("ef")
     assert (len(consumer.armed), wakes) == (1, [])
+
+
+async def test_a_backlog_is_taken_without_callbacks() -> None:
+    consumer, asked = FakeConsumer(), []
+
+    def receive(callback: Callable[[object, object], None]) -> None:
+        asked.append(callback)
+        consumer.receive_async(callback)
+
+    consumer.queue.extend(range(100))
+    feed = Feed(Bridge(), consumer, receive, consumer.receive, "t", "receive", lambda: None)
+    assert feed.take(60) == list(range(60))
+    assert (len(asked), consumer.armed) == (1, [])
+    assert feed.take(60) == list(range(60, 100))
+    assert (len(asked), len(consumer.armed)) == (3, 1)
 
 
 async def test_a_late_answer_wakes_and_comes_first() -> None:
@@ -69,7 +89,7 @@ async def test_a_failure_inside_a_drain() -> None:
         consumer.receive_async(callback)  # type: ignore[arg-type]  # the feed's own callback
 
     consumer.queue.extend("ab")
-    feed = Feed(Bridge(), consumer, receive, "t", "receive", lambda: None)
+    feed = Feed(Bridge(), consumer, receive, consumer.receive, "t", "receive", lambda: None)
     assert feed.take(10) == ["a", "b"]
     assert isinstance(feed.failure, JMSError)
     assert feed.take(10) == []
