@@ -71,7 +71,7 @@ CONSUMER = (
     _consumer("negativeAckRedeliveryDelayMicros", _D, 1_000_000, "negative_ack_redelivery_delay", unit="us",
               note="what the application gives back comes again after it, doubling to 60 s for each message"),
     _consumer("acknowledgementsGroupTimeMicros", _D, 100_000, "acknowledgements_group_time", unit="us", **_LATER,
-              note="acknowledgements are grouped for 100 ms at most"),
+              note="acknowledgements are grouped for 130 ms at most"),
     _consumer("ackReceiptEnabled", _F, False, "ack_receipt_enabled", note="acknowledge returns when the broker has it"),
     _consumer("batchIndexAckEnabled", _F, True, "batch_index_ack_enabled",
               note="acknowledge single messages of a batch (Starlight: false)"),

@@ -169,7 +169,7 @@ class Receiver(Protocol):
         """
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Take acknowledgements; they reach the broker grouped, within 100 ms. Records already settled are ignored."""
+        """Take acknowledgements; they leave for the broker grouped, within 130 ms. What is settled is left alone."""
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back; they come again, to any consumer, after about ``delay`` seconds.

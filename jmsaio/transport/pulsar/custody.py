@@ -2,16 +2,25 @@
 
 pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back come again, too.
 What is out or acknowledged already is recognised here and not handed out twice.
+
+A batch is acknowledged as a whole with its last record (``Batch``). What is acknowledged of one that does not get there
+soon is told record by record.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from jmsaio.transport.pulsar.batch import Batch
+from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.record import Key, PulsarRecord
 from jmsaio.transport.pulsar.settled import Settled
+
+#: Seconds between looks at batches that wait for their last record: none waits longer than two.
+HOLD = 0.015
 
 
 class Custody:
@@ -20,10 +29,16 @@ class Custody:
     Attributes:
         shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
         out: records not settled, in the order of their delivery: False with the application, True on their way back.
+        told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
 
-    def __init__(self, shared: bool) -> None:
+    def __init__(self, bridge: Bridge, shared: bool) -> None:
         self.shared = shared
+        self.told_at: float | None = None
+        self._bridge = bridge
+        self._waiting: dict[Batch, Feed] = {}  # batches with parts
+        self._aged: list[Batch] = []  # those that waited already at the last look
+        self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
         self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
         self._settled = Settled()
@@ -35,21 +50,22 @@ class Custody:
         serial = feed.serial
         rewound = feed.steps_back(natives[0])
         known: dict[Key, PulsarRecord] | None = None
-        for native in natives:
-            serial += 1
-            count = native.redelivery_count() if shared else 0
-            record = PulsarRecord(native, feed, serial, count)
-            if rewound:
-                rewound = feed.is_behind(native)
-            if count or rewound:
-                if known is None:
-                    self._settled.fold()
-                    known = {one.place: one for one in out}
-                if self._is_known(record, known):
-                    continue
-                known[record.place] = record
-            out[record] = False
-            taken.append(record)
+        for together, batch in feed.batches(natives):
+            for native in together:
+                serial += 1
+                count = native.redelivery_count() if shared else 0
+                record = PulsarRecord(native, feed, serial, count, batch)
+                if rewound:
+                    rewound = feed.is_behind(native)
+                if count or rewound:
+                    if known is None:
+                        self._settled.fold()
+                        known = {one.place: one for one in out}
+                    if self._is_known(record, known):
+                        continue
+                    known[record.place] = record
+                out[record] = False
+                taken.append(record)
         feed.serial = serial
         feed.reached(native, rewound)
         self._last[feed] = record
@@ -81,14 +97,65 @@ class Custody:
                 continue
             assert isinstance(record, PulsarRecord)
             del out[record]
-            acknowledge = record.feed.native.acknowledge_async
-            acknowledge(record.native, None)
+            batch = record.batch
+            if batch is None:
+                record.feed.native.acknowledge_async(record.native, None)
+            else:
+                batch.left = left = batch.left - 1
+                if left == 0:
+                    self._finish(batch, record.feed)
+                elif batch.parts:
+                    batch.parts.append(record.native)
+                else:
+                    self._wait(batch, record)
             if twins:
                 for native in twins.pop(record, ()):
-                    acknowledge(native, None)
+                    record.feed.native.acknowledge_async(native, None)
             remember(record)
+        self.told_at = self._bridge.loop.time()
         if self._settled.many:
             self._settled.prune(out, self._last.values())
+
+    def _finish(self, batch: Batch, feed: Feed) -> None:
+        """All of a batch is acknowledged: one call tells it."""
+        self._waiting.pop(batch, None)
+        batch.parts = []
+        feed.native.acknowledge_async(batch.whole(), None)
+
+    def _wait(self, batch: Batch, record: PulsarRecord) -> None:
+        """The first acknowledgement of a batch waits for the others."""
+        batch.parts.append(record.native)
+        self._waiting[batch] = record.feed
+        if self._timer is None:
+            self._timer = self._bridge.loop.call_later(HOLD, self._look)
+
+    def _look(self) -> None:
+        """Tell what has waited since the last look."""
+        self._timer = None
+        if self._bridge.failure is not None:
+            return
+        self._tell(self._aged)
+        self._aged = list(self._waiting)
+        if self._aged:
+            self._timer = self._bridge.loop.call_later(HOLD, self._look)
+
+    def flush(self) -> None:
+        """Tell what waits."""
+        self._tell(list(self._waiting))
+        self._aged = []
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tell(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            feed = self._waiting.pop(batch, None)
+            if feed is None:  # it was finished meanwhile
+                continue
+            parts, batch.parts = batch.parts, []
+            for native in parts:
+                feed.native.acknowledge_async(native, None)
+            self.told_at = self._bridge.loop.time()
 
     def turn_back(self, records: Iterable[object]) -> list[PulsarRecord]:
         """Mark records as on their way back; those that are not with the application are left out of the answer."""
@@ -104,6 +171,7 @@ class Custody:
             self._twins.pop(record, None)
         if dismissed and self.shared:
             self._settled.fold()
+            self.flush()  # the entry goes back as it is known there
         return dismissed
 
     def clear(self) -> None:
@@ -112,3 +180,4 @@ class Custody:
         self._twins.clear()
         self._settled.clear()
         self._last.clear()
+        self._waiting.clear()

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import _pulsar
 
 from jmsaio.errors import JMSError
+from jmsaio.transport.pulsar.batch import Batch, begin_batch
 from jmsaio.transport.pulsar.bridge import Bridge, holds_native
 from jmsaio.transport.pulsar.results import OK, translate
 
@@ -39,6 +40,7 @@ class Feed:
     Attributes:
         failure: what ended it, or None.
         serial: number of the last record made of its messages.
+        batch: the batch that its last message belongs to, or None.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Feed:
         self.topic = topic
         self.failure: JMSError | None = None
         self.serial = 0
+        self.batch: Batch | None = None
         self._high: Any = None
         self._rewound = False
         self._bridge = bridge
@@ -135,6 +138,23 @@ class Feed:
                 while len(taken) < limit:
                     taken.append(receive_now(0))
 
+    def batches(self, natives: list[Any]) -> Iterator[tuple[list[Any], Batch | None]]:
+        """Messages that were taken, by the batch that they belong to; a pattern's topics are mixed: None for all."""
+        start = 0
+        while start < len(natives):
+            end, batch = start, self.batch
+            if self.topic is None:
+                end = len(natives)
+            elif batch is not None:
+                end = batch.extend(natives, start)
+            if end == start:
+                self.batch = batch = begin_batch(natives[start])
+                end = start + 1 if batch is None else batch.extend(natives, start)
+            if end == start:  # the broker left out some: what was acknowledged before
+                self.batch, batch, end = None, None, start + 1
+            yield natives[start:end], batch
+            start = end
+
     def steps_back(self, message: Any) -> bool:
         """True when messages that were here come again, uncounted: pulsar-client connected anew.
 
@@ -160,5 +180,6 @@ class Feed:
     def discard(self) -> None:
         """Forget what was received but not taken, and how far it was; for seek."""
         self._late = None
+        self.batch = None
         self._high = None
         self._rewound = False

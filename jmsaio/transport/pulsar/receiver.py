@@ -60,14 +60,13 @@ class PulsarReceiver:
         self._on_closed = closed
         self._shared = subscription.type in SHARED
         self._feeds: list[Feed] = []
-        self._custody = Custody(self._shared)
+        self._custody = Custody(bridge, self._shared)
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._returns = Returns(bridge.loop, self._due)
         self._late = Returns(bridge.loop, self._timed_out)
         self._endings: list[Callable[[], object]] = []
         self._turn = 0
-        self._acked_at: float | None = None
         self._closed = False
         self._timeout = subscription.config.ack_timeout
 
@@ -155,7 +154,9 @@ class PulsarReceiver:
         return taken
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Take acknowledgements; pulsar-client sends them every 100 ms. Records already settled are ignored.
+        """Take acknowledgements; pulsar-client sends them every 100 ms, a batch at once (``Custody``).
+
+        Records already settled are ignored.
 
         Raises:
             ObjectClosedError: the receiver or the transport is closed.
@@ -165,7 +166,6 @@ class PulsarReceiver:
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
         self._custody.acknowledge(records)
-        self._acked_at = self._bridge.loop.time()
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back; they come again after about ``delay`` seconds.
@@ -206,7 +206,6 @@ class PulsarReceiver:
         """A dead letter is stored in its topic: it is acknowledged here."""
         if self._bridge.failure is None:
             self._custody.acknowledge((record,), waiting=True)
-            self._acked_at = self._bridge.loop.time()
 
     def letter_failed(self, record: PulsarRecord) -> None:
         """A dead letter could not be stored: it comes again in a second."""
@@ -250,18 +249,19 @@ class PulsarReceiver:
         Cancellation: acknowledgements go out nevertheless.
         """
         self._check()
-        acked = self._acked_at
-        if acked is None:
+        self._custody.flush()
+        told = self._custody.told_at
+        if told is None:
             return
         loop = self._bridge.loop
         deadline = loop.time() + timeout
-        pause = acked + 1.5 * ACK_GROUP_TIME - loop.time()
+        pause = told + 1.5 * ACK_GROUP_TIME - loop.time()
         if pause > 0:
             await asyncio.sleep(min(pause, timeout))
         if self.subscription.config.ack_receipt_enabled:
             await self._receipts(deadline - loop.time())
-        if self._acked_at == acked:
-            self._acked_at = None
+        if self._custody.told_at == told:
+            self._custody.told_at = None
 
     async def _receipts(self, timeout: float) -> None:
         """Wait until the broker has worked off what was sent before: any answer of the broker tells it."""
@@ -320,6 +320,7 @@ class PulsarReceiver:
         for feed in feeds:
             # Not afterwards: pulsar-client may hand over the first record of the new place before it says "moved".
             feed.discard()
+        self._custody.flush()
         seeking = self._start(lambda feed: partial(feed.native.seek_async, target), "seek", feeds)
         await self._bridge.ask_all(seeking, timeout)
         self._returns.close()
@@ -348,6 +349,7 @@ class PulsarReceiver:
             if self.dead_letters is not None:
                 await self.dead_letters.aclose(timeout / 2)
         finally:
+            self._custody.flush()
             closing = self._start(lambda feed: feed.native.close_async, "close")
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())

@@ -9,6 +9,7 @@ from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 
 if TYPE_CHECKING:
+    from jmsaio.transport.pulsar.batch import Batch
     from jmsaio.transport.pulsar.feed import Feed
 
 #: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
@@ -24,15 +25,19 @@ class PulsarRecord:
         serial: its number in the order of its feed.
         redelivery_count: how often it was delivered before: the broker's count (0 on ordered subscriptions), plus what
             came back inside this receiver.
+        batch: what it is acknowledged with, or None: by itself.
     """
 
-    __slots__ = ("_id", "_payload", "_properties", "feed", "native", "redelivery_count", "serial")
+    __slots__ = ("_id", "_payload", "_properties", "batch", "feed", "native", "redelivery_count", "serial")
 
-    def __init__(self, native: Any, feed: Feed, serial: int, redelivery_count: int) -> None:
+    def __init__(
+        self, native: Any, feed: Feed, serial: int, redelivery_count: int, batch: Batch | None = None
+    ) -> None:
         self.native = native
         self.feed = feed
         self.serial = serial
         self.redelivery_count = redelivery_count
+        self.batch = batch
         self._properties: dict[str, str] | None = None
         self._payload: bytes | None = None
         self._id: WireId | None = None
@@ -117,6 +122,6 @@ class PulsarRecord:
 
     def again(self, counted: bool) -> PulsarRecord:
         """The same record for another delivery inside this receiver."""
-        record = PulsarRecord(self.native, self.feed, self.serial, self.redelivery_count + counted)
+        record = PulsarRecord(self.native, self.feed, self.serial, self.redelivery_count + counted, self.batch)
         record._properties, record._payload, record._id = self._properties, self._payload, self._id
         return record

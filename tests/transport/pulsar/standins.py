@@ -20,17 +20,20 @@ def from_thread(function: Callable[..., object], *arguments: object) -> None:
     thread.join()
 
 
-@attrs.define
+@attrs.define(eq=False)
 class FakeMessage:
-    """A received message: ledger 1, an entry, an index in the batch."""
+    """A received message: ledger 1, an entry, an index in a batch of some size, 0 for one that is not told."""
 
     entry: int = 0
     index: int = -1
     count: int = 0
     words: bytes = b"x"
+    size: int = 0
 
     def message_id(self) -> Any:
-        return _pulsar.MessageId(-1, 1, self.entry, self.index)
+        place = _pulsar.MessageId(-1, 1, self.entry, self.index)
+        # Only pulsar-client itself can make an id that knows the size.
+        return _pulsar.MessageId.deserialize(place.serialize() + b"\x30" + bytes([self.size])) if self.size else place
 
     def redelivery_count(self) -> int:
         return self.count

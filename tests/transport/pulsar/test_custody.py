@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import _pulsar
+import anyio
 import pytest
 
+from jmsaio.errors import ObjectClosedError
 from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.custody import Custody
+from jmsaio.transport.pulsar.custody import HOLD, Custody
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.record import PulsarRecord
 from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
@@ -15,7 +20,7 @@ class Desk:
     def __init__(self, shared: bool) -> None:
         self.consumer = consumer = FakeConsumer()
         self.feed = Feed(Bridge(), consumer, consumer.receive_async, consumer.receive, "t", "r", lambda: None)
-        self.custody = Custody(shared)
+        self.custody = Custody(self.feed._bridge, shared)
 
     def admit(self, *messages: FakeMessage) -> list[PulsarRecord]:
         taken: list[PulsarRecord] = []
@@ -24,7 +29,12 @@ class Desk:
 
 
 def batch(count: int = 0, entry: int = 0) -> list[FakeMessage]:
+    """Four records of one entry whose number of records is not told: each is acknowledged by itself."""
     return [FakeMessage(entry, index, count) for index in range(4)]
+
+
+def whole_batch(entry: int = 0, count: int = 0) -> list[FakeMessage]:
+    return [FakeMessage(entry, index, count, size=4) for index in range(4)]
 
 
 @pytest.mark.parametrize(("shared", "count"), [(True, 1), (True, 0), (False, 0)])
@@ -71,3 +81,122 @@ async def test_clear_forgets() -> None:
     desk.custody.clear()
     desk.feed.discard()
     assert len(desk.admit(*batch())) == 4
+
+
+WHOLE = _pulsar.MessageId(-1, 1, 0, -1)
+
+
+async def until_told(desk: Desk, count: int) -> list[object]:
+    with anyio.fail_after(20):
+        while len(desk.consumer.acknowledged) < count:
+            await anyio.sleep(0.005)
+    return desk.consumer.acknowledged
+
+
+async def test_a_batch_is_acknowledged_with_one_call() -> None:
+    desk = Desk(True)
+    records = desk.admit(*whole_batch())
+    desk.custody.acknowledge(records[2:])
+    desk.custody.acknowledge([*records[:2], *records])
+    assert desk.consumer.acknowledged == [WHOLE]
+    await anyio.sleep(4 * HOLD)
+    desk.custody.flush()
+    assert desk.consumer.acknowledged == [WHOLE]
+
+
+async def test_a_part_is_told_soon_and_the_rest_with_the_whole() -> None:
+    desk = Desk(True)
+    records = desk.admit(*whole_batch())
+    desk.custody.acknowledge(records[:2])
+    assert desk.consumer.acknowledged == []
+    parts = [records[0].native, records[1].native]
+    assert await until_told(desk, 2) == parts
+    desk.custody.acknowledge(records[2:])
+    assert desk.consumer.acknowledged == [*parts, WHOLE]
+
+
+async def test_batches_in_pieces_and_several_at_once() -> None:
+    desk = Desk(False)
+    messages = [*whole_batch(0), *whole_batch(1), FakeMessage(2), *whole_batch(3)]
+    records = [record for start in range(0, 13, 3) for record in desk.admit(*messages[start : start + 3])]
+    assert len(records) == 13
+    desk.custody.acknowledge(records[::-1])
+    assert desk.consumer.acknowledged == [
+        _pulsar.MessageId(-1, 1, 3, -1), records[8].native, _pulsar.MessageId(-1, 1, 1, -1), WHOLE
+    ]  # fmt: skip
+
+
+async def test_what_waits_is_told_before_an_entry_goes_back() -> None:
+    desk = Desk(True)
+    acknowledged, given_back, held, other = desk.admit(*whole_batch())
+    desk.custody.acknowledge([acknowledged])
+    desk.custody.turn_back([given_back])
+    assert desk.consumer.acknowledged == []
+    desk.custody.dismiss([given_back])
+    assert desk.consumer.acknowledged == [acknowledged.native]
+    copies = whole_batch(count=1)
+    [again] = desk.admit(*copies)
+    assert again.place == given_back.place
+    assert desk.consumer.acknowledged[1:] == [copies[0]]
+    desk.custody.acknowledge([again, held, other])
+    told = await until_told(desk, 7)  # each by itself, and the copies of those that were out
+    assert set(told[2:]) == {again.native, held.native, other.native, copies[2], copies[3]}
+
+
+async def test_a_batch_that_came_again_in_the_middle() -> None:
+    """pulsar-client connected anew and dropped what it had: the entry comes from its beginning."""
+    desk = Desk(False)
+    records = desk.admit(*whole_batch()[:3])
+    desk.custody.acknowledge(records[:1])
+    copies = whole_batch()
+    records += desk.admit(*copies)
+    assert [one.place[2] for one in records] == [0, 1, 2, 3]
+    desk.custody.acknowledge(records[1:])
+    assert set(await until_told(desk, 7)) == {one.native for one in records} | set(copies)
+
+
+async def test_a_pattern_acknowledges_by_message() -> None:
+    """Its topics are mixed, and pulsar-client finds the topic's consumer by the message."""
+    desk = Desk(True)
+    desk.feed.topic = None
+    records = desk.admit(*whole_batch())
+    desk.custody.acknowledge(records)
+    assert desk.consumer.acknowledged == [record.native for record in records]
+
+
+async def test_the_same_record_again_counts_once_for_its_batch() -> None:
+    desk = Desk(False)
+    first, *others = desk.admit(*whole_batch())
+    desk.custody.turn_back([first])
+    desk.custody.dismiss([first])
+    again = first.again(counted=True)
+    desk.custody.out[again] = False
+    desk.custody.acknowledge([first, again, again, *others[:2]])
+    assert desk.consumer.acknowledged == []
+    desk.custody.acknowledge(others)
+    assert desk.consumer.acknowledged == [WHOLE]
+
+
+async def test_clear_tells_nothing_of_the_old_place() -> None:
+    desk = Desk(False)
+    desk.custody.acknowledge(desk.admit(*whole_batch())[:1])
+    desk.custody.clear()
+    await anyio.sleep(4 * HOLD)
+    assert desk.consumer.acknowledged == []
+
+
+async def test_a_closed_transport_is_told_nothing() -> None:
+    desk = Desk(False)
+    desk.custody.acknowledge(desk.admit(*whole_batch())[:1])
+    desk.feed._bridge.failure = (ObjectClosedError, "closed")
+    await anyio.sleep(4 * HOLD)
+    assert desk.consumer.acknowledged == []
+
+
+async def test_told_at() -> None:
+    desk, clock = Desk(True), asyncio.get_running_loop().time
+    assert desk.custody.told_at is None
+    desk.custody.acknowledge(desk.admit(*whole_batch())[:1])
+    before = clock()
+    desk.custody.flush()
+    assert desk.custody.told_at is not None and desk.custody.told_at >= before

@@ -12,6 +12,7 @@ from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, O
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import subscribing
+from jmsaio.transport.pulsar.custody import HOLD
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send, texts
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
@@ -309,3 +310,48 @@ async def test_what_pulsar_client_lacks_is_refused(kit: Kit) -> None:
         await kit.transport.open_receiver(subscription, lambda: None)
     with pytest.raises(IllegalStateError, match="transactions"):
         await kit.transport.begin(1)
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_parts_of_a_batch_are_told_at_close(kit: Kit, kind: SubscriptionType) -> None:
+    box = await kit.box(kind)
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    assert len({(one.message_id.ledger, one.message_id.entry) for one in records}) == 1  # they are one batch
+    box.receiver.acknowledge([*records[:3], *records[5:7]])
+    await box.receiver.aclose(HANG)
+    rest = await kit.box(kind)
+    again = await rest.take(5)
+    assert sorted(texts(again)) == ["3", "4", "7", "8", "9"]
+    rest.receiver.acknowledge(again)
+    await rest.receiver.aclose(HANG)
+    await (await kit.box(kind)).nothing()
+
+
+async def test_a_batch_that_is_acknowledged_slowly_is_gone(kit: Kit) -> None:
+    """Each acknowledgement waits for the rest of the batch in vain, but for the last."""
+    box = await kit.box()
+    await send(await kit.sender(), *NUMBERS)
+    for one in reversed(await box.take(10)):
+        box.receiver.acknowledge([one])
+        await anyio.sleep(2.5 * HOLD)
+    await box.receiver.settle(HANG)
+    assert kit.transport.admin is not None
+    assert (await kit.transport.admin.stats(kit.topic)).subscriptions["sub"].backlog == 0
+    await box.nothing()
+
+
+async def test_without_batch_index_acknowledgement_a_batch_is_kept_until_its_last_record(kit: Kit) -> None:
+    box = await kit.box(batch_index_ack_enabled=False)
+    await send(await kit.sender(), *NUMBERS)
+    records = await box.take(10)
+    box.receiver.acknowledge(records[:9])
+    await box.receiver.aclose(HANG)
+    box = await kit.box(batch_index_ack_enabled=False)
+    again = await box.take(10)
+    assert texts(again) == NUMBERS
+    box.receiver.acknowledge(again[5:])
+    await box.receiver.settle(HANG)
+    box.receiver.acknowledge(again[:5])
+    await box.receiver.aclose(HANG)
+    await (await kit.box()).nothing()

@@ -1,0 +1,91 @@
+"""``Batch``: which messages belong to it, and its id as a whole."""
+
+from __future__ import annotations
+
+import _pulsar
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.transport.pulsar.batch import Batch, begin_batch
+from tests.transport.pulsar.standins import FakeMessage
+
+
+def batch_of(size: int, entry: int = 0) -> list[FakeMessage]:
+    return [FakeMessage(entry, index, size=size) for index in range(size)]
+
+
+def begun(messages: list[FakeMessage]) -> Batch:
+    batch = begin_batch(messages[0])
+    assert batch is not None
+    return batch
+
+
+@pytest.mark.parametrize(
+    "message", [FakeMessage(3), FakeMessage(3, 1, size=4), FakeMessage(3, 0, size=1), FakeMessage(3, 0)]
+)
+def test_what_begins_no_batch(message: FakeMessage) -> None:
+    """No batch, not its first record, a batch of one, and one whose size is not told."""
+    assert begin_batch(message) is None
+
+
+@given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(-1, 2**31 - 1), st.integers(2, 127))
+def test_the_id_of_the_whole(ledger: int, entry: int, partition: int, size: int) -> None:
+    first = _pulsar.MessageId(partition, ledger, entry, 0).serialize() + b"\x30" + bytes([size])
+
+    class Message:
+        def message_id(self) -> object:
+            return _pulsar.MessageId.deserialize(first)
+
+    batch = begin_batch(Message())
+    assert batch is not None and batch.left == size
+    assert batch.whole() == _pulsar.MessageId(partition, ledger, entry, -1)
+
+
+def test_in_pieces() -> None:
+    messages = [*batch_of(5, 1), *batch_of(2, 2)]
+    batch = begun(messages)
+    assert batch.extend(messages[:3], 0) == 3
+    assert batch.extend(messages[3:], 0) == 2
+    assert batch.extend(messages[3:], 2) == 2  # it is complete
+    assert begun(messages[5:]).extend(messages, 5) == 7
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [(1, 0), (1, 2), (1, 3), (2, 0)],  # the broker left one out
+        [(1, 0), (1, 1), (2, 0), (2, 1)],  # it broke off
+        [(1, 0), (1, 1), (1, 0), (1, 1)],  # it broke off and comes again
+    ],
+)
+def test_others_are_not_taken(places: list[tuple[int, int]]) -> None:
+    messages = [FakeMessage(*place, size=4) for place in places]
+    assert begun(messages).extend(messages, 0) == 0
+
+
+@given(st.data())
+def test_whatever_comes_each_record_is_taken_once(data: st.DataObject) -> None:
+    """Any pieces of any entries: what a batch takes are its records in order, each once."""
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+    messages = [
+        message
+        for entry, size in enumerate(sizes)
+        for message in batch_of(size, entry)
+        if data.draw(st.integers(0, 9)) > 0
+    ]
+    open_batch: Batch | None = None
+    taken: dict[Batch, list[tuple[int, int]]] = {}
+    start = 0
+    while start < len(messages):
+        upto = start + data.draw(st.integers(1, len(messages) - start))
+        end = start if open_batch is None else open_batch.extend(messages[:upto], start)
+        if end == start:
+            open_batch = begin_batch(messages[start])
+            end = start if open_batch is None else open_batch.extend(messages[:upto], start)
+        if open_batch is not None and end > start:
+            taken.setdefault(open_batch, []).extend((one.entry, one.index) for one in messages[start:end])
+        start = max(end, start + 1)
+    for batch, places in taken.items():
+        assert places == [(places[0][0], index) for index in range(len(places))]
+        assert len(places) <= batch.left
