@@ -139,7 +139,7 @@ class Custody:
         if self._aged:
             self._timer = self._bridge.loop.call_later(HOLD, self._look)
 
-    def flush(self) -> None:
+    def tell_all(self) -> None:
         """Tell what waits."""
         self._tell(list(self._waiting))
         self._aged = []
@@ -171,7 +171,7 @@ class Custody:
             self._twins.pop(record, None)
         if dismissed and self.shared:
             self._settled.fold()
-            self.flush()  # the entry goes back as it is known there
+            self.tell_all()  # the entry goes back as it is known there
         return dismissed
 
     def clear(self) -> None:

@@ -249,7 +249,7 @@ class PulsarReceiver:
         Cancellation: acknowledgements go out nevertheless.
         """
         self._check()
-        self._custody.flush()
+        self._custody.tell_all()
         told = self._custody.told_at
         if told is None:
             return
@@ -320,7 +320,7 @@ class PulsarReceiver:
         for feed in feeds:
             # Not afterwards: pulsar-client may hand over the first record of the new place before it says "moved".
             feed.discard()
-        self._custody.flush()
+        self._custody.tell_all()
         seeking = self._start(lambda feed: partial(feed.native.seek_async, target), "seek", feeds)
         await self._bridge.ask_all(seeking, timeout)
         self._returns.close()
@@ -349,7 +349,7 @@ class PulsarReceiver:
             if self.dead_letters is not None:
                 await self.dead_letters.aclose(timeout / 2)
         finally:
-            self._custody.flush()
+            self._custody.tell_all()
             closing = self._start(lambda feed: feed.native.close_async, "close")
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())

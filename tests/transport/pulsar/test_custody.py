@@ -100,7 +100,7 @@ async def test_a_batch_is_acknowledged_with_one_call() -> None:
     desk.custody.acknowledge([*records[:2], *records])
     assert desk.consumer.acknowledged == [WHOLE]
     await anyio.sleep(4 * HOLD)
-    desk.custody.flush()
+    desk.custody.tell_all()
     assert desk.consumer.acknowledged == [WHOLE]
 
 
@@ -198,5 +198,5 @@ async def test_told_at() -> None:
     assert desk.custody.told_at is None
     desk.custody.acknowledge(desk.admit(*whole_batch())[:1])
     before = clock()
-    desk.custody.flush()
+    desk.custody.tell_all()
     assert desk.custody.told_at is not None and desk.custody.told_at >= before
