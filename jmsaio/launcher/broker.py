@@ -20,11 +20,11 @@ import attrs
 
 from jmsaio.launcher import probe, sessions, state, tools
 from jmsaio.launcher.errors import LauncherError, StartError
-from jmsaio.launcher.logfile import tail
+from jmsaio.launcher.logfile import logs, set_aside
 from jmsaio.launcher.maven import Progress, fetch_broker, silent
 from jmsaio.launcher.nar import pack_filter, recipe
-from jmsaio.launcher.places import BROKER_VERSION, cache_directory, locked, state_directory
-from jmsaio.launcher.settings import StartOptions, broker_settings, command, render
+from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, locked, state_directory
+from jmsaio.launcher.settings import LOGGING, StartOptions, broker_settings, command, render
 from jmsaio.launcher.state import BrokerStatus
 
 _POLL = 0.1  # seconds between two looks at a process
@@ -87,6 +87,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         options = _ports(options)
         settings = broker_settings(options, filters)
         (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
+        (home / LOGGING).write_text(data_text(LOGGING), encoding="utf-8")
         if sessions.end_last(home, java, jars):
             progress("the last broker was killed: what belonged to its session is removed")
         state.forget(home)  # between spawning and saving, nobody may take the old process for the new one
@@ -147,13 +148,11 @@ def _storage_port(home: Path) -> int | None:
 
 
 def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
-    """Run the broker in its folder, in its own process group, with its lock; the last log is kept."""
-    log_path = home / state.LOG_NAME
-    if log_path.exists():
-        log_path.replace(log_path.with_suffix(".previous.log"))
+    """Run the broker in its folder, in its own process group, with its lock; the end of the last log is kept."""
+    set_aside(home)
     alive = state.claim(home)
     try:
-        with log_path.open("wb") as log:
+        with (home / state.LOG_NAME).open("ab") as log:  # to append: the broker's logging writes to the same file
             process = subprocess.Popen(
                 arguments,
                 cwd=home,
@@ -177,7 +176,7 @@ def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout
         if code is None and time.monotonic() < deadline:
             time.sleep(_POLL)
             continue
-        end = tail(started.log_path, _LOG_TAIL)
+        end = logs(_LOG_TAIL, directory=started.state_directory)
         what = f"was not ready within {timeout:g} s" if code is None else f"ended with exit code {code}"
         raise StartError(f"the broker {what}; the end of its log, {started.log_path}:\n{end}", end)
 

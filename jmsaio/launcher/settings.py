@@ -12,7 +12,11 @@ import attrs
 
 from jmsaio.launcher.places import data_text, state_directory
 
+#: Where the broker's log goes and how large it gets; a data file, copied into the state directory.
+LOGGING = "log4j2.xml"
+
 _MEMORY = re.compile(r"\d+[kKmMgG]")
+_FRAME_PADDING = 10 * 1024  # bytes, as Pulsar's own client of the storage adds
 _OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", "java.util.zip")
 
 
@@ -89,7 +93,13 @@ def broker_settings(options: StartOptions, filter_directory: Path) -> dict[str, 
     settings = features() | parse_settings(filled)
     if not options.filters:
         settings = {name: value for name, value in settings.items() if not name.startswith("entryFilter")}
-    return settings | dict(options.settings)
+    return settings | _frame_size(options.settings) | dict(options.settings)
+
+
+def _frame_size(given: Mapping[str, str]) -> dict[str, str]:
+    """The storage's limit for a message size that the user chose: it must be larger by what surrounds a message."""
+    size = given.get("maxMessageSize", "")
+    return {"nettyMaxFrameSizeBytes": str(int(size) + _FRAME_PADDING)} if size.isdecimal() else {}
 
 
 def render(settings: Mapping[str, str]) -> str:
@@ -115,6 +125,7 @@ def command(java: Path, jars: Path, options: StartOptions) -> Sequence[str]:
         "--add-opens",
         "java.management/sun.management=ALL-UNNAMED",
         "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dlog4j2.configurationFile={LOGGING}",
         "-cp",
         f"{jars}/*",
         "org.apache.pulsar.PulsarStandaloneStarter",

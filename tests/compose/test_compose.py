@@ -93,6 +93,20 @@ def test_cluster_brokers_have_the_launchers_features(broker: str) -> None:
     assert {key: docker.get(key) for key in features()} == features()
 
 
+def test_the_clusters_bookies_take_a_full_chunk() -> None:
+    """Their limit of a frame is the launcher's."""
+    limit = broker_settings(StartOptions(), Path("/filters"))["nettyMaxFrameSizeBytes"]
+    for bookie in ("bookie1", "bookie2", "bookie3"):
+        assert settings(services("cluster.yaml")[bookie])["nettyMaxFrameSizeBytes"] == limit
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_log_is_bounded(name: str) -> None:
+    """Docker keeps at most five files of 10 MB of what a container prints."""
+    for label, service in services(name).items():
+        assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "5"}}, label
+
+
 def test_cluster_brokers_differ_in_their_ports_only() -> None:
     brokers = [settings(services("cluster.yaml")[broker]) for broker in BROKERS["cluster.yaml"]]
     for key in set().union(*brokers):

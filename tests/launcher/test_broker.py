@@ -7,15 +7,20 @@ import signal
 import socket
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import jmsaio
 from jmsaio import launcher
 from jmsaio.launcher import broker as module
-from jmsaio.launcher.places import BROKER_VERSION
+from jmsaio.launcher.logfile import parts
+from jmsaio.launcher.places import BROKER_VERSION, data_text
+from jmsaio.launcher.settings import LOGGING
 from jmsaio.launcher.state import is_alive, load
+from tests.support.broker import TestBroker
 
 # A Java that reads the broker's settings and answers as the broker does, or does not.
 _JAVA = """#!{python}
@@ -259,5 +264,44 @@ def test_the_real_broker(tmp_path: Path) -> None:
         assert launcher.stop(directory=tmp_path) is True
         assert launcher.status(directory=tmp_path) is None
         assert list(launcher.follow(1, directory=tmp_path))
+    finally:
+        launcher.stop(0, directory=tmp_path)
+
+
+@pytest.mark.parametrize("megabytes", [7, 11])
+async def test_chunked_messages_are_stored(own_broker: TestBroker, megabytes: int) -> None:
+    """A message of several full chunks goes through, and costs no more than a few lines in the broker's log."""
+    body = os.urandom(1 << 20) * megabytes
+    config = {
+        "brokerServiceUrl": own_broker.service_url,
+        "webServiceUrl": own_broker.web_service_url,
+        "producerConfig": {"chunkingEnabled": "true", "batchingEnabled": "false"},
+    }
+    before = own_broker.log(10**9).count("\n")
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        queue = session.create_queue(f"chunked-{uuid.uuid4()}")
+        producer = await session.create_producer(queue)
+        await producer.send(body)
+        message = await (await session.create_consumer(queue)).receive(timeout=60)
+    assert message is not None
+    assert message.get_body(bytes) == body
+    assert own_broker.log(10**9).count("\n") < before + 2000
+
+
+@pytest.mark.broker
+@pytest.mark.java
+@pytest.mark.timeout(300)
+def test_the_real_brokers_log_is_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker begins a new file when one is full, and keeps as many as it is told."""
+    text = data_text(LOGGING)
+    assert ('size="10 MB"' in text, 'max="4"' in text) == (True, True)
+    small = text.replace("10 MB", "8 KB").replace('max="4"', 'max="2"')
+    monkeypatch.setattr(module, "data_text", lambda name: small)
+    options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=tmp_path, memory="512m", timeout=200)
+    try:
+        launcher.start(options)
+        assert [path.name for path in parts(tmp_path)] == ["broker.log", "broker.1.log", "broker.2.log"]
+        assert all(path.stat().st_size < 64 * 1024 for path in parts(tmp_path))
+        assert launcher.logs(5, directory=tmp_path).count("\n") == 5
     finally:
         launcher.stop(0, directory=tmp_path)

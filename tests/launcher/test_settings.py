@@ -59,6 +59,20 @@ def test_the_users_settings_win() -> None:
     assert settings["maxMessageSize"] == "100"
 
 
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        ({}, 5 * 1024 * 1024 + 10 * 1024),
+        ({"maxMessageSize": "10485760"}, 10 * 1024 * 1024 + 10 * 1024),
+        ({"maxMessageSize": "10485760", "nettyMaxFrameSizeBytes": "7"}, 7),
+    ],
+)
+def test_the_storage_takes_a_full_chunk(given: dict[str, str], limit: int) -> None:
+    """The storage's limit is larger than the largest message, by what surrounds it."""
+    settings = broker_settings(StartOptions(settings=given), Path("/x"))
+    assert int(settings["nettyMaxFrameSizeBytes"]) == limit
+
+
 def test_render_and_parse_are_inverse() -> None:
     settings = {"a": "1", "b": "x=y z", "c": ""}
     assert parse_settings(render(settings)) == settings
@@ -78,3 +92,4 @@ def test_command() -> None:
     assert "-XX:MaxDirectMemorySize=512m" in words
     assert words[words.index("-cp") + 1] == "/jars/*"
     assert words[words.index("--config") + 1] == "standalone.conf"
+    assert "-Dlog4j2.configurationFile=log4j2.xml" in words, "else the log would grow without end"
