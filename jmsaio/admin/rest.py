@@ -261,7 +261,7 @@ class RestAdmin:
             answer = await client.request(method, url, params=query, json=body, headers=self._headers())
             if answer.status_code not in _MOVED or "location" not in answer.headers:
                 break
-            url = _moved(url, answer.headers["location"])
+            url = _moved(url, answer.headers["location"], answer.status_code)
             query = None  # the new address has it
         if answer.is_success:
             return answer
@@ -364,10 +364,10 @@ def _understanding(what: str) -> Iterator[None]:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         text = f"{what}: the answer is not one of Pulsar's REST interface; check webServiceUrl"
-        raise AdminError(text) from error
+        raise AdminError(text, 200) from error
 
 
-def _moved(url: str, location: str) -> str:
+def _moved(url: str, location: str, status: int) -> str:
     """Where a redirect leads; never from https to http, which would show the credentials."""
     try:
         target = urljoin(url, location)
@@ -375,9 +375,9 @@ def _moved(url: str, location: str) -> str:
     except ValueError:  # as in _base_url
         usable = False
     if not usable:
-        raise AdminError(f"the broker redirects from {url} to {location!r}, which is no address")
+        raise AdminError(f"the broker redirects from {url} to {location!r}, which is no address", status)
     if url.startswith("https:") and not target.startswith("https:"):
-        raise AdminError(f"the broker redirects from {url} to the unprotected {target}")
+        raise AdminError(f"the broker redirects from {url} to the unprotected {target}", status)
     return target
 
 

@@ -6,18 +6,17 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
 
 import anyio
 import attrs
-import tenacity
 
+from jmsaio.client.precreating import precreate
 from jmsaio.client.receipt import Receipt
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, ObjectClosedError, TransportError
+from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, Route, Sender, SenderOptions, Subscription, SubscriptionType, Transport
+from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 
 
 class PendingSend:
@@ -110,7 +109,7 @@ class Senders:
             if self._closed:
                 raise ObjectClosedError("the connection factory is closed; make a new one")
             if queue_subscription is not None and self.config.precreate_queue_subscription:
-                await self._precreate_patiently(topic, queue_subscription)
+                await precreate(self.transport, self.config, topic, queue_subscription)
             entry = self._entries.get(topic) or await self._make(topic)
             if queue_subscription is not None:
                 entry.subscriptions.add(queue_subscription)
@@ -161,40 +160,8 @@ class Senders:
         if len(self._opening) > 2 * len(self._entries) + 64:
             self._opening = {topic: lock for topic, lock in self._opening.items() if lock.locked()}
 
-    async def _precreate_patiently(self, topic: str, subscription: str) -> None:
-        """Repeat each second while the broker is not ready, for ``jms.waitForServerStartupTimeout`` (Starlight 3.3)."""
-        retrying = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_delay(self.config.wait_for_server_startup_timeout),
-            wait=tenacity.wait_fixed(1),
-            retry=tenacity.retry_if_exception_type(TransportError),
-            reraise=True,
-            sleep=anyio.sleep,
-        )
-        await retrying(self._precreate, topic, subscription)
-
-    async def _precreate(self, topic: str, subscription: str) -> None:
-        admin = self.transport.admin
-        if admin is not None:
-            await admin.create_subscription(topic, subscription, Position.EARLIEST)
-            return
-        receiver = await self.transport.open_receiver(
-            Subscription(
-                topics=(topic,),
-                name=subscription,
-                type=SubscriptionType.SHARED,
-                config=attrs.evolve(self.config.consumer, receiver_queue_size=1),
-                position=Position.EARLIEST,
-            ),
-            _nothing,
-        )
-        await receiver.aclose(self.config.close_timeout)
-
     def _metadata(self) -> dict[str, str]:
         metadata: dict[str, str] = {"jms.transactions": "enabled" if self.config.emulate_transactions else "disabled"}
         if self.config.enable_jms_priority:
             metadata |= {"jms.priority": "enabled", "jms.priorityMapping": self.config.priority_mapping}
         return metadata
-
-
-def _nothing(*_: Any) -> None:
-    """A wake-up that nobody waits for."""
