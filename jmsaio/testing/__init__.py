@@ -1,5 +1,7 @@
 """What a service needs for its own tests: an embedded broker for each test, faults on demand, time that stands still.
 
+``FaultProxy`` brings faults of the network to a real broker.
+
 ::
 
     from jmsaio.testing import embedded_broker
@@ -18,6 +20,20 @@ from __future__ import annotations
 
 from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
 from jmsaio.testing.faults import FaultScript
+from jmsaio.testing.frames import Command, Part
+from jmsaio.testing.pipe import FrameFault, Traffic
+from jmsaio.testing.proxy import Direction, FaultProxy
 from jmsaio.transport.memory.clock import ManualClock
 
-__all__ = ["EmbeddedBroker", "FaultScript", "ManualClock", "embedded_broker"]
+__all__ = [
+    "Command",
+    "Direction",
+    "EmbeddedBroker",
+    "FaultProxy",
+    "FaultScript",
+    "FrameFault",
+    "ManualClock",
+    "Part",
+    "Traffic",
+    "embedded_broker",
+]

@@ -1,0 +1,154 @@
+"""Frames of Pulsar's binary protocol, as far as a proxy has to know them: where one ends, what it is, how to damage it.
+
+A frame is ``[size][command size][command]`` and, for messages, ``[0x0e01][CRC-32C][metadata size][metadata][payload]``
+behind it, with an optional entry of the broker (``[0x0e02][size][bytes]``) before the checksum.
+"""
+
+from __future__ import annotations
+
+import enum
+
+#: Nothing of Pulsar's is larger: what announces more bytes is another protocol, such as TLS.
+LARGEST_FRAME = 256 * 1024 * 1024
+_SIZE = 4
+_CHECKSUM = b"\x0e\x01"
+_BROKER_ENTRY = b"\x0e\x02"
+_LOOKUP_RESPONSE = b"\xc2\x01"
+_THROUGH_SERVICE_URL = b"\x40\x01"
+
+
+class Command(enum.IntEnum):
+    """Types of Pulsar's commands, by the protocol's names and numbers; those of transactions are left out."""
+
+    CONNECT = 2
+    CONNECTED = 3
+    SUBSCRIBE = 4
+    PRODUCER = 5
+    SEND = 6
+    SEND_RECEIPT = 7
+    SEND_ERROR = 8
+    MESSAGE = 9
+    ACK = 10
+    FLOW = 11
+    UNSUBSCRIBE = 12
+    SUCCESS = 13
+    ERROR = 14
+    CLOSE_PRODUCER = 15
+    CLOSE_CONSUMER = 16
+    PRODUCER_SUCCESS = 17
+    PING = 18
+    PONG = 19
+    REDELIVER_UNACKNOWLEDGED_MESSAGES = 20
+    PARTITIONED_METADATA = 21
+    PARTITIONED_METADATA_RESPONSE = 22
+    LOOKUP = 23
+    LOOKUP_RESPONSE = 24
+    CONSUMER_STATS = 25
+    CONSUMER_STATS_RESPONSE = 26
+    REACHED_END_OF_TOPIC = 27
+    SEEK = 28
+    GET_LAST_MESSAGE_ID = 29
+    GET_LAST_MESSAGE_ID_RESPONSE = 30
+    ACTIVE_CONSUMER_CHANGE = 31
+    GET_TOPICS_OF_NAMESPACE = 32
+    GET_TOPICS_OF_NAMESPACE_RESPONSE = 33
+    GET_SCHEMA = 34
+    GET_SCHEMA_RESPONSE = 35
+    AUTH_CHALLENGE = 36
+    AUTH_RESPONSE = 37
+    ACK_RESPONSE = 38
+    GET_OR_CREATE_SCHEMA = 39
+    GET_OR_CREATE_SCHEMA_RESPONSE = 40
+
+
+class Part(enum.Enum):
+    """A part of a frame in which a byte can be damaged; only SIZE and COMMAND are in every frame.
+
+    Attributes:
+        SIZE: the size of the whole frame: whoever reads it loses the framing.
+        COMMAND: the command's own fields.
+        CHECKSUM: the CRC-32C of a message.
+        METADATA: the metadata of a message.
+        PAYLOAD: the payload of a message, or of a batch of them.
+    """
+
+    SIZE = "size"
+    COMMAND = "command"
+    CHECKSUM = "checksum"
+    METADATA = "metadata"
+    PAYLOAD = "payload"
+
+
+def frame_end(buffer: bytes | bytearray, start: int) -> int | None:
+    """Where the frame that starts at ``start`` ends; None as long as its size is not complete."""
+    if len(buffer) - start < _SIZE:
+        return None
+    return start + _SIZE + int.from_bytes(buffer[start : start + _SIZE])
+
+
+def command_type(buffer: bytes | bytearray, start: int) -> int:
+    """Number of the command of the frame at ``start``; 0 for what is none. Every client writes the type first."""
+    at = start + 2 * _SIZE
+    return buffer[at + 1] if buffer[at : at + 1] == b"\x08" and at + 1 < len(buffer) else 0
+
+
+def part_of(frame: bytes, part: Part) -> range:
+    """Where a part lies in a frame; empty if the frame does not have it."""
+    command = range(2 * _SIZE, 2 * _SIZE + int.from_bytes(frame[_SIZE : 2 * _SIZE]))
+    if part is Part.SIZE:
+        return range(_SIZE)
+    if part is Part.COMMAND:
+        return command
+    at = command.stop
+    if frame[at : at + 2] == _BROKER_ENTRY:
+        at += 2 + _SIZE + int.from_bytes(frame[at + 2 : at + 2 + _SIZE])
+    if frame[at : at + 2] != _CHECKSUM:
+        return range(0)
+    checksum = range(at + 2, at + 2 + _SIZE)
+    if part is Part.CHECKSUM:
+        return checksum
+    start = checksum.stop + _SIZE
+    metadata = range(start, start + int.from_bytes(frame[checksum.stop : start]))
+    return metadata if part is Part.METADATA else range(metadata.stop, len(frame))
+
+
+def damaged(frame: bytes, part: Part) -> bytes | None:
+    """The frame with one bit of the byte in the middle of a part inverted; None if it does not have that part."""
+    where = part_of(frame, part)
+    if not where:
+        return None
+    at = where[len(where) // 2]
+    return frame[:at] + bytes([frame[at] ^ 0x10]) + frame[at + 1 :]
+
+
+def kept_on_service_url(frame: bytes) -> bytes:
+    """A LOOKUP_RESPONSE that tells the client to reach the topic's broker through the URL that it connected to.
+
+    That is the field ``proxy_through_service_url``, as Pulsar's own proxy sets it. It is appended: of a field that
+    comes twice the last one counts. An answer without a lookup in it is left as it is.
+    """
+    command = frame[2 * _SIZE :]
+    if command[2:4] != _LOOKUP_RESPONSE:
+        return frame
+    length, start = _varint(command, 4)
+    answer = command[start : start + length] + _THROUGH_SERVICE_URL
+    command = command[:4] + _as_varint(len(answer)) + answer + command[start + length :]
+    return (len(command) + _SIZE).to_bytes(_SIZE) + len(command).to_bytes(_SIZE) + command
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number in protobuf's variable length, and where it ends."""
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | data[at] << shift, at + 1
+
+
+def _as_varint(value: int) -> bytes:
+    """A number in protobuf's variable length."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])

@@ -1,0 +1,420 @@
+"""The fault proxy: a TCP proxy in front of a real broker that disturbs connections as a bad network would."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from jmsaio.testing.frames import Command, Part
+from jmsaio.testing.pipe import FrameFault, Pipe, Rules, Traffic
+
+#: Seconds that the broker's side of a new connection may take.
+_CONNECT_TIMEOUT = 10.0
+_LINGER = struct.pack("ii", 1, 0)
+
+
+T = TypeVar("T")
+
+
+class Direction(enum.Enum):
+    """Which way bytes go."""
+
+    TO_BROKER = "to broker"
+    TO_CLIENT = "to client"
+
+
+class FaultProxy:
+    """A TCP proxy with faults on demand, in front of a broker or any other TCP server.
+
+    ::
+
+        async with FaultProxy("127.0.0.1", 6650) as proxy:
+            async with jmsaio.connect(proxy.url) as connection:
+                ...
+                proxy.stall(seconds=2)  # nothing passes for two seconds, connections stay open
+                proxy.swallow(Command.SEND_RECEIPT)  # the next confirmation of the broker is lost
+
+    It runs in a thread with a loop of its own, so it goes on while the test's loop is blocked. Its calls may come from
+    any thread, take no time, and have taken effect when they return: for the connections that are open, and for those
+    that come later. Without a ``direction`` they mean both. It is used once: ``async with`` or ``with``.
+
+    Answers to look-ups are changed so that the client stays on the proxy, whatever address the broker advertises: no
+    setting of the broker is needed. This is for one broker; of a cluster, each broker needs a proxy and a listener
+    name. REST requests don't pass here: give the client ``web_service_url`` as without a proxy.
+
+    What does not look like Pulsar's protocol (TLS, for example) passes as bytes: faults of frames don't touch it, and
+    look-ups are not changed.
+
+    Args:
+        host: of the broker.
+        port: of the broker.
+        listen_port: port of the proxy on 127.0.0.1; default: a free one.
+        rewrite_lookups: change answers to look-ups, as said.
+    """
+
+    def __init__(self, host: str, port: int, *, listen_port: int = 0, rewrite_lookups: bool = True) -> None:
+        self._address = host, port
+        self._port = listen_port
+        self._rules = {direction: Rules() for direction in Direction}
+        self._rules[Direction.TO_CLIENT].rewrite = rewrite_lookups
+        self._links: dict[_Link, None] = {}
+        self._server: asyncio.Server | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._portal: BlockingPortal | None = None
+        self._stack = contextlib.ExitStack()
+
+    @classmethod
+    def of(cls, service_url: str) -> Self:
+        """A proxy in front of the broker at ``pulsar://host:port``."""
+        parts = urlsplit(service_url)
+        if parts.hostname is None or parts.port is None:
+            raise ValueError(f"{service_url}: a proxy needs one host and one port, as in pulsar://127.0.0.1:6650")
+        return cls(parts.hostname, parts.port)
+
+    def __repr__(self) -> str:
+        return f"<FaultProxy {self.url} to {self._address[0]}:{self._address[1]}, {len(self._links)} connections>"
+
+    # --- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        """Port of the proxy on 127.0.0.1; it stays the same over ``take_down``."""
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """What to connect to: ``pulsar://127.0.0.1:<port>``."""
+        return f"pulsar://127.0.0.1:{self._port}"
+
+    @property
+    def connections(self) -> int:
+        """Connections of clients that are open."""
+        return len(self._links)
+
+    def traffic(self, direction: Direction) -> Traffic:
+        """What has passed that way so far: bytes, and frames by command. It goes on counting."""
+        return self._rules[direction].traffic
+
+    # --- its life -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Listen. Blocks until it does. Raises OSError if ``listen_port`` is taken."""
+        if self._portal is not None:
+            raise RuntimeError("a proxy is used once: make another one")
+        self._portal = self._stack.enter_context(start_blocking_portal(backend="asyncio"))
+        try:
+            self._portal.call(self._listen)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def stop(self) -> None:
+        """Reset all connections and stop listening. Blocks until that is done. Idempotent."""
+        if self._portal is not None and self._server is not None:
+            self._portal.call(self._end)
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        await anyio.to_thread.run_sync(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self.stop)
+
+    # --- faults of the network ----------------------------------------------------------------------------------
+
+    def latency(self, seconds: float, direction: Direction | None = None) -> None:
+        """Everything that arrives from now on is ``seconds`` late; 0 ends it."""
+        self._change(direction, lambda rules: setattr(rules, "latency", seconds))
+
+    def slices(self, size: int | None, pause: float = 0.0, direction: Direction | None = None) -> None:
+        """Bytes are passed in pieces.
+
+        Args:
+            size: bytes of a piece; None ends it.
+            pause: seconds between two pieces.
+            direction: which way; default: both.
+        """
+        if size is not None and size < 1:
+            raise ValueError("slices have at least 1 byte")
+
+        def change(rules: Rules) -> None:
+            rules.slice_size, rules.slice_pause = size, pause
+
+        self._change(direction, change)
+
+    def stall(self, direction: Direction | None = None, *, seconds: float | None = None) -> None:
+        """Nothing passes; connections stay open, and new ones are taken. What was sent meanwhile comes afterwards.
+
+        Args:
+            direction: which way; default: both.
+            seconds: for how long; default: until ``resume``.
+        """
+
+        def change() -> None:
+            self._set(direction, lambda rules: setattr(rules, "stalled", True))
+            if seconds is not None:
+                timer = asyncio.get_running_loop().call_later(seconds, self._resume, direction)
+                self._timers.append(timer)
+
+        self._call(change)
+
+    def resume(self, direction: Direction | None = None) -> None:
+        """End a stall."""
+        self._call(lambda: self._resume(direction))
+
+    def reset(self) -> int:
+        """Break all connections with RST, on both sides. Returns how many there were."""
+        return self._call(self._reset_all)
+
+    def half_close(self, direction: Direction) -> int:
+        """Whoever receives in this direction hears that nothing more comes (FIN), once what waits has passed.
+
+        What is sent that way later is dropped; the other direction goes on. Returns how many connections there were.
+        """
+
+        def change() -> int:
+            links = list(self._links)
+            for link in links:
+                link.pipes[direction].end()
+            return len(links)
+
+        return self._call(change)
+
+    def take_down(self) -> None:
+        """Break all connections and refuse new ones."""
+
+        def change() -> None:
+            if self._server is not None:
+                self._server.close()
+            self._reset_all()
+
+        self._call(change)
+
+    def bring_up(self) -> None:
+        """Take connections again, at the same port."""
+        self._running.call(self._listen)
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """The broker can't be reached inside of the ``with``."""
+        self.take_down()
+        try:
+            yield
+        finally:
+            self.bring_up()
+
+    # --- faults of single frames --------------------------------------------------------------------------------
+
+    def flip(
+        self,
+        command: Command,
+        part: Part = Part.PAYLOAD,
+        *,
+        direction: Direction | None = None,
+        skip: int = 0,
+        times: int | None = 1,
+    ) -> FrameFault:
+        """Damage one byte in the next frames of a command, as a bad network card does.
+
+        Args:
+            command: type of the frames; messages are ``SEND`` to the broker and ``MESSAGE`` from it.
+            part: where; frames that lack this part are left alone.
+            direction: which way; default: both.
+            skip: matching frames that pass first.
+            times: how many frames; None: all until ``clear``.
+
+        Returns:
+            The fault; its ``hits`` tells what has happened.
+        """
+        return self._add(FrameFault("flip", command, part, skip, times), direction)
+
+    def swallow(
+        self, command: Command, *, direction: Direction | None = None, skip: int = 0, times: int | None = 1
+    ) -> FrameFault:
+        """The next frames of a command never arrive, as if an answer was lost; arguments as for ``flip``."""
+        return self._add(FrameFault("swallow", command, skip=skip, left=times), direction)
+
+    def cut(
+        self,
+        command: Command | None = None,
+        *,
+        direction: Direction | None = None,
+        skip: int = 0,
+        times: int | None = 1,
+    ) -> FrameFault:
+        """In the next frame of a command (default: of any) half of it passes, then the connection breaks with RST.
+
+        The other arguments are those of ``flip``; each time one connection is cut.
+        """
+        return self._add(FrameFault("cut", command, skip=skip, left=times), direction)
+
+    def clear(self) -> None:
+        """End every fault: latency, slices, stalls, and those of frames. What is down stays down."""
+
+        def change(rules: Rules) -> None:
+            rules.latency, rules.slice_size, rules.slice_pause, rules.stalled = 0.0, None, 0.0, False
+            rules.faults.clear()
+
+        self._change(None, change)
+
+    # --- in the proxy's loop ------------------------------------------------------------------------------------
+
+    @property
+    def _running(self) -> BlockingPortal:
+        if self._portal is None:
+            raise RuntimeError("the proxy does not run: use it in a with")
+        return self._portal
+
+    def _call(self, function: Callable[[], T]) -> T:
+        return self._running.call(function)
+
+    def _change(self, direction: Direction | None, change: Callable[[Rules], None]) -> None:
+        self._call(lambda: self._set(direction, change))
+
+    def _add(self, fault: FrameFault, direction: Direction | None) -> FrameFault:
+        self._change(direction, lambda rules: rules.faults.append(fault))
+        return fault
+
+    def _set(self, direction: Direction | None, change: Callable[[Rules], None]) -> None:
+        for each in Direction:
+            if direction in (None, each):
+                change(self._rules[each])
+                for link in list(self._links):
+                    link.pipes[each].pump()
+
+    def _resume(self, direction: Direction | None) -> None:
+        self._set(direction, lambda rules: setattr(rules, "stalled", False))
+
+    def _reset_all(self) -> int:
+        links = list(self._links)
+        for link in links:
+            link.reset()
+        return len(links)
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Link(self).client, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _end(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if self._server is not None:
+            self._server.close()
+        links = list(self._links)
+        self._reset_all()
+        await asyncio.gather(*(link.task for link in links if link.task is not None), return_exceptions=True)
+        await asyncio.sleep(0)  # the sockets are closed in the next step of the loop
+
+
+class _Link:
+    """One connection of a client, and the one to the broker that belongs to it."""
+
+    def __init__(self, proxy: FaultProxy) -> None:
+        self.pipes = {direction: Pipe(proxy._rules[direction], self.reset, self.finished) for direction in Direction}
+        self.client = _Side(self, Direction.TO_BROKER)
+        self.broker = _Side(self, Direction.TO_CLIENT)
+        self.task: asyncio.Task[None] | None = None
+        self._proxy = proxy
+
+    def opened(self, side: _Side) -> None:
+        """One of the two sides is connected; after the client's comes the broker's."""
+        self.pipes[Direction.TO_BROKER].connect(self.client.transport, self.broker.transport)
+        self.pipes[Direction.TO_CLIENT].connect(self.broker.transport, self.client.transport)
+        if side is self.client:
+            self._proxy._links[self] = None
+            self.task = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            with anyio.fail_after(_CONNECT_TIMEOUT):
+                await loop.create_connection(lambda: self.broker, *self._proxy._address)
+        except (OSError, TimeoutError):  # a broker that is away looks the same through the proxy: a broken connection
+            self.reset()
+
+    def reset(self) -> None:
+        """Break both sides with RST."""
+        if self.task is not None:
+            self.task.cancel()
+        for side in (self.client, self.broker):
+            if side.transport is not None and not side.transport.is_closing():
+                with contextlib.suppress(OSError):  # the other end was faster
+                    side.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+                side.transport.abort()
+        self.closed()
+
+    def closed(self) -> None:
+        """Nothing passes any more."""
+        for pipe in self.pipes.values():
+            pipe.close()
+        self._proxy._links.pop(self, None)
+
+    def finished(self) -> None:
+        """One direction has ended; after both of them the connection has."""
+        if all(pipe.ended for pipe in self.pipes.values()):
+            for side in (self.client, self.broker):
+                if side.transport is not None:
+                    side.transport.close()
+            self.closed()
+
+    def lost(self) -> None:
+        """One side is gone: so is the other one, unless both have ended in order."""
+        if self in self._proxy._links:
+            self.reset()
+
+
+class _Side(asyncio.Protocol):
+    """One socket of a link: what arrives goes into one pipe, and the other one is held up while it can't write."""
+
+    def __init__(self, link: _Link, direction: Direction) -> None:
+        self.transport: asyncio.Transport | None = None
+        self._link = link
+        self._into = link.pipes[direction]
+        self._out_of = next(pipe for each, pipe in link.pipes.items() if each is not direction)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._link.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._into.feed(data)
+
+    def eof_received(self) -> bool:
+        self._into.end()
+        return True
+
+    def pause_writing(self) -> None:
+        self._out_of.hold(True)
+
+    def resume_writing(self) -> None:
+        self._out_of.hold(False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._link.lost()
