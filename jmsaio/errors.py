@@ -38,6 +38,9 @@ the classic and the simplified API.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
 
 class JMSError(Exception):
     """Root of all errors of the Jakarta Messaging API (JMSException and JMSRuntimeException).
@@ -109,6 +112,9 @@ class MessageFormatError(JMSError):
 class MalformedMessageError(MessageFormatError):
     """Received bytes are not what the message claims to be; the message was not acknowledged.
 
+    A consumer that raises it, or reports it to the ExceptionListener, keeps the message for a while and then gives it
+    back: it comes again, unless ``acknowledge`` was called.
+
     Attributes:
         record: the received record as it came, or None.
     """
@@ -116,6 +122,37 @@ class MalformedMessageError(MessageFormatError):
     def __init__(self, reason: str = "", record: object = None, *, error_code: str | None = None) -> None:
         super().__init__(reason, error_code)
         self.record = record
+        self._settle: Callable[[], Awaitable[None]] | None = None  # set by the consumer that raises it
+
+    @property
+    def payload(self) -> bytes | None:
+        """The body's bytes as they were received; None where there are none, or no record."""
+        payload: bytes | None = getattr(self.record, "payload", None)
+        return payload
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The record's properties as they were received, read-only; empty where they can't be read, or no record."""
+        try:
+            found: Mapping[str, str] = getattr(self.record, "properties", {})
+        except MalformedMessageError:
+            found = {}
+        return MappingProxyType(dict(found))
+
+    def acknowledge(self) -> Awaitable[None]:
+        """Acknowledge the message, and no other one, so that it does not come again; await it.
+
+        In a transacted session that becomes final with the commit. A second call has no effect.
+
+        Raises:
+            IllegalStateError: the message was given back meanwhile and comes again, or no consumer raised this error.
+            ObjectClosedError: the session is closed.
+
+        Cancelling: it may or may not have been taken; repeat it.
+        """
+        if self._settle is None:
+            raise IllegalStateError("only the error of a consumer can acknowledge its message")
+        return self._settle()
 
 
 class MessageNotReadableError(JMSError):

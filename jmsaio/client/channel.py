@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 
 from jmsaio.client.held import Held
+from jmsaio.client.malformed import Unread
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import due, expiration, header
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
@@ -107,6 +108,7 @@ class Channel:
         released: called once at close, frees the subscription's name.
         more: the receiver may have records that the last fill left there.
         lingering: its consumer is closed, but deliveries are not settled; what arrives is for others.
+        unread: records that the application was told can't be read.
     """
 
     destination: Destination
@@ -135,10 +137,12 @@ class Channel:
     _returns: GiveBackDelays = attrs.field(init=False)
     _passes: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(_PASS_ON, 8 * _PASS_ON), init=False)
     _held: Held = attrs.field(init=False)
+    unread: Unread = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.inbox = PriorityInbox() if self.by_priority else deque()
         self._held = Held(repr(self.destination), self.wake)
+        self.unread = Unread(self)
         config = self.subscription.config
         backoff = config.negative_ack_backoff
         self._returns = (
@@ -229,9 +233,14 @@ class Channel:
             self.receiver.negative_acknowledge((record,), delay, counted=False)
             return
         if decided is Fate.DEAD_LETTER:
-            self.receiver.dead_letter(record, as_dead_letter(record.properties))
-        else:
-            self.receiver.acknowledge((record,))
+            self.bury(record)
+            return
+        self.receiver.acknowledge((record,))
+        self.settled(record)
+
+    def bury(self, record: ReceivedRecord) -> None:
+        """Make a record a dead letter. Raises MalformedMessageError where its properties can't be read."""
+        self.receiver.dead_letter(record, as_dead_letter(record.properties))
         self.settled(record)
 
     def fail(self, error: JMSError) -> None:
@@ -342,6 +351,7 @@ class Channel:
     def release(self, records: Sequence[ReceivedRecord] = ()) -> None:
         """Give back what the application never got: the inbox, what is held, and ``records``."""
         self.acknowledge_now()
+        self.unread.release()
         rest = [*records, *self.inbox, *self._held.clear()]
         self.inbox.clear()
         if rest:

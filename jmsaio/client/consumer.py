@@ -12,6 +12,7 @@ import attrs
 
 from jmsaio.client.channel import Channel
 from jmsaio.client.getters import Getters
+from jmsaio.client.malformed import treat
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalArgumentError,
@@ -63,7 +64,8 @@ class MessageConsumer(Getters):
         Raises:
             ObjectClosedError: the consumer is closed already.
             IllegalStateError: a listener is set, or another receive of this consumer is waiting.
-            MalformedMessageError: the next message's body can't be read; it was not acknowledged.
+            MalformedMessageError: the next message can't be read; it was not acknowledged, which the error can do. The
+                consumer goes on with the message behind it. See the option ``malformed``.
             TransportError: the subscription was lost for good.
             ValueError: a negative timeout.
 
@@ -144,21 +146,23 @@ class MessageConsumer(Getters):
         runtime, channel = self._runtime, self._channel
         if not runtime.started:
             return None
-        record = channel.take()
-        if record is None:
-            return None
-        message = self._open(record)
-        self._held = runtime.delivered(channel, record, message, hold)
-        return message
+        while (record := channel.take()) is not None:
+            message = self._open(record)
+            if message is not None:
+                self._held = runtime.delivered(channel, record, message, hold)
+                return message
+        return None
 
-    def _open(self, record: ReceivedRecord) -> Message:
-        """Decode a record; one that can't be read goes back with a growing delay."""
+    def _open(self, record: ReceivedRecord) -> Message | None:
+        """Decode a record; None for one that can't be read and became a dead letter."""
         channel = self._channel
         try:
             message = decode(record, channel.destination, self._namespace)
-        except MalformedMessageError:
-            channel.give_back(record)
-            raise
+        except MalformedMessageError as error:
+            unreadable = treat(self._runtime, channel, record, error)
+            if unreadable is None:
+                return None
+            message = unreadable
         if channel.counting:  # else decode has set the broker's count
             message._redelivery(channel.delivery_count(record))
         return message

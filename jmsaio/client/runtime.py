@@ -386,6 +386,8 @@ class SessionRuntime:
         except MalformedMessageError as malformed:
             self.connection.report(malformed)
             return
+        if message is None:
+            return
         number = self.delivered(channel, record, message, hold=True)
         callback = Callback(Kind.LISTENER, self.connection, self, consumer)
         error = await run_inside(callback, listener, message, in_thread=consumer._in_thread)

@@ -4,8 +4,8 @@
 back onto the sender's message; ``jmsaio.codec.view`` answers single questions about a record that nobody opens.
 """
 
-from jmsaio.codec.decode import decode
+from jmsaio.codec.decode import decode, decode_raw
 from jmsaio.codec.encode import encode
 from jmsaio.codec.stamp import Stamp, stamp_sent
 
-__all__ = ["Stamp", "decode", "encode", "stamp_sent"]
+__all__ = ["Stamp", "decode", "decode_raw", "encode", "stamp_sent"]

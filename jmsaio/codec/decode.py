@@ -15,7 +15,7 @@ from jmsaio.model.object_message import ObjectMessage
 from jmsaio.model.properties import Property
 from jmsaio.model.stream_message import StreamMessage
 from jmsaio.model.text_message import TextMessage
-from jmsaio.model.wire import MESSAGE_TYPE, ReceivedRecord
+from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 
 _KINDS: dict[str | None, type[Message]] = {
     "text": TextMessage,
@@ -48,6 +48,44 @@ class RecordSource:
     def properties(self) -> dict[str, Property]:
         """The record's application and JMSX properties."""
         return properties.read(self.record)
+
+
+class RawSource(RecordSource):
+    """A record that can't be read, as a source of what can: properties are texts, as they were received."""
+
+    __slots__ = ()
+
+    def headers(self) -> Headers:
+        """The record's headers; without the sender's where the properties can't be read."""
+        try:
+            return super().headers()
+        except MalformedMessageError:
+            record = self.record
+            return Headers(self.destination, 2, str(record.message_id), record.event_time)
+
+    def property(self, name: str) -> Property:
+        """One property."""
+        return self.properties().get(name)
+
+    def properties(self) -> dict[str, Property]:
+        """Every property of the record, those that carry headers and types too, and JMSXDeliveryCount."""
+        try:
+            found: dict[str, Property] = dict(self.record.properties)
+        except MalformedMessageError:
+            found = {}
+        found[DELIVERY_COUNT] = self.record.redelivery_count + 1
+        return found
+
+
+def decode_raw(record: ReceivedRecord, destination: Destination | None, default_namespace: str) -> BytesMessage:
+    """The message of a record that ``decode`` refuses: its bytes, with its properties as texts. See ``decode``."""
+    payload = record.payload
+    message = BytesMessage._received(
+        RawSource(record, destination, default_namespace), b"" if payload is None else payload
+    )
+    if record.redelivery_count:
+        message._redelivery(record.redelivery_count + 1)
+    return message
 
 
 def decode(

@@ -83,6 +83,7 @@ class Configuration:
     acknowledge_scope: str = "session"
     queue_browser_read_max: int = 0
     expired_messages: str = "remove"
+    malformed: str = "raise"
     auto_start: bool = True
     connect_timeout: float = 30.0
     operation_timeout: float = 30.0

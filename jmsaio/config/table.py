@@ -139,6 +139,9 @@ OURS = (
          note="messages a browser looks at; 0 and below: all"),
     _own("expired_messages", _C, "remove", "expired_messages", choices=("remove", "dead-letter"), exact=True,
          note="expired messages of queues whose consumer has a deadLetterPolicy: removed, or dead letters"),
+    _own("malformed", _C, "raise", "malformed", choices=("raise", "dead-letter", "deliver"), exact=True,
+         note="a message that can't be read: raised as an error; a dead letter, where its consumer can make one; "
+              "or delivered as a BytesMessage with the properties as they were received"),
     _own("auto_start", _F, True, "auto_start", note="connect() starts the connection"),
     _own("connect_timeout", _D, 30, "connect_timeout", unit="s", low=0.001, note="connecting as a whole"),
     _own("close_timeout", _D, 30, "close_timeout", unit="s", note="bound of every close"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import Stamp, decode, encode
+from jmsaio.codec import Stamp, decode, decode_raw, encode
 from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageNotWriteableError
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Queue
@@ -72,6 +72,30 @@ def test_malformed(kind: str, payload: bytes) -> None:
     with pytest.raises(MalformedMessageError, match=f"ID:3:7:-1 has no readable {kind} body") as caught:
         decode(record, None)
     assert caught.value.record is record
+
+
+def test_raw() -> None:
+    record = received("text", b"\xff")
+    message = decode_raw(record, Queue("q"), "public/default")
+    assert isinstance(message, BytesMessage) and message.get_body(bytes) == b"\xff"
+    assert message.get_string_property("JMSPulsarMessageType") == "text"
+    assert message.jms_destination == Queue("q")
+
+
+class Unreadable:
+    """A record whose properties are not UTF-8."""
+
+    payload, key, redelivery_count, event_time, message_id = b"x", None, 1, 5, "ID:1:2:-1"
+
+    @property
+    def properties(self) -> dict[str, str]:
+        raise MalformedMessageError("not UTF-8", self)
+
+
+def test_raw_without_readable_properties() -> None:
+    message = decode_raw(Unreadable(), None, "public/default")  # type: ignore[arg-type]  # what is used of a record
+    assert dict(message.properties) == {"JMSXDeliveryCount": 2}
+    assert (message.jms_message_id, message.jms_timestamp, message.jms_redelivered) == ("ID:1:2:-1", 5, True)
 
 
 def test_received_messages_are_read_only() -> None:
