@@ -65,7 +65,7 @@ class Connection(Getters):
     started: bool = attrs.field(default=False, init=False)
     _used: bool = attrs.field(default=False, init=False)
     _administered: bool = attrs.field(default=False, init=False)
-    _producers: int = attrs.field(default=0, init=False)
+    _sessions: int = attrs.field(default=0, init=False)
     _runtimes: dict[SessionRuntime, None] = attrs.field(factory=dict, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
     _group: TaskGroup = attrs.field(init=False)
@@ -139,11 +139,6 @@ class Connection(Getters):
         """Messages a browser of this connection examines at most; 0 and below: all (seed 004)."""
         return self.configuration.queue_browser_read_max
 
-    def next_message_prefix(self) -> str:
-        """The front of the JMSMessageIDs of a new producer: ``ID:<connection uuid>:<producer number>:``."""
-        self._producers += 1
-        return f"ID:{self.uuid}:{self._producers}:"
-
     # ---------------------------------------------------------------- start and stop
 
     async def start(self) -> None:
@@ -204,8 +199,10 @@ class Connection(Getters):
                 "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
                 "(messages go out at once, acknowledgements at commit)"
             )
+        self._sessions += 1
         runtime = SessionRuntime(
             connection=self,
+            number=self._sessions,
             mode=checked,
             ledger=Ledger(_scope(checked, scope or config.acknowledge_scope)),
             concurrency=config.listener_concurrency,

@@ -40,6 +40,7 @@ class SessionRuntime:
 
     Attributes:
         connection: the connection it belongs to.
+        number: its number among the sessions of the connection, from 1.
         mode: acknowledge mode.
         ledger: deliveries that are not settled.
         concurrency: callback workers.
@@ -48,6 +49,7 @@ class SessionRuntime:
     """
 
     connection: Connection
+    number: int
     mode: AcknowledgeMode
     ledger: Ledger[Channel, ReceivedRecord]
     concurrency: int = 1
@@ -58,6 +60,7 @@ class SessionRuntime:
     callbacks: Callbacks = attrs.field(init=False)
     completions: Completions = attrs.field(init=False)
     consumers: dict[MessageConsumer, None] = attrs.field(factory=dict, init=False)
+    _producers: int = attrs.field(default=0, init=False)
     children: dict[Closable, None] = attrs.field(factory=dict, init=False)
     pending_sends: int = attrs.field(default=0, init=False)
     closing: bool = attrs.field(default=False, init=False)
@@ -183,6 +186,14 @@ class SessionRuntime:
             await self.wait_idle(timeout)
 
     # ---------------------------------------------------------------- sends
+
+    def next_message_prefix(self) -> str:
+        """The front of the JMSMessageIDs of a new producer: ``ID:<connection uuid>:<session>:<producer>:``.
+
+        With three integers at the end, Starlight's selector engine takes it.
+        """
+        self._producers += 1
+        return f"ID:{self.connection.uuid}:{self.number}:{self._producers}:"
 
     def send_finished(self) -> None:
         """The outcome of a message is known."""

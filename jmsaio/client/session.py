@@ -142,7 +142,7 @@ class Session(Getters):
             connection.check_not_deleted(target.topic, target.destination)
             await connection.senders.open(target.topic, target.queue_subscription)
         producer = MessageProducer(
-            runtime=runtime, transacting=self._transacting, target=target, prefix=connection.next_message_prefix()
+            runtime=runtime, transacting=self._transacting, target=target, prefix=runtime.next_message_prefix()
         )
         runtime.children[producer] = None
         return producer

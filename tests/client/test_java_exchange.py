@@ -94,6 +94,16 @@ async def test_three_agree_on_the_message_id(peer: JavaPeer, session: jmsaio.Ses
                 assert disabled is (receipt.jms_message_id == str(receipt.place))
 
 
+async def test_java_selects_by_our_message_id(peer: JavaPeer, session: jmsaio.Session, name: Name) -> None:
+    """A selector on JMSMessageID picks one message of ours in the Java client."""
+    target = queue(name("by-id"))
+    async with session.create_producer(session.create_queue(target["name"])) as producer:
+        receipts = [await producer.send(text) for text in ("a", "b", "c")]
+    await peer.subscribe(target, selector=f"JMSMessageID = '{receipts[1].jms_message_id}'")
+    [found] = await peer.receive(target)
+    assert found["body"]["v"] == "b"
+
+
 async def test_request_of_java_is_answered(peer: JavaPeer, session: jmsaio.Session, name: Name) -> None:
     requests, answers = name("requests"), name("answers")
     await peer.subscribe(queue(answers))
