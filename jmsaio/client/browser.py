@@ -7,10 +7,11 @@ acknowledged batch may show.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
 
 if TYPE_CHECKING:
+    from jmsaio.client.connection import Connection
     from jmsaio.client.runtime import SessionRuntime
 
 #: Records read at once.
@@ -169,6 +171,7 @@ class QueueBrowser(Getters):
         config = connection.configuration
         resolved = resolve(self._queue, config.system_namespace)
         name = resolved.subscription or config.queue_subscription_name
+        await _settle(connection, resolved.topics, name)
         consumer = config.consumer.merge(resolved.overrides) if resolved.overrides else config.consumer
         for topic in resolved.topics if resolved.pattern is None else await _matching(admin, resolved.pattern):
             for part in await _partitions(admin, topic):
@@ -226,6 +229,19 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
         raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
     runtime.connection.check_may_consume(destination)
     return QueueBrowser(runtime, destination, selector, parse_selector(selector))
+
+
+async def _settle(connection: Connection, topics: Collection[str], name: str) -> None:
+    """Have the broker know what this connection acknowledged: acknowledgements travel grouped, and would come late."""
+    timeout = connection.configuration.operation_timeout
+    settling = []
+    for channel in connection.channels():
+        subscribed = channel.subscription
+        same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
+        if subscribed.name == name and same and not channel.closed:
+            channel.acknowledge_now()
+            settling.append(channel.receiver.settle(timeout, receipt=True))
+    await asyncio.gather(*settling)
 
 
 async def _matching(admin: Admin, pattern: str) -> list[str]:

@@ -18,7 +18,7 @@ from jmsaio.client.held import Held
 from jmsaio.client.malformed import Unread
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import due, expiration, header
-from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
+from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
 from jmsaio.errors import JMSError, MalformedMessageError, SelectorRuntimeError, TransportError
@@ -96,7 +96,7 @@ class Channel:
     Attributes:
         destination: what received messages show as JMSDestination.
         subscription: what is subscribed to.
-        max_local: redeliveries at once before a message is given back to the broker.
+        max_local: redeliveries at once before a message is given back to the broker; 0 where a delay is configured.
         broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
         by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
         changed: called when records arrived or the channel failed.
@@ -143,13 +143,7 @@ class Channel:
         self.inbox = PriorityInbox() if self.by_priority else deque()
         self._held = Held(repr(self.destination), self.wake)
         self.unread = Unread(self)
-        config = self.subscription.config
-        backoff = config.negative_ack_backoff
-        self._returns = (
-            GiveBackDelays(config.negative_ack_redelivery_delay)
-            if backoff is None
-            else GiveBackDelays(backoff.min_delay, backoff.max_delay, backoff.multiplier)
-        )
+        self._returns = give_back_delays(self.subscription.config)
 
     # ---------------------------------------------------------------- from the transport
 
@@ -347,6 +341,14 @@ class Channel:
             self.receiver.negative_acknowledge((record,), delay)
         else:
             self._held.put(record, time.time() + delay)
+
+    def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:
+        """Give back what the closed consumer of this channel was delivered: at once, unless a delay is configured."""
+        if not asks_for_delay(self.subscription.config):
+            self.receiver.negative_acknowledge(records, 0.0)
+            return
+        for record in records:
+            self.receiver.negative_acknowledge((record,), self._returns.next(record.message_id))
 
     def release(self, records: Sequence[ReceivedRecord] = ()) -> None:
         """Give back what the application never got: the inbox, what is held, and ``records``."""

@@ -42,6 +42,7 @@ from jmsaio.transport.base import Transport
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
+    from jmsaio.client.channel import Channel
     from jmsaio.client.factory import ConnectionFactory
 
 _log = logging.getLogger("jmsaio")
@@ -226,9 +227,13 @@ class Connection(Getters):
 
     def consumed_topics(self) -> Iterator[tuple[str, ...]]:
         """The topics that consumers of this connection are subscribed to, or closed ones have unsettled messages of."""
+        for channel in self.channels():
+            yield channel.subscription.topics
+
+    def channels(self) -> Iterator[Channel]:
+        """The channels of its consumers, and those that closed ones left with unsettled messages."""
         for runtime in self._runtimes:
-            for channel in (*[consumer._channel for consumer in runtime.consumers], *runtime._lingering):
-                yield channel.subscription.topics
+            yield from (*[consumer._channel for consumer in runtime.consumers], *runtime._lingering)
 
     def check_may_consume(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for temporary destinations that are deleted or another connection's."""

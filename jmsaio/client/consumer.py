@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 import attrs
 
 from jmsaio.client.channel import Channel
@@ -49,6 +50,7 @@ class MessageConsumer(Getters):
     _closed: bool = False
     _receiving: bool = False
     _held: int = 0
+    _returned: asyncio.Future[None] | None = None  # close waits for a receive to return
 
     # ---------------------------------------------------------------- receiving
 
@@ -197,8 +199,13 @@ class MessageConsumer(Getters):
             if timer is not None:
                 timer.cancel()
             channel.waiter = None
-            self._receiving = False
-            channel.wanted = self._listener is not None
+            self._end_receive()
+
+    def _end_receive(self) -> None:
+        self._receiving = False
+        self._channel.wanted = self._listener is not None
+        if self._returned is not None and not self._returned.done():
+            self._returned.set_result(None)
 
     async def _receive_held(self, timeout: Duration | None) -> Message | None:
         limit = None if timeout is None else seconds(timeout, "timeout") or None
@@ -214,8 +221,7 @@ class MessageConsumer(Getters):
             try:
                 await self._runtime.dispatch.turn(self._channel)
             finally:
-                self._receiving = False
-                self._channel.wanted = self._listener is not None
+                self._end_receive()
             message = None if self._closed else self._take(hold)
             if message is None and not self._closed and self._channel.failure is not None:
                 raise self._channel.failure
@@ -296,7 +302,9 @@ class MessageConsumer(Getters):
         return self._closed
 
     async def close(self) -> None:
-        """Stop delivery and give back what was not delivered; a waiting receive returns None. Idempotent.
+        """Stop delivery and give back what was not delivered. Idempotent.
+
+        A waiting receive returns None before this returns.
 
         Messages that were delivered can still be acknowledged, recovered, committed or rolled back. Allowed in the
         consumer's own listener; otherwise it waits for a running listener, for ``close_timeout`` seconds at most.
@@ -310,6 +318,10 @@ class MessageConsumer(Getters):
         self._channel.wanted = False
         self._channel.notify()
         await self._runtime.close_consumer(self)
+        with anyio.move_on_after(self._runtime.close_timeout):
+            while self._receiving:
+                self._returned = asyncio.get_running_loop().create_future()
+                await self._returned
 
     def _check_open(self) -> None:
         if self._closed or self._runtime.closed:

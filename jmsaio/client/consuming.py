@@ -16,6 +16,7 @@ from jmsaio.client.renewing import check_settled, subscribe
 from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
+from jmsaio.engine.fate import asks_for_delay
 from jmsaio.errors import ConsumerBusyError, InvalidSelectorError, JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
@@ -114,7 +115,7 @@ def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Pl
     return Channel(
         destination=destination,
         subscription=planned.subscription,
-        max_local=config.max_local_redeliveries,
+        max_local=0 if asks_for_delay(planned.subscription.config) else config.max_local_redeliveries,
         broker_dead_letters=planned.subscription.config.dead_letter is not None and planned.shared,
         by_priority=config.enable_jms_priority,
         changed=runtime.dispatch.mark,

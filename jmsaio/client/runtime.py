@@ -301,7 +301,7 @@ class SessionRuntime:
 
     def _redeliver(self, channel: Channel, records: list[ReceivedRecord]) -> None:
         if channel in self._lingering:
-            channel.receiver.negative_acknowledge(records, 0.0)
+            channel.give_back_left(records)
         else:
             channel.redeliver(records)
 

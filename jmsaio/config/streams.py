@@ -138,7 +138,9 @@ class ConsumerConfig:
 
     Attributes:
         ack_timeout: a message not acknowledged in this time comes again; None: off.
-        negative_ack_backoff: growing delay of messages given back; not built.
+        negative_ack_redelivery_delay: between deliveries of a message given back, each time the same; None: at once
+            for ``max_local_redeliveries`` times, then 1 s doubling to 60 s.
+        negative_ack_backoff: the same, growing; it counts before ``negative_ack_redelivery_delay``.
         ack_timeout_backoff: growing delay of messages not acknowledged in time; None: none.
         dead_letter: dead letter policy; None: a message is delivered again without end.
 
@@ -149,7 +151,7 @@ class ConsumerConfig:
     receiver_queue_size: int = 1000
     max_total_receiver_queue_size_across_partitions: int = 50000
     ack_timeout: float | None = None
-    negative_ack_redelivery_delay: float = 1.0
+    negative_ack_redelivery_delay: float | None = None
     negative_ack_backoff: Backoff | None = None
     ack_timeout_backoff: Backoff | None = None
     acknowledgements_group_time: float = 0.1

@@ -68,8 +68,9 @@ CONSUMER = (
               low=0, note="the same, for all partitions together"),
     _consumer("ackTimeoutMillis", _D, 0, "ack_timeout", unit="ms", off=0,
               note="not acknowledged in this time: comes again; 0: off; over Pulsar at least 10 s"),
-    _consumer("negativeAckRedeliveryDelayMicros", _D, 1_000_000, "negative_ack_redelivery_delay", unit="us",
-              note="what the application gives back comes again after it, doubling to 60 s for each message"),
+    _consumer("negativeAckRedeliveryDelayMicros", _D, None, "negative_ack_redelivery_delay", unit="us",
+              note="what the application gives back comes again after it; not given: at once "
+              "`max_local_redeliveries` times, then after 1 s, doubling to 60 s"),
     _consumer("acknowledgementsGroupTimeMicros", _D, 100_000, "acknowledgements_group_time", unit="us", **_LATER,
               note="acknowledgements are grouped for 130 ms at most"),
     _consumer("ackReceiptEnabled", _F, False, "ack_receipt_enabled", note="acknowledge returns when the broker has it"),

@@ -19,6 +19,7 @@ from collections import OrderedDict
 
 import attrs
 
+from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import WireId
 
 
@@ -58,9 +59,9 @@ def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, bury_ex
 class GiveBackDelays:
     """Delays for messages that are given back again and again: 1 s doubling to 60 s for each message.
 
-    Each delay is lengthened by up to a half, by a number drawn from the message's place and its turn: messages that
-    were given back together come again apart, so that a shared subscription that deals them out in turn does not deal
-    them to the same wrong consumers each time.
+    Unless they are ``exact``, each delay is lengthened by up to a half, by a number drawn from the message's place and
+    its turn: messages that were given back together come again apart, so that a shared subscription that deals them out
+    in turn does not deal them to the same wrong consumers each time.
 
     Bounded: beyond ``capacity`` messages the one given back longest ago is forgotten and starts anew.
 
@@ -68,12 +69,14 @@ class GiveBackDelays:
         first: first delay in seconds.
         longest: longest delay in seconds, 60 or the first if that is longer.
         multiplier: growth with each turn.
+        exact: the delays are not lengthened: an application asked for them.
         capacity: messages remembered at most.
     """
 
     first: float = 1.0
     longest: float = 60.0
     multiplier: float = 2.0
+    exact: bool = False
     capacity: int = 10_000
     _times: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
@@ -83,10 +86,27 @@ class GiveBackDelays:
         self._times[place] = times + 1
         if len(self._times) > self.capacity:
             self._times.popitem(last=False)
-        spread = (place.entry * 0x9E3779B1 + place.batch_index * 0x85EBCA6B + times * 0xC2B2AE35) % 1024 / 2048
+        spread = 0.0
+        if not self.exact:
+            spread = (place.entry * 0x9E3779B1 + place.batch_index * 0x85EBCA6B + times * 0xC2B2AE35) % 1024 / 2048
         grown = self.first * self.multiplier ** min(times, 32) * (1 + spread)
         return float(min(grown, max(self.longest, self.first)))
 
     def forget(self, place: WireId) -> None:
         """The message is settled."""
         self._times.pop(place, None)
+
+
+def asks_for_delay(config: ConsumerConfig) -> bool:
+    """The configuration says what lies between deliveries of a message that the application gives back."""
+    return config.negative_ack_backoff is not None or config.negative_ack_redelivery_delay is not None
+
+
+def give_back_delays(config: ConsumerConfig) -> GiveBackDelays:
+    """The delays of what the application gives back: exactly those that are configured, else our own."""
+    backoff, delay = config.negative_ack_backoff, config.negative_ack_redelivery_delay
+    if backoff is not None:
+        return GiveBackDelays(backoff.min_delay, backoff.max_delay, backoff.multiplier, exact=True)
+    if delay is not None:
+        return GiveBackDelays(delay, delay, 1.0, exact=True)
+    return GiveBackDelays()

@@ -190,8 +190,10 @@ class Receiver(Protocol):
         Nothing is sent again; engines that can't tell the broker do nothing.
         """
 
-    async def settle(self, timeout: float) -> None:
-        """Wait until the acknowledgements taken so far are sent; with ``ackReceiptEnabled``: until the broker has them.
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        """Wait until the acknowledgements taken so far are sent.
+
+        With ``receipt`` or ``ackReceiptEnabled``: until the broker has them.
 
         Raises the TransportError of an acknowledgement that failed since the last call.
         """

@@ -49,6 +49,19 @@ async def browsed(connection: jmsaio.Connection, queue: jmsaio.Queue, selector: 
         return [message.get_body(str) async for message in browser]
 
 
+async def test_what_was_acknowledged_just_now_does_not_show(
+    session: jmsaio.Session, connection: jmsaio.Connection, name: Name
+) -> None:
+    """A browser that is opened after the last receive sees an empty queue."""
+    queue = session.create_queue(name("read-empty"))
+    await fill(connection, queue, 20)
+    async with session.create_consumer(queue) as consumer, session.create_browser(queue) as browser:
+        for left in (10, 0):
+            for _ in range(10):
+                assert await consumer.receive(timeout=20) is not None
+            assert len(await browser.get_enumeration()) == left
+
+
 async def test_the_limit_counts_what_is_examined(url: str, name: Name) -> None:
     queue = jmsaio.Queue(name("limited"))
     async with jmsaio.ConnectionFactory(url) as factory:

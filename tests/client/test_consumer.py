@@ -280,6 +280,16 @@ async def test_a_listener_is_callable(connection: jmsaio.Connection, session: jm
         connection.set_exception_listener("x")  # type: ignore[arg-type]  # likewise
 
 
+async def test_close_returns_after_a_waiting_receive(session: jmsaio.Session, name: Name) -> None:
+    """When close returns, the receive that waited has returned."""
+    for receive in (lambda consumer: consumer.receive(), lambda consumer: consumer.receive(timeout=60)):
+        consumer = await session.create_consumer(session.create_queue(name("waiting")))
+        waiting = asyncio.create_task(receive(consumer))
+        await asyncio.sleep(0.1)
+        await consumer.close()
+        assert waiting.done() and waiting.result() is None
+
+
 @pytest.mark.parametrize("closed", ["consumer", "session"])
 async def test_iterating_ends_when_it_is_closed_between_two_messages(
     connection: jmsaio.Connection, name: Name, closed: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -174,6 +175,30 @@ async def test_deliveries_are_counted(url: str, name: Name, kind: str) -> None:
         await producer.send("another")
         (message,) = await take(consumer, 1)
         assert (message.get_int_property("JMSXDeliveryCount"), message.jms_redelivered) == (1, False)
+
+
+@pytest.mark.parametrize(
+    "given", [{"negativeAckRedeliveryDelayMicros": 1_200_000}, {"negativeAckRedeliveryBackoff": {"minDelayMs": 1200}}]
+)
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+async def test_a_configured_delay_lies_between_deliveries(
+    url: str, name: Name, given: dict[str, object], kind: str
+) -> None:
+    """A message that was taken back comes again after the configured delay, from the first time on."""
+    async with (
+        jmsaio.connect({"consumerConfig": given, "brokerServiceUrl": url}) as connection,
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+    ):
+        place = (jmsaio.Queue if kind == "queue" else jmsaio.Topic)(name("spaced"))
+        consumer = await session.create_consumer(place)
+        await (await session.create_producer(place)).send("again")
+        await take(consumer, 1)
+        began = time.monotonic()
+        await session.recover()
+        assert await consumer.receive(timeout=0.5) is None
+        (message,) = await take(consumer, 1)
+        assert time.monotonic() - began >= 1.1 and message.jms_redelivered
+        await message.acknowledge()
 
 
 async def test_the_embedded_broker_counts_what_applications_got(name: Name) -> None:

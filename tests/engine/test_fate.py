@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
-from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, fate
+from jmsaio.config import ConsumerConfig
+from jmsaio.config.streams import Backoff
+from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 from jmsaio.model.wire import WireId
 
 TABLE = [
@@ -42,6 +45,19 @@ def test_delays_grow_for_each_message_and_are_bounded() -> None:
 def test_messages_given_back_together_come_again_apart() -> None:
     delays = GiveBackDelays()
     assert len({delays.next(WireId(1, entry)) for entry in range(20)}) > 10
+
+
+def test_what_is_configured_is_the_delay() -> None:
+    """A configured delay stays the same, a backoff grows exactly as it says, and ours grows from one second."""
+    place = WireId(1, 1)
+    assert not asks_for_delay(ConsumerConfig())
+    assert 1 <= give_back_delays(ConsumerConfig()).next(place) <= 1.5
+    fixed = ConsumerConfig(negative_ack_redelivery_delay=0.3)
+    delays = give_back_delays(fixed)
+    assert asks_for_delay(fixed) and [delays.next(place) for _ in range(3)] == [0.3] * 3
+    growing = attrs.evolve(fixed, negative_ack_backoff=Backoff(min_delay=1.0, max_delay=5.0, multiplier=3.0))
+    delays = give_back_delays(growing)
+    assert asks_for_delay(growing) and [delays.next(place) for _ in range(3)] == [1.0, 3.0, 5.0]
 
 
 def test_configured_delays() -> None:

@@ -263,7 +263,7 @@ class MemoryReceiver:
                     counts = consumer.subscription.counts
                     counts[record.number] = counts.get(record.number, 0) + 1
 
-    async def settle(self, timeout: float) -> None:
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Raise the error of an acknowledgement that was refused. The broker has the others already."""
         refused, self._refused = self._refused, None
         if refused is not None:

@@ -236,8 +236,10 @@ class PulsarReceiver:
             delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
             self.negative_acknowledge([record], delay)
 
-    async def settle(self, timeout: float) -> None:
-        """Wait until the acknowledgements taken so far are sent; with ``ackReceiptEnabled``: until the broker has them.
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        """Wait until the acknowledgements taken so far are sent.
+
+        With ``receipt`` or ``ackReceiptEnabled``: until the broker has them.
 
         pulsar-client offers neither a flush nor receipts: it sends every 100 ms, so that time is waited for; the
         broker works off one connection in order, so its answer to a later request is the receipt.
@@ -258,7 +260,7 @@ class PulsarReceiver:
         pause = told + 1.5 * ACK_GROUP_TIME - loop.time()
         if pause > 0:
             await asyncio.sleep(min(pause, timeout))
-        if self.subscription.config.ack_receipt_enabled:
+        if receipt or self.subscription.config.ack_receipt_enabled:
             await self._receipts(deadline - loop.time())
         if self._custody.told_at == told:
             self._custody.told_at = None
