@@ -18,21 +18,32 @@ class Batch:
     """One entry of which every record so far came from one feed, in order and from the first on.
 
     Attributes:
+        published: when it was published, in milliseconds since the epoch.
+        first: serial of its first record.
         left: records that are not acknowledged; those that did not come yet count.
+        settled: bits of the indices that are acknowledged.
         parts: native messages of it that are acknowledged and not told.
     """
 
-    __slots__ = ("_next", "_place", "_size", "left", "parts")
+    __slots__ = ("_next", "_place", "_size", "first", "left", "parts", "published", "settled")
 
-    def __init__(self, ledger: int, entry: int, partition: int, size: int) -> None:
+    def __init__(self, ledger: int, entry: int, partition: int, size: int, published: int) -> None:
         self._place = (ledger, entry, partition)
         self._size = size
         self._next = 0
+        self.published = published
+        self.first = 0
         self.left = size
+        self.settled = 0
         self.parts: list[Any] = []
 
     def __repr__(self) -> str:
         return f"<Batch {self._place[0]}:{self._place[1]}, {self.left} of {self._size} left>"
+
+    @property
+    def entry(self) -> tuple[int, int]:
+        """Ledger and entry."""
+        return self._place[:2]
 
     def whole(self) -> Any:
         """``_pulsar.MessageId`` of the entry as a whole."""
@@ -70,13 +81,15 @@ def begin_batch(native: Any) -> Batch | None:
     place = native.message_id()
     if place.batch_index() != 0:
         return None
-    size = _batch_size(place.serialize())
-    return Batch(place.ledger_id(), place.entry_id(), place.partition(), size) if size > 1 else None
+    size = batch_size(place)
+    if size <= 1:
+        return None
+    return Batch(place.ledger_id(), place.entry_id(), place.partition(), size, native.publish_timestamp())
 
 
-def _batch_size(data: bytes) -> int:
-    """Field 6 of Pulsar's ``MessageIdData``; 0 where there is none. Only numbers stand before it."""
-    position = 0
+def batch_size(place: Any) -> int:
+    """Records in the batch of a native id: field 6 of ``MessageIdData``, after numbers; 0 where it is not told."""
+    data, position = place.serialize(), 0
     while position < len(data):
         key, position = _number(data, position)
         if key & 7 != 0:

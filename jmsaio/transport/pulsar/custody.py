@@ -17,7 +17,7 @@ from jmsaio.transport.pulsar.batch import Batch
 from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.record import Key, PulsarRecord
-from jmsaio.transport.pulsar.settled import Settled
+from jmsaio.transport.pulsar.settled import Known, Settled
 
 #: Seconds between looks at batches that wait for their last record: none waits longer than two.
 HOLD = 0.015
@@ -28,6 +28,7 @@ class Custody:
 
     Attributes:
         shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
+        settled: what was acknowledged.
         out: records not settled, in the order of their delivery: False with the application, True on their way back.
         told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
@@ -41,47 +42,30 @@ class Custody:
         self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
         self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
-        self._settled = Settled()
-        self._last: dict[Feed, PulsarRecord] = {}
+        self.settled = Settled()
 
     def admit(self, feed: Feed, natives: list[Any], taken: list[PulsarRecord]) -> None:
         """Make records of native messages and put them out, except those that are known already."""
         out, shared = self.out, self.shared
-        serial = feed.serial
-        rewound = feed.steps_back(natives[0])
-        known: dict[Key, PulsarRecord] | None = None
-        for together, batch in feed.batches(natives):
+        returned: _Returned | None = None
+        for together, batch, again in feed.entries(natives):
+            count = together[0].redelivery_count() if shared else 0
+            if again or count or feed.topic is None:
+                if returned is None:
+                    returned = _Returned(self, feed)
+                returned.admit(together, again, taken)
+                continue
+            serial = feed.serial
+            if batch is not None and batch.first == 0:
+                batch.first = serial + 1
+                if feed.persistent:
+                    self.settled.begin(batch)
             for native in together:
                 serial += 1
-                count = native.redelivery_count() if shared else 0
-                record = PulsarRecord(native, feed, serial, count, batch)
-                if rewound:
-                    rewound = feed.is_behind(native)
-                if count or rewound:
-                    if known is None:
-                        self._settled.fold()
-                        known = {one.place: one for one in out}
-                    if self._is_known(record, known):
-                        continue
-                    known[record.place] = record
+                record = PulsarRecord(native, feed, serial, 0, batch)
                 out[record] = False
                 taken.append(record)
-        feed.serial = serial
-        feed.reached(native, rewound)
-        self._last[feed] = record
-
-    def _is_known(self, record: PulsarRecord, known: dict[Key, PulsarRecord]) -> bool:
-        """True when the record is out, or was acknowledged here and is acknowledged again now."""
-        place = record.place
-        if place in self._settled:
-            record.feed.native.acknowledge_async(record.native, None)
-            return True
-        first = known.get(place)
-        if first is None or first.feed is not record.feed:
-            return False
-        # Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
-        self._twins.setdefault(first, []).append(record.native)
-        return True
+            feed.serial = serial
 
     def acknowledge(self, records: Iterable[object], waiting: bool = False) -> None:
         """Acknowledge what is out; anything else is ignored.
@@ -91,7 +75,7 @@ class Custody:
             waiting: records on their way back are meant, not those with the application.
         """
         out, twins = self.out, self._twins
-        remember = self._settled.recent.append
+        remember, now = self.settled.recent.append, self._bridge.loop.time()
         for record in records:
             if out.get(record, not waiting) is not waiting:  # type: ignore[call-overload]  # foreign ones are not in it
                 continue
@@ -99,11 +83,15 @@ class Custody:
             del out[record]
             batch = record.batch
             if batch is None:
-                record.feed.native.acknowledge_async(record.native, None)
+                native, feed = record.native, record.feed
+                feed.native.acknowledge_async(native, None)
+                if feed.persistent or feed.topic is None:
+                    remember((native.message_id(), native.publish_timestamp(), now))
             else:
                 batch.left = left = batch.left - 1
+                batch.settled |= 1 << record.serial - batch.first
                 if left == 0:
-                    self._finish(batch, record.feed)
+                    self._finish(batch, record.feed, now)
                 elif batch.parts:
                     batch.parts.append(record.native)
                 else:
@@ -111,16 +99,17 @@ class Custody:
             if twins:
                 for native in twins.pop(record, ()):
                     record.feed.native.acknowledge_async(native, None)
-            remember(record)
-        self.told_at = self._bridge.loop.time()
-        if self._settled.many:
-            self._settled.prune(out, self._last.values())
+        self.told_at = now
 
-    def _finish(self, batch: Batch, feed: Feed) -> None:
+    def _finish(self, batch: Batch, feed: Feed, now: float) -> None:
         """All of a batch is acknowledged: one call tells it."""
         self._waiting.pop(batch, None)
         batch.parts = []
-        feed.native.acknowledge_async(batch.whole(), None)
+        whole = batch.whole()
+        feed.native.acknowledge_async(whole, None)
+        if self.settled.open.get(batch.entry) is batch:
+            del self.settled.open[batch.entry]
+            self.settled.recent.append((whole, batch.published, now))
 
     def _wait(self, batch: Batch, record: PulsarRecord) -> None:
         """The first acknowledgement of a batch waits for the others."""
@@ -170,7 +159,6 @@ class Custody:
         for record in dismissed:
             self._twins.pop(record, None)
         if dismissed and self.shared:
-            self._settled.fold()
             self.tell_all()  # the entry goes back as it is known there
         return dismissed
 
@@ -178,6 +166,68 @@ class Custody:
         """Answer for nothing any more: the subscription was moved."""
         self.out.clear()
         self._twins.clear()
-        self._settled.clear()
-        self._last.clear()
+        self.settled.clear()
         self._waiting.clear()
+
+    def forget(self, feed: Feed) -> None:
+        """The ids of a feed begin anew: what is out of the old ones can't be acknowledged any more."""
+        for record in [record for record in self.out if record.feed is feed]:
+            del self.out[record]
+            self._twins.pop(record, None)
+        self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not feed}
+        self.settled.clear()
+        feed.forget()
+
+    def has_twin(self, record: PulsarRecord, native: Any) -> None:
+        """The broker sent a record again that is out.
+
+        Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
+        """
+        self._twins.setdefault(record, []).append(native)
+
+
+class _Returned:
+    """Messages that came again, of one feed, compared with what its custody knows."""
+
+    def __init__(self, custody: Custody, feed: Feed) -> None:
+        self._custody = custody
+        self._feed = feed
+        self._out: dict[Key, PulsarRecord] | None = None
+        self._now = custody._bridge.loop.time()
+
+    def admit(self, natives: list[Any], again: bool, taken: list[PulsarRecord]) -> None:
+        """Put out what is not known; ``again``: the first of them is not behind what came before."""
+        custody, feed = self._custody, self._feed
+        for native in natives:
+            feed.serial += 1
+            count = native.redelivery_count() if custody.shared else 0
+            record = PulsarRecord(native, feed, feed.serial, count)
+            if (count or again) and self._is_known(record):
+                continue
+            custody.out[record] = False
+            if self._out is not None:
+                self._out[record.place] = record
+            taken.append(record)
+
+    def _is_known(self, record: PulsarRecord) -> bool:
+        """True when the record is out, or acknowledged and acknowledged again now; marks it when it came before."""
+        custody, feed, place, published = self._custody, self._feed, record.place, record.publish_time
+        if self._out is None:
+            self._out = {one.place: one for one in custody.out if one.feed is feed}
+            custody.settled.fold()
+        first = self._out.get(place)
+        if first is not None and first.publish_time == published:
+            custody.has_twin(first, record.native)
+            return True
+        counted = record.redelivery_count > 0
+        known = custody.settled.look_up(place, published, counted, self._now)
+        if first is not None or known is Known.FOREIGN:
+            custody.forget(feed)
+            self._out.clear()
+        elif known is Known.DUPLICATE:
+            feed.native.acknowledge_async(record.native, None)
+            return True
+        elif not counted and (known is Known.HANDED_OUT or (not custody.shared and feed.is_known(record.native))):
+            record.redelivery_count = 1
+            custody.settled.came_anew(place)
+        return False

@@ -41,6 +41,7 @@ class Feed:
         failure: what ended it, or None.
         serial: number of the last record made of its messages.
         batch: the batch that its last message belongs to, or None.
+        persistent: the ids of its messages are those of one persistent topic.
     """
 
     def __init__(
@@ -58,8 +59,9 @@ class Feed:
         self.failure: JMSError | None = None
         self.serial = 0
         self.batch: Batch | None = None
+        self.persistent = topic is not None and not topic.startswith("non-persistent://")
         self._high: Any = None
-        self._rewound = False
+        self._again = False
         self._bridge = bridge
         self._receive = receive
         self._receive_now = receive_now
@@ -131,6 +133,7 @@ class Feed:
         elif int(inline[1]) != OK:
             self.failure = translate(inline[1], self._what)
         else:
+            inline[0] = None  # a large message is not kept here
             taken.append(message)
             receive_now = self._receive_now
             # Nothing there, or the consumer failed: the next receive stays armed, or tells the failure.
@@ -138,8 +141,15 @@ class Feed:
                 while len(taken) < limit:
                     taken.append(receive_now(0))
 
-    def batches(self, natives: list[Any]) -> Iterator[tuple[list[Any], Batch | None]]:
-        """Messages that were taken, by the batch that they belong to; a pattern's topics are mixed: None for all."""
+    def entries(self, natives: list[Any]) -> Iterator[tuple[list[Any], Batch | None, bool]]:
+        """Messages that were taken, by the entry that they belong to.
+
+        A pattern's topics are mixed, and the ids of a topic that is not persistent tell nothing: never behind.
+
+        Yields:
+            Messages of one entry (of a pattern: all), their batch if they have one, and whether the first of them is
+            not behind the last message seen before: pulsar-client connected anew, or the broker gave something back.
+        """
         start = 0
         while start < len(natives):
             end, batch = start, self.batch
@@ -148,38 +158,29 @@ class Feed:
             elif batch is not None:
                 end = batch.extend(natives, start)
             if end == start:
+                self._again = self.is_known(natives[start])
                 self.batch = batch = begin_batch(natives[start])
                 end = start + 1 if batch is None else batch.extend(natives, start)
             if end == start:  # the broker left out some: what was acknowledged before
                 self.batch, batch, end = None, None, start + 1
-            yield natives[start:end], batch
+            yield natives[start:end], batch, self._again
+            if self.persistent:
+                last = natives[end - 1].message_id()
+                if not self._again or last > self._high:
+                    self._high = last
             start = end
 
-    def steps_back(self, message: Any) -> bool:
-        """True when messages that were here come again, uncounted: pulsar-client connected anew.
-
-        pulsar-client drops its queue then, so the first message after a pause tells. A pattern's topics are mixed:
-        their ids have no common order, and nothing is told.
-        """
-        if not self._rewound and self._high is not None and self.topic is not None:
-            self._rewound = self.is_behind(message)
-        return self._rewound
-
-    def is_behind(self, message: Any) -> bool:
+    def is_known(self, message: Any) -> bool:
         """True when a message is not behind the last one seen before, in the order of ids."""
-        return bool(message.message_id() <= self._high)
+        return self._high is not None and bool(message.message_id() <= self._high)
 
-    def reached(self, message: Any, rewound: bool) -> None:
-        """Remember the last message of some; ``rewound``: it is still one that came again."""
-        self._rewound = rewound
-        if not rewound:
-            place = message.message_id()
-            if self._high is None or place > self._high:
-                self._high = place
+    def forget(self) -> None:
+        """Forget how far it was: ids begin anew."""
+        self._high = None
+        self._again = False
 
     def discard(self) -> None:
         """Forget what was received but not taken, and how far it was; for seek."""
         self._late = None
         self.batch = None
-        self._high = None
-        self._rewound = False
+        self.forget()

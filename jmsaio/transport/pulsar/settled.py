@@ -1,89 +1,129 @@
-"""What this receiver acknowledged and the broker may still deliver again, in bounded memory.
+"""What one receiver acknowledged and the broker may deliver again, in bounded memory and without any payload.
 
-A broker without batch-index acknowledgement (Pulsar's default) keeps an entry until all its records are acknowledged
-and delivers it whole again; a negative acknowledgement gives back an entry, not a record. So what was acknowledged in
-an entry that is not complete is remembered here.
+The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
+until all its records are acknowledged and delivers it whole again, and a negative acknowledgement gives back an entry.
+So what was acknowledged of an entry that is not complete is an old duplicate when it comes again. An entry that is
+complete comes again for other reasons: its acknowledgement was lost, or somebody moved the subscription back. Then it
+is delivered, and said to be redelivered. Only when the broker counts does it follow from a negative acknowledgement
+that crossed with the acknowledgement, and is a duplicate for a moment.
 
-Records are remembered as they are, which costs next to nothing, and looked at only when they are many or something
-comes again. A feed's entries arrive one after another, so every record older than the first one of the oldest
-unsettled record's entry belongs to a complete entry and is dropped.
+A place does not identify a record for ever: a broker that lost its data, or another cluster, uses the same ids anew.
+The time at which the entry was published tells them apart.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable
+from typing import Any
 
 import attrs
 
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.record import Key, PulsarRecord
+from jmsaio.transport.pulsar.batch import Batch, batch_size
+from jmsaio.transport.pulsar.record import Key
 
-#: Records after which complete entries are looked for.
-PRUNE_AT = 256
-#: Records kept as they are; beyond, they are kept as bits.
-RECORDS = 4096
-#: Entries kept as bits.
+#: Acknowledged records kept as they were told before they are looked at; entries remembered of each kind.
 ENTRIES = 10_000
+#: Seconds in which a negative acknowledgement can have crossed with the acknowledgement of the rest.
+CROSSING = 5.0
+
+#: Identifies an entry in a cluster: ledger, entry.
+Entry = tuple[int, int]
+
+
+class Known(enum.Enum):
+    """What is remembered of a record that came again."""
+
+    NOTHING = enum.auto()
+    DUPLICATE = enum.auto()  # acknowledged, and the broker can't know it yet
+    HANDED_OUT = enum.auto()  # acknowledged, and the broker delivers it anew
+    FOREIGN = enum.auto()  # its place is that of another record
 
 
 @attrs.define(eq=False)
 class Settled:
-    """Acknowledged records of incomplete entries.
+    """Acknowledged records.
 
     Attributes:
-        recent: acknowledged records as they are, oldest acknowledgement first.
+        recent: what was acknowledged and not looked at yet: native id, time of publishing, loop's time. An id without
+            an index is that of a whole entry.
+        open: batches that are not acknowledged as a whole.
     """
 
-    recent: deque[PulsarRecord] = attrs.field(factory=deque, init=False)
-    _bits: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
-    _next: int = attrs.field(default=PRUNE_AT, init=False)
+    recent: deque[tuple[Any, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
+    open: dict[Entry, Batch] = attrs.field(factory=dict, init=False)
+    _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
+    _complete: OrderedDict[Entry, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
 
-    @property
-    def many(self) -> bool:
-        """True when ``prune`` is due."""
-        return len(self.recent) >= self._next
-
-    def prune(self, unsettled: Collection[PulsarRecord], last: Iterable[PulsarRecord]) -> None:
-        """Drop what belongs to complete entries.
-
-        Args:
-            unsettled: records that are out and not acknowledged.
-            last: the last record of each feed, whose entry may go on.
-        """
-        oldest: dict[Feed, PulsarRecord] = {record.feed: record for record in last}
-        for record in unsettled:
-            known = oldest.get(record.feed)
-            if known is None or record.serial < known.serial:
-                oldest[record.feed] = record
-        first = {feed: record.serial - max(0, record.message_id.batch_index) for feed, record in oldest.items()}
-        recent = self.recent
-        while recent and recent[0].serial < first[recent[0].feed]:
-            recent.popleft()
-        while len(recent) > RECORDS:
-            self._keep(recent.popleft())
-        self._next = len(recent) + max(PRUNE_AT, len(unsettled))
+    def begin(self, batch: Batch) -> None:
+        """A batch came."""
+        self.open[batch.entry] = batch
+        if len(self.open) > ENTRIES:
+            del self.open[next(iter(self.open))]
 
     def fold(self) -> None:
-        """Keep everything as bits: an entry was given back, so the order of serials no longer tells enough."""
-        while self.recent:
-            self._keep(self.recent.popleft())
-        self._next = PRUNE_AT
+        """Look at what was acknowledged since the last call; before ``look_up``."""
+        recent = self.recent
+        while recent:
+            place, published, when = recent.popleft()
+            entry, index = (place.ledger_id(), place.entry_id()), place.batch_index()
+            size = batch_size(place) if index >= 0 else 1
+            if size == 1 or self._fills(entry, index, size, published):
+                self._parts.pop(entry, None)
+                self._complete.pop(entry, None)
+                self._complete[entry] = (published, when)
+        for kept in (self._parts, self._complete):
+            while len(kept) > ENTRIES:
+                kept.popitem(last=False)
 
-    def _keep(self, record: PulsarRecord) -> None:
-        ledger, entry, index = record.place
-        bits = self._bits
-        bits[ledger, entry] = bits.pop((ledger, entry), 0) | 1 << max(0, index)
-        if len(bits) > ENTRIES:
-            bits.popitem(last=False)
+    def _fills(self, entry: Entry, index: int, size: int, published: int) -> bool:
+        """Note a record of a batch; True when all of it is acknowledged now."""
+        before, bits = self._parts.pop(entry, (published, 0))
+        bits = (bits if before == published else 0) | 1 << index
+        self._parts[entry] = (published, bits)
+        batch = self.open.get(entry)
+        if batch is not None and batch.published == published:
+            bits |= batch.settled
+        if size == 0 or bits != (1 << size) - 1:  # a size that is not told is never reached
+            return False
+        self.open.pop(entry, None)
+        return True
 
-    def __contains__(self, place: Key) -> bool:
-        """True when the record was acknowledged; call ``fold`` before."""
-        ledger, entry, index = place
-        return bool(self._bits.get((ledger, entry), 0) >> max(0, index) & 1)
+    def look_up(self, place: Key, published: int, counted: bool, now: float) -> Known:
+        """What is remembered of a record that came again; ``counted``: by the broker."""
+        ledger, number, index = place
+        entry, bits = (ledger, number), 0
+        batch = self.open.get(entry)
+        if batch is not None:
+            if batch.published != published:
+                return Known.FOREIGN
+            bits = batch.settled
+        if entry in self._parts:
+            before, more = self._parts[entry]
+            if before != published:
+                return Known.FOREIGN
+            bits |= more
+        if bits >> max(0, index) & 1:
+            return Known.DUPLICATE
+        if entry not in self._complete:
+            return Known.NOTHING
+        before, when = self._complete[entry]
+        if before != published:
+            return Known.FOREIGN
+        return Known.DUPLICATE if counted and now - when < CROSSING else Known.HANDED_OUT
+
+    def came_anew(self, place: Key) -> None:
+        """The broker moved back: what was acknowledged of incomplete entries is delivered, too, when it comes."""
+        complete = self._complete.get(place[:2])
+        if complete is not None:
+            self._complete[place[:2]] = (complete[0], -CROSSING)
+        self._parts.clear()
+        for batch in self.open.values():
+            batch.settled = 0
 
     def clear(self) -> None:
-        """Forget everything: the subscription was moved."""
+        """Forget everything: the subscription was moved, or the topic is another one."""
         self.recent.clear()
-        self._bits.clear()
-        self._next = PRUNE_AT
+        self.open.clear()
+        self._parts.clear()
+        self._complete.clear()

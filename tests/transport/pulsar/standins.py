@@ -29,6 +29,10 @@ class FakeMessage:
     count: int = 0
     words: bytes = b"x"
     size: int = 0
+    published: int = 1
+
+    def publish_timestamp(self) -> int:
+        return self.published
 
     def message_id(self) -> Any:
         place = _pulsar.MessageId(-1, 1, self.entry, self.index)

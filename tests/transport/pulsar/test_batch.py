@@ -37,6 +37,9 @@ def test_the_id_of_the_whole(ledger: int, entry: int, partition: int, size: int)
         def message_id(self) -> object:
             return _pulsar.MessageId.deserialize(first)
 
+        def publish_timestamp(self) -> int:
+            return 5
+
     batch = begin_batch(Message())
     assert batch is not None and batch.left == size
     assert batch.whole() == _pulsar.MessageId(partition, ledger, entry, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 
 import _pulsar
 import anyio
@@ -200,3 +201,67 @@ async def test_told_at() -> None:
     before = clock()
     desk.custody.tell_all()
     assert desk.custody.told_at is not None and desk.custody.told_at >= before
+
+
+async def test_what_comes_again_behind_a_new_record_is_marked() -> None:
+    """The armed receive holds a new record when the link is lost; behind it comes what was acknowledged."""
+    desk = Desk(False)
+    desk.custody.acknowledge(desk.admit(*(FakeMessage(entry) for entry in range(10))))
+    records = desk.admit(FakeMessage(10), *(FakeMessage(entry) for entry in range(10)), FakeMessage(11))
+    assert [one.place[1] for one in records] == [10, *range(10), 11]
+    assert [one.redelivery_count for one in records] == [0, *[1] * 10, 0]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_replay_is_delivered_and_marked(shared: bool) -> None:
+    """Complete entries come again only when their acknowledgements were lost or somebody moved the subscription."""
+    desk = Desk(shared)
+    desk.custody.acknowledge(desk.admit(*whole_batch(0), FakeMessage(1), *whole_batch(2), *whole_batch(3))[:10])
+    again = desk.admit(*whole_batch(0), FakeMessage(1), *whole_batch(2), *whole_batch(3), FakeMessage(4))
+    places = [*((1, 0, index) for index in range(4)), (1, 1, -1), *((1, 2, index) for index in range(4)), (1, 3, 0)]
+    assert [one.place for one in again] == [*places, (1, 4, -1)]  # the other three are out
+    assert all(one.redelivery_count == 1 for one in again[:9])
+    assert again[-1].redelivery_count == 0
+
+
+@pytest.mark.parametrize("topic", ["non-persistent://public/default/t"])
+async def test_ids_that_are_all_the_same(topic: str) -> None:
+    desk = Desk(True)
+    native = desk.consumer
+    desk.feed = Feed(desk.feed._bridge, native, native.receive_async, native.receive, topic, "r", lambda: None)
+    for _ in range(3):
+        records = desk.admit(FakeMessage(0))
+        assert len(records) == 1
+        desk.custody.acknowledge(records)
+        assert len(desk.admit(*whole_batch(), *whole_batch())) == 8
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_broker_that_lost_its_data_delivers_the_same_ids(shared: bool) -> None:
+    """Other records at the same places: all are delivered, and those that were out acknowledge none of them."""
+    desk = Desk(shared)
+    old = desk.admit(*whole_batch(0), *whole_batch(1), FakeMessage(2))
+    desk.custody.acknowledge(old[:6])
+    others = [FakeMessage(entry, index, size=4, published=2) for entry in (0, 1) for index in range(4)]
+    new = desk.admit(*others, FakeMessage(2, published=2))
+    assert [one.native for one in new[:8]] == others
+    assert len(new) == 9
+    told = len(desk.consumer.acknowledged)
+    desk.custody.acknowledge(old[6:])
+    await anyio.sleep(4 * HOLD)
+    assert len(desk.consumer.acknowledged) == told
+    desk.custody.acknowledge(new)
+    assert len(desk.admit(FakeMessage(3, published=3))) == 1
+
+
+async def test_what_is_acknowledged_keeps_no_payload() -> None:
+    """Whether alone, as a batch, or one of a batch that is told by itself."""
+    desk = Desk(True)
+    messages = [*whole_batch(0), *(FakeMessage(entry) for entry in range(1, 9)), *whole_batch(9)]
+    alive = [weakref.ref(message) for message in messages]
+    desk.custody.acknowledge(desk.admit(*messages)[:-1])
+    desk.custody.tell_all()
+    held = messages[-1]
+    del messages
+    desk.consumer.acknowledged.clear()
+    assert [one() for one in alive if one() is not None] == [held]

@@ -107,20 +107,33 @@ async def test_disarmed() -> None:
             from_thread(consumer.armed.pop(), _pulsar.Result.AlreadyClosed, object())
 
 
-@pytest.mark.parametrize(("topic", "expected"), [("t", True), (None, False)])
-async def test_steps_back(topic: str | None, expected: bool) -> None:
-    """A pattern's topics have no common order."""
-    feed, _ = make(FakeConsumer(), topic)
-    assert not feed.steps_back(FakeMessage(5))
-    feed.reached(FakeMessage(7), False)
-    assert not feed.steps_back(FakeMessage(8))
-    assert feed.steps_back(FakeMessage(7)) is expected
-    if expected:
-        assert feed.is_behind(FakeMessage(6))
-        assert not feed.is_behind(FakeMessage(8))
-        feed.reached(FakeMessage(6), True)
-        assert feed.steps_back(FakeMessage(9))  # still looking until one is beyond
-        feed.reached(FakeMessage(9), False)
-        assert not feed.steps_back(FakeMessage(10))
+def behind(feed: Feed, *entries: int) -> list[bool]:
+    return [again for _, _, again in feed.entries([FakeMessage(entry) for entry in entries])]
+
+
+async def test_entries_that_come_again() -> None:
+    """Each entry that is not behind the last one is seen, wherever in a turn it comes."""
+    feed, _ = make(FakeConsumer())
+    assert behind(feed, 5, 7, 8) == [False, False, False]
+    assert behind(feed, 9, 5, 6, 9, 10) == [False, True, True, True, False]
+    feed.forget()
+    assert behind(feed, 1, 2) == [False, False]
     feed.discard()
-    assert not feed.steps_back(FakeMessage(1))
+    assert behind(feed, 1, 2) == [False, False]
+
+
+@pytest.mark.parametrize("topic", [None, "non-persistent://public/default/t"])
+async def test_ids_without_order_tell_nothing(topic: str | None) -> None:
+    """A pattern's topics have no common order, and each id of a topic that is not persistent is the same."""
+    feed, _ = make(FakeConsumer(), topic)
+    assert set(behind(feed, 7, 7, 5)) == {False}
+
+
+async def test_a_large_message_is_not_kept() -> None:
+    """What was taken belongs to who took it."""
+    consumer = FakeConsumer()
+    message = FakeMessage(1)
+    consumer.queue.append(message)
+    feed, _ = make(consumer)
+    assert feed.take(1) == [message]
+    assert all(kept is not message for kept in feed._inline)
