@@ -11,7 +11,7 @@ import click
 from jmsaio.cli.bench import bench
 from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
-from jmsaio.cli.exits import ERROR, INTERRUPTED, OK, USAGE
+from jmsaio.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.guide import guide
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import send
@@ -41,8 +41,8 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 error, 2 wrong use, 3 nothing there, 130 interrupted. "
-    "On a terminal the commands write for people, else (or with --json) JSON lines.",
+    epilog="Exit codes: 0 done, 1 error, 2 wrong use, 3 nothing there, 130 interrupted, 141 the reader of the output "
+    "has gone. On a terminal the commands write for people, else (or with --json) JSON lines.",
 )
 @click.version_option(__version__, "--version", prog_name="jmsaio")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _complain(_usage(error), error.exit_code)
     except SystemExit:  # so click ends when the reader of our output, such as head, has gone
-        return OK
+        return BROKEN_PIPE
     except Exception as error:
         if debug:
             traceback.print_exc()

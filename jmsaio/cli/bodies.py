@@ -46,15 +46,22 @@ class Source:
         """The messages, read as they are asked for.
 
         Raises:
-            click.UsageError: a body that is not of the kind, or a broken line; says which.
+            click.UsageError: a body that is not of the kind, or a broken line; says which. Standard input is empty.
         """
+        if self.kind == "header" and not (self.arguments or self.files):
+            yield Message()  # it has no body to ask for
+            return
         for text in self.arguments:
             yield make(self.kind, text.encode())
         for file in self._files():
             name = getattr(file, "name", "standard input")
             if not (self.lines or self.records):
-                yield make(self.kind, file.read())
+                body = file.read()
+                if not body:
+                    _refuse_empty(file)
+                yield make(self.kind, body)
                 continue
+            number = 0
             for number, line in enumerate(file, 1):
                 line = line.rstrip(b"\r\n")
                 if self.records and not line.strip():
@@ -63,12 +70,12 @@ class Source:
                     yield from_record(line) if self.records else make(self.kind, line)
                 except click.UsageError as error:
                     raise click.UsageError(f"{name}, line {number}: {error.message}") from None
+            if not number:
+                _refuse_empty(file)
 
     def _files(self) -> tuple[BinaryIO, ...]:
         if self.files or self.arguments:
             return self.files
-        if self.kind == "header":
-            return ()
         if sys.stdin.isatty():
             raise click.UsageError("nothing to send: give a body, --file PATH, or pipe something in")
         return (sys.stdin.buffer,)
@@ -76,7 +83,15 @@ class Source:
     def count(self) -> int | None:
         """How many messages there are, None when that is known only at the end."""
         many = self.lines or self.records
-        return None if many and not self.arguments else len(self.arguments) + len(self.files or ())
+        return None if many and not self.arguments else len(self.arguments) + len(self.files) or 1
+
+
+def _refuse_empty(file: BinaryIO) -> None:
+    """An empty file may be meant; an empty pipe is what a command that failed leaves."""
+    if file is sys.stdin.buffer:
+        raise click.UsageError(
+            "standard input is empty: did the command before the pipe fail? An empty body is an argument: ''"
+        )
 
 
 def make(kind: str, data: bytes) -> Message:

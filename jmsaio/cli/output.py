@@ -17,6 +17,13 @@ from rich.text import Text
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
+class _Console(Console):
+    """A console whose reader's end is an error like any other: rich would leave the process on the spot."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - called where the error is handled
+
+
 @attrs.define
 class Output:
     """One command's output.
@@ -28,9 +35,9 @@ class Output:
     """
 
     as_json: bool
-    console: Console = attrs.field(factory=lambda: Console(highlight=False, emoji=False, soft_wrap=True))
+    console: Console = attrs.field(factory=lambda: _Console(highlight=False, emoji=False, soft_wrap=True))
     remarks: Console = attrs.field(
-        factory=lambda: Console(stderr=True, highlight=False, emoji=False, soft_wrap=True, markup=False)
+        factory=lambda: _Console(stderr=True, highlight=False, emoji=False, soft_wrap=True, markup=False)
     )
 
     def line(self, text: str = "", style: str = "") -> None:

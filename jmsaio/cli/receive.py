@@ -1,4 +1,4 @@
-"""``jmsaio receive``: takes messages, and acknowledges each one only after it was written out."""
+"""``jmsaio receive``: takes messages, and acknowledges each one only when its output has taken it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from jmsaio.cli.connecting import connection_options, destination, read_connection, run
 from jmsaio.cli.exits import NOTHING, OK
 from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.pipe import taken
 from jmsaio.cli.show import to_json, to_text
 
 
@@ -60,12 +61,14 @@ def receive(
 ) -> int:  # fmt: skip
     """Take messages from a queue (or topic, with -t).
 
-    Each message is acknowledged after it was written out, so that none is lost when the command is interrupted. The
-    exit code is 3 when no message came.
+    Each message is acknowledged when it is written out and, in a pipe, read by the next command: when the command is
+    interrupted, or that one ends, the rest stays on the queue. What the next command has read and then fails to use
+    is its own loss; to be safe from that, receive into a file. The exit code is 3 when no message came.
 
     \b
       jmsaio receive orders
       jmsaio receive orders --all -s "amount > 3" --json > orders.jsonl
+      jmsaio receive orders --follow --json >> orders.jsonl
       jmsaio receive -t prices --follow --durable audit -o jms.clientId=me
     """
     if everything + follow + (count is not None) > 1:
@@ -91,7 +94,7 @@ def receive(
 async def _receive(job: Job, output: Output) -> int:
     import jmsaio
 
-    taken = 0
+    received = 0
     async with (
         jmsaio.connect(job.config) as connection,
         connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session,
@@ -100,17 +103,18 @@ async def _receive(job: Job, output: Output) -> int:
         if job.limit is None:
             output.remark(f"receiving from {printable(job.name)}, Ctrl-C ends it")
         try:
-            while job.limit is None or taken < job.limit:
+            while job.limit is None or received < job.limit:
                 message = await consumer.receive(job.timeout)
                 if message is None:
                     break
                 write(output, message, job.headers)
+                await taken()
                 await message.acknowledge()
-                taken += 1
+                received += 1
         except asyncio.CancelledError:
-            output.remark(f"{taken} messages received")
+            output.remark(f"{received} messages received")
             raise
-    if not taken:
+    if not received:
         output.remark(f"no message in {printable(job.name)}" + (f" within {job.timeout:g} s" if job.timeout else ""))
         return NOTHING
     return OK

@@ -83,13 +83,14 @@ def send(
 ) -> int:  # fmt: skip
     """Send messages to a queue (or topic, with -t).
 
-    Bodies are arguments, files, or standard input. Every message is confirmed by the broker before the command ends.
+    Bodies are arguments, files, or standard input. Every message is confirmed by the broker before the command ends,
+    which says what it sent. An empty standard input is refused: the command before the pipe may have failed.
 
     \b
       jmsaio send orders 'hello' -p region=EU -p amount:int=5
       jmsaio send orders --as map '{"price": 9.5, "item": "tea"}'
       jmsaio send -t prices --file ticks.txt --lines
-      jmsaio receive orders --all --json | jmsaio send archive --json-lines
+      jmsaio receive orders --all --json > orders.jsonl && jmsaio send archive --json-lines --file orders.jsonl
     """
     if lines and records:
         raise click.UsageError("--lines and --json-lines exclude each other")
@@ -136,11 +137,21 @@ async def _send(job: Job, output: Output) -> int:
                 await window.finish()
             except JMSError as error:
                 raise JMSError(f"{window.sent} sent, then: {error}") from error
+            except click.UsageError as error:  # a broken line among the input
+                await window.finish()
+                raise click.UsageError(f"{window.sent} sent, then: {error.message}") from None
+            except asyncio.CancelledError:
+                output.remark(_summary(window.sent, job))
+                raise
             finally:
                 window.drop()
-    if not output.as_json and window.sent > 1:
-        output.line(f"{window.sent} messages sent to {printable(job.name)}")
+    if not (output.as_json or window.single):
+        output.line(_summary(window.sent, job))
     return OK
+
+
+def _summary(sent: int, job: Job) -> str:
+    return f"{sent} message{'' if sent == 1 else 's'} sent to {printable(job.name)}"
 
 
 @attrs.define

@@ -45,6 +45,7 @@ def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
     assert texts(Source((), (), "text")) == ["piped"]
     assert Source(("x",), (), "text").count() == 1
+    assert Source((), (), "text").count() == 1
     assert Source((), (lines,), "text", lines=True).count() is None
 
 
@@ -52,6 +53,25 @@ def test_nothing_to_send_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     with pytest.raises(click.UsageError, match="nothing to send"):
         list(Source((), (), "text").messages())
+
+
+@pytest.mark.parametrize("many", [{}, {"lines": True}, {"records": True}], ids=["body", "lines", "records"])
+@pytest.mark.parametrize("named", [False, True], ids=["", "-f -"])
+def test_an_empty_standard_input_is_refused(
+    many: dict[str, bool], named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a command that failed leaves in a pipe is no message; an empty file or argument may be one."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(click.UsageError, match="standard input is empty"):
+        list(Source((), (sys.stdin.buffer,) if named else (), "text", **many).messages())
+    assert len(list(Source(("",), (io.BytesIO(b""),), "text").messages())) == 2
+
+
+def test_a_header_message_needs_no_body() -> None:
+    """Nothing is read for a message that has none."""
+    source = Source((), (), "header")
+    assert [type(message) for message in source.messages()] == [Message]
+    assert source.count() == 1
 
 
 MESSAGES: list[Message] = [

@@ -1,11 +1,17 @@
 """``jmsaio receive``."""
 
 import json
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jmsaio
+from jmsaio.cli import main
 from jmsaio.cli.output import Output
 from jmsaio.cli.receive import Job, _receive
 
@@ -66,9 +72,7 @@ async def test_a_message_that_could_not_be_written_out_is_not_lost(
 
 
 @pytest.mark.parametrize("kind", ["durable", "shared-durable"])
-async def test_subscriptions_of_a_topic(
-    kind: str, config: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_subscriptions_of_a_topic(kind: str, config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     config["jms.clientId"] = f"cli-{kind}"
     asked = job(config, name="prices", topic=True, subscription=(kind, "audit"))
     assert await _receive(asked, Output(as_json=True)) == 3
@@ -77,3 +81,68 @@ async def test_subscriptions_of_a_topic(
         await producer.send("up")
     assert await _receive(asked, Output(as_json=True)) == 0
     assert json.loads(capsys.readouterr().out)["body"] == "up"
+
+
+# Thirty messages on an embedded broker, received into standard output; what is left there goes into a file.
+_CHILD = """
+import asyncio, json, sys, jmsaio
+from jmsaio.cli.output import Output
+from jmsaio.cli.receive import Job, _receive
+
+async def main():
+    config = {"brokerServiceUrl": "memory:", "close_timeout": 5}
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        queue = session.create_queue("orders")
+        producer = await session.create_producer(queue)
+        for number in range(30):
+            await producer.send(str(number))
+        job = Job(config, "orders", False, None, None, None, 0.5, False)
+        try:
+            await _receive(job, Output(as_json=sys.argv[2] == "json"))
+        except BrokenPipeError:
+            sys.stdout = None
+        async with session.create_browser(queue) as browser:
+            left = [message.text async for message in browser.stream()]
+        open(sys.argv[1], "w").write(json.dumps(left))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize(
+    ("reader", "taken"), [("head -1", 1), ("false", 0), ("/nonexistent/command", 0), ("cat > /dev/null", 30)]
+)
+def test_what_the_pipes_reader_has_not_read_stays(form: str, reader: str, taken: int, tmp_path: Path) -> None:
+    """A message that only lies in the pipe is not acknowledged."""
+    if form == "text" and reader == "head -1":
+        reader = "head -2"  # a message for people has two lines
+    left = tmp_path / "left"
+    child = f"{sys.executable} -c '{_CHILD}' {left} {form}"
+    done = subprocess.run(["sh", "-c", f"{child} | {reader}"], capture_output=True, text=True, check=False, timeout=60)
+    assert json.loads(left.read_text()) == [str(number) for number in range(taken, 30)], done.stderr
+
+
+@pytest.mark.broker
+def test_a_pipe_that_ends_gives_back_the_rest_on_a_real_broker(
+    pulsar_broker: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What head shows is gone, the rest is there, and the exit code is that of a broken pipe."""
+    queue = f"cli-{uuid.uuid4()}"
+    where = ["--url", pulsar_broker.service_url, "-o", f"webServiceUrl={pulsar_broker.web_service_url}"]
+    assert main(["send", queue, *map(str, range(30)), *where]) == 0
+    capsys.readouterr()
+    reader, writer = os.pipe()
+    head = subprocess.Popen(["head", "-2"], stdin=reader, stdout=subprocess.PIPE, text=True)
+    os.close(reader)
+    arguments = [sys.executable, "-m", "jmsaio", "receive", queue, "--all", "--timeout", "20", "--json", *where]
+    done = subprocess.run(arguments, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    os.close(writer)
+    shown = head.communicate(timeout=30)[0].splitlines()
+    assert done.returncode == 141, done.stderr
+    assert "Traceback" not in done.stderr
+    assert main(["receive", queue, "-n", "28", "--timeout", "60", *where]) == 0
+    rest = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["body"] for line in shown] == ["0", "1"]
+    assert sorted(int(json.loads(line)["body"]) for line in rest) == list(range(2, 30))
+    assert main(["browse", queue, *where]) == 3

@@ -1,10 +1,16 @@
 """``jmsaio send``."""
 
+import asyncio
 import io
+import itertools
 import json
+import re
+import subprocess
+import sys
 import uuid
 from typing import Any
 
+import click
 import pytest
 
 import jmsaio
@@ -69,6 +75,40 @@ async def test_an_empty_input_sends_nothing(config: dict[str, Any], capsys: pyte
     source = Source((), (io.BytesIO(b""),), "text", lines=True)
     assert await _send(job(config, source), Output(as_json=False)) == 0
     assert "nothing to send" in capsys.readouterr().err
+
+
+async def test_every_send_says_what_it_sent(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """Also one of one line, and one that ends at a broken line."""
+    assert await _send(job(config, Source((), (io.BytesIO(b"a\n"),), "text", lines=True)), Output(as_json=False)) == 0
+    assert capsys.readouterr().out == "1 message sent to orders\n"
+    assert await _send(job(config, Source(("b",), (), "text")), Output(as_json=False)) == 0
+    assert capsys.readouterr().out.startswith("sent ID:")
+    broken = Source((), (io.BytesIO(b'{"body": "c"}\n{"body": "d"}\n{\n'),), "text", records=True)
+    with pytest.raises(click.UsageError, match=r"2 sent, then: .*line 3: no message in JSON"):
+        await _send(job(config, broken), Output(as_json=False))
+    assert [message.text for message in await received(config, 4)] == ["a", "b", "c", "d"]
+
+
+async def test_an_interrupted_send_says_what_it_sent(
+    config: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The number is that of the messages which the broker has confirmed."""
+    endless = Source((), (itertools.repeat(b"a"),), "text", lines=True)  # type: ignore[arg-type] # has lines
+    async with jmsaio.connect(config | {"memory_limit": 10_000_000}):
+        task = asyncio.create_task(_send(job(config, endless), Output(as_json=False)))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert re.fullmatch(r"[1-9]\d* messages sent to orders\n", capsys.readouterr().err)
+
+
+def test_nothing_from_a_command_that_failed_is_sent() -> None:
+    """The help's own mistake: the file before the pipe is missing."""
+    command = f"cat /nonexistent/file | {sys.executable} -m jmsaio send orders -u pulsar://127.0.0.1:1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "standard input is empty" in " ".join(done.stderr.split())
 
 
 @pytest.mark.broker

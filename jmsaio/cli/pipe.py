@@ -1,0 +1,69 @@
+"""What the reader of a pipe has taken: only that may be acknowledged.
+
+A pipe keeps up to 64 KB for its reader. What lies there is lost when the reader ends, although it was written and
+flushed without an error.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import errno
+import fcntl
+import os
+import select
+import stat
+import sys
+import termios
+
+#: Looks without a pause in between: a reader that waits takes a line within microseconds.
+_QUICK = 20
+#: Longest pause in seconds between two looks at a slow reader.
+_PAUSE = 0.01
+
+
+async def taken() -> None:
+    """Wait until the reader of standard output has taken all that was written; at once if it is not a pipe.
+
+    Where the system doesn't tell how much lies in a pipe (it does on Linux), written and flushed is taken.
+
+    Raises:
+        BrokenPipeError: the reader has gone and left something behind.
+
+    It waits as long as the reader takes; cancelling changes nothing.
+    """
+    output = _pipe()
+    if output is None:
+        return
+    looks, pause = 0, _PAUSE / 16
+    while _left(output):
+        if _reader_gone(output) and _left(output):  # asked again: it may have read the rest before it went
+            raise BrokenPipeError(errno.EPIPE, "the reader of the output has gone")
+        looks += 1
+        if looks < _QUICK:
+            await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(pause)
+            pause = min(_PAUSE, pause * 2)
+
+
+def _pipe() -> int | None:
+    """Standard output as a file descriptor if it is a pipe."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # somebody put an object without one in its place
+        return None
+    return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
+
+
+def _left(output: int) -> int:
+    """Bytes that nobody has read yet."""
+    count = array.array("i", [0])
+    fcntl.ioctl(output, termios.FIONREAD, count)
+    return count[0]
+
+
+def _reader_gone(output: int) -> bool:
+    poll = select.poll()
+    poll.register(output, 0)  # a reader that is gone is told without being asked for
+    return bool(poll.poll(0))
