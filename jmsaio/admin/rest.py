@@ -22,6 +22,7 @@ from jmsaio.admin.paths import (
     subscription_path,
     topic_path,
 )
+from jmsaio.admin.turns import creating
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
@@ -180,11 +181,10 @@ class RestAdmin:
         raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
-        """Create a subscription (and a missing topic); False if it exists."""
-        path = subscription_path(topic, name)
-        return await self._create(
-            path, start_position(position), f"create subscription {name} of {topic}", {"replicated": "false"}
-        )
+        """Create a subscription (and a missing topic); False if it exists. Waits for those who subscribe to it."""
+        path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
+        async with creating(topic, name, self._config.operation_timeout):
+            return await self._create(path, start_position(position), what, {"replicated": "false"})
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         """Delete a subscription with its backlog; ``force`` also with connected consumers."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import uuid
+from asyncio.subprocess import PIPE
 
 import anyio
 import pytest
@@ -109,3 +112,55 @@ async def test_a_non_persistent_queue_is_told_at_once(pulsar_broker: TestBroker)
     ):
         await producer.send("now")
         assert await consumer.receive_body(str, timeout=AT_ONCE) == "now"
+
+
+#: Opens a producer for each queue that it is told, and sends.
+OTHER_PROCESS = """
+import asyncio, sys, jmsaio
+async def main():
+    async with jmsaio.connect(sys.argv[1]) as connection, connection.create_session() as session:
+        print("ready", flush=True)
+        for name in iter(sys.stdin.readline, ""):
+            async with session.create_producer(jmsaio.Queue(name.strip())) as producer:
+                await producer.send("x")
+asyncio.run(main())
+"""
+
+
+async def test_a_consumer_and_a_producer_open_a_queue_together(url: str) -> None:
+    """Neither waits for the other's time-out, and the message arrives."""
+    async with jmsaio.connect(url) as one, jmsaio.connect(url) as two:
+        session, other = await one.create_session(), await two.create_session()
+
+        async def make_producer_and_send(queue: jmsaio.Queue) -> None:
+            async with other.create_producer(queue) as producer:
+                await producer.send("x")
+
+        for _ in range(20):
+            queue = jmsaio.Queue(f"together-{uuid.uuid4()}")
+            consumer, _ = await asyncio.gather(session.create_consumer(queue), make_producer_and_send(queue))
+            assert await consumer.receive_body(str, timeout=AT_ONCE) == "x"
+            await consumer.close()
+
+
+@pytest.mark.broker
+async def test_a_producer_of_another_process_opens_the_queue_too(pulsar_broker: TestBroker) -> None:
+    """Turns can't be taken there: what the broker refuses for the moment is repeated."""
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", OTHER_PROCESS, url, stdin=PIPE, stdout=PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        assert await asyncio.wait_for(process.stdout.readline(), AT_ONCE) == b"ready\n"
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            for round in range(30):
+                queue = jmsaio.Queue(f"processes-{uuid.uuid4()}")
+                process.stdin.write(f"{queue.name}\n".encode())
+                await anyio.sleep(round % 10 / 1000)  # so that all steps of both meet
+                async with session.create_consumer(queue) as consumer:
+                    assert await consumer.receive_body(str, timeout=AT_ONCE) == "x"
+        process.stdin.close()
+        assert await asyncio.wait_for(process.wait(), AT_ONCE) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -27,7 +27,7 @@ from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeo
 from jmsaio.transport.pulsar.results import OK, translate
 
 #: Seconds that a cancelled opening waits for what it has started.
-_LINGER = 2.0
+LINGER = 2.0
 
 
 def ignore(*answer: object) -> None:
@@ -139,7 +139,7 @@ class Bridge:
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         except asyncio.CancelledError:
             if discard is not None and not future.done():
-                with anyio.move_on_after(_LINGER, shield=True):
+                with anyio.move_on_after(LINGER, shield=True):
                     await asyncio.wait([future])
             if discard is not None and future.done() and not future.cancelled() and future.exception() is None:
                 discard(future.result())

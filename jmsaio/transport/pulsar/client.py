@@ -34,8 +34,10 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
+from jmsaio.transport.pulsar.attempts import Attempts
 from jmsaio.transport.pulsar.bridge import Bridge, holds_native, wait_for
 from jmsaio.transport.pulsar.closing import NativeClient
+from jmsaio.transport.pulsar.native_log import native_log
 from jmsaio.transport.pulsar.options import (
     client_configuration,
     native_position,
@@ -55,6 +57,8 @@ CAPABILITIES = Capabilities(
     delayed_exclusive=False,
     exact_redelivery_count=False,
 )
+#: Seconds between two looks at the size of pulsar-client's log.
+_TRIM = 60.0
 #: Asked for at connect; a partition's name, so that no broker creates it.
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
 
@@ -74,6 +78,7 @@ class PulsarTransport:
         self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
+        self._trimming = self._bridge.loop.call_later(_TRIM, self._trim)
 
     def __repr__(self) -> str:
         state = "closed" if self._bridge.failure is not None else f"{len(self._open)} open"
@@ -175,7 +180,8 @@ class PulsarTransport:
         Cancellation: what was made is closed again.
         """
         self._bridge.check()
-        native = await self._bridge.ask(
+        native = await Attempts(
+            self._bridge,
             partial(
                 self._client.create_reader_async_v2,
                 options.topic,
@@ -185,7 +191,8 @@ class PulsarTransport:
             f"open a reader of {options.topic}",
             self._config.operation_timeout,
             close_late,
-        )
+            topic=options.topic,
+        ).run()
         reader = PulsarReader(self._bridge, native, options, self._forget)
         self._open[reader] = None
         return reader
@@ -193,6 +200,10 @@ class PulsarTransport:
     async def begin(self, timeout: float) -> Transaction:
         """Not offered by pulsar-client: raises IllegalStateError."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
+    def _trim(self) -> None:
+        native_log().trim()
+        self._trimming = self._bridge.loop.call_later(_TRIM, self._trim)
 
     def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
         self._open.pop(part, None)
@@ -204,6 +215,7 @@ class PulsarTransport:
         """
         if self._bridge.failure is not None:
             return
+        self._trimming.cancel()
         deadline = self._bridge.loop.time() + timeout
         share = max(0.0, timeout * 0.8)
         closed: asyncio.Future[None] = self._bridge.loop.create_future()

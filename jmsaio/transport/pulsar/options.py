@@ -14,9 +14,8 @@ from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.native_log import native_log
 
-#: Environment variable with the path of pulsar-client's own log. pulsar-client has one log a process.
-LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
 #: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 #: pulsar-client's own delay of a negative acknowledgement, its smallest, in seconds. We keep the rest of the time.
@@ -42,11 +41,10 @@ _COMPRESSION = {
 
 
 def client_configuration(config: Configuration) -> Any:
-    """pulsar-client's ClientConfiguration. Its log goes to a file: a Python logger would abort processes at exit."""
+    """pulsar-client's ClientConfiguration."""
     native = _pulsar.ClientConfiguration()
-    log = os.environ.get(LOG_VARIABLE)
-    level = _pulsar.LoggerLevel.Info if log else _pulsar.LoggerLevel.Error
-    native.set_file_logger(level, log or os.devnull)
+    log = native_log()
+    native.set_file_logger(log.level, log.path)
     credentials = read_credentials(config.auth_plugin, config.auth_params)
     if credentials is not None:
         native.authentication(authentication(credentials))

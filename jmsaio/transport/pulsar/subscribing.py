@@ -11,8 +11,10 @@ import _pulsar
 import anyio
 import attrs
 
+from jmsaio.admin.turns import subscribing
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
+from jmsaio.transport.pulsar.attempts import Attempts
 from jmsaio.transport.pulsar.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.options import consumer_configuration
@@ -105,22 +107,28 @@ class Subscriber:
                 raise native
 
     async def _subscribe(self, subscription: Subscription, topic: str, size: int) -> Any:
-        native = consumer_configuration(subscription, size)
-        return await self.bridge.ask(
-            partial(self.client.subscribe_async_v2, topic, subscription.name, native),
-            f"subscribe {subscription.name} to {topic}",
+        native, name = consumer_configuration(subscription, size), subscription.name
+        return await Attempts(
+            self.bridge,
+            partial(self.client.subscribe_async_v2, topic, name, native),
+            f"subscribe {name} to {topic}",
             self.timeout,
             close_late,
-        )
+            topic=topic,
+            subscription=name,
+            turn=partial(subscribing, topic, name, self.timeout),
+        ).run()
 
     async def _subscribe_pattern(self, subscription: Subscription, pattern: str) -> Any:
         native = consumer_configuration(subscription, subscription.config.receiver_queue_size)
-        return await self.bridge.ask(
+        return await Attempts(
+            self.bridge,
             partial(self.client.subscribe_async_v2, _pulsar.TopicRegex(pattern), subscription.name, native),
             f"subscribe {subscription.name} to {pattern}",
             self.timeout,
             close_late,
-        )
+            subscription=subscription.name,
+        ).run()
 
     def _follow(self, receiver: PulsarReceiver) -> None:
         """Look for new partitions now and then, until the receiver is closed."""

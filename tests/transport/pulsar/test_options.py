@@ -12,6 +12,8 @@ from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
+from jmsaio.transport.pulsar import options
+from jmsaio.transport.pulsar.native_log import NativeLog
 from jmsaio.transport.pulsar.options import (
     authentication,
     client_configuration,
@@ -99,7 +101,7 @@ def test_positions() -> None:
 
 
 def test_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
+    monkeypatch.setattr(options, "native_log", lambda: NativeLog(str(tmp_path / "log")))  # not the one of all tests
     config = load(
         "pulsar+ssl://h:1",
         operation_timeout=7,

@@ -1,0 +1,145 @@
+"""Opening a native consumer or reader with as many attempts as it takes.
+
+pulsar-client answers an attempt that the broker refuses for the moment only when its creation times out. Such an
+attempt can't be ended, so it is given up and another one is started. What still comes of it is used, or closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+import _pulsar
+import anyio
+import attrs
+
+from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError
+from jmsaio.transport.pulsar.bridge import LINGER, Bridge
+from jmsaio.transport.pulsar.native_log import Refusal, native_log
+from jmsaio.transport.pulsar.results import translate
+
+#: Seconds that an attempt may go without an answer.
+ATTEMPT = 5.0
+#: Seconds between two looks into the log for a refusal.
+_LOOK = 0.1
+#: Seconds between a refusal and the next attempt: at first, and at most.
+_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: Seconds that an earlier attempt has to answer when a later one finds that the place is taken.
+_GRACE = 1.0
+#: Refusals that stay: nothing but an administrator changes them.
+_FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
+
+
+@attrs.define(eq=False)
+class Attempts:
+    """Opens one native consumer or reader.
+
+    Args:
+        bridge: the way back from native threads.
+        start: begins one attempt; gets the native callback.
+        what: the operation in words, for errors.
+        timeout: seconds for all attempts together.
+        discard: gets what arrives when nobody waits any more.
+        topic, subscription: what the log calls it; None for any.
+        turn: entered for each attempt.
+    """
+
+    bridge: Bridge
+    start: Callable[[Callable[..., None]], object]
+    what: str
+    timeout: float
+    discard: Callable[[Any], object]
+    topic: str | None = None
+    subscription: str | None = None
+    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    _waiting: list[asyncio.Future[Any]] = attrs.field(factory=list, init=False)
+    _refusal: Refusal | None = attrs.field(default=None, init=False)
+
+    async def run(self) -> Any:
+        """The native consumer or reader.
+
+        Raises:
+            OperationTimeoutError: none in time; carries the broker's reason where the log has it.
+            JMSError: the answer, translated.
+
+        Cancellation: the last attempt is waited for, at most 2 seconds, so that nothing is made afterwards.
+        """
+        native = None
+        try:
+            with anyio.fail_after(max(0.0, self.timeout)):
+                native = await self._repeat()
+                return native
+        except TimeoutError:
+            raise self._late() from None
+        except asyncio.CancelledError:
+            if self._waiting:
+                with anyio.move_on_after(LINGER, shield=True):
+                    await asyncio.wait(self._waiting[-1:])
+            raise
+        finally:
+            self._drop(native)
+
+    def _drop(self, kept: Any) -> None:
+        """Discard everything but ``kept``, now or when it arrives."""
+        for future in self._waiting:
+            if not future.done():
+                future.cancel()
+            elif not future.cancelled() and future.exception() is None and future.result() is not kept:
+                self.discard(future.result())
+
+    async def _repeat(self) -> Any:
+        pause = _PAUSE
+        while True:
+            async with self.turn():
+                position = native_log().end()
+                self._waiting.append(self.bridge.start(self.start, self.what, self.discard))
+                answered = await self._answer(position)
+            if answered is not None:
+                return await self._outcome(answered)
+            answered = await self._first(pause)
+            if answered is not None:
+                return await self._outcome(answered)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _first(self, timeout: float) -> asyncio.Future[Any] | None:
+        """An attempt that is answered within ``timeout`` seconds."""
+        done, _ = await asyncio.wait(self._waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        return next((future for future in self._waiting if future in done), None)
+
+    async def _answer(self, position: int) -> asyncio.Future[Any] | None:
+        """The first attempt that is answered; None when the last one was refused, or waited for long enough.
+
+        Args:
+            position: where the log ended before the last attempt.
+        """
+        end = self.bridge.loop.time() + ATTEMPT
+        while self.bridge.loop.time() < end:
+            answered = await self._first(_LOOK)
+            if answered is not None:
+                return answered
+            refusal = native_log().refusal(position, self.topic, self.subscription)
+            if refusal is not None:
+                self._refusal = refusal
+                if refusal.name in _FINAL:
+                    raise translate(_FINAL[refusal.name], self.what, refusal.reason)
+                return None
+        return None
+
+    async def _outcome(self, answered: asyncio.Future[Any]) -> Any:
+        error = answered.exception()
+        if error is None:
+            return answered.result()
+        self._waiting.remove(answered)
+        if isinstance(error, ConsumerBusyError) and self._waiting:  # busy with an earlier attempt of ours?
+            earlier = await self._first(_GRACE)
+            if earlier is not None and earlier.exception() is None:
+                return earlier.result()
+        if isinstance(error, OperationTimeoutError):
+            raise self._late() from None
+        raise error
+
+    def _late(self) -> JMSError:
+        told = "" if self._refusal is None else f"; the broker refused it for the moment: {self._refusal}"
+        return OperationTimeoutError(f"{self.what}: no answer within {self.timeout:g} s{told}")
