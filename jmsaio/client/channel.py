@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
+from jmsaio.client.deadline import Deadline
 from jmsaio.client.held import Held
 from jmsaio.client.malformed import Unread
 from jmsaio.codec.properties import as_dead_letter
@@ -101,7 +102,7 @@ class Channel:
         by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
         changed: called when records arrived or the channel failed.
         drop_at_close: the subscription is deleted with its last consumer.
-        drop_left: deletes it afterwards, if there were others that closed at the same time.
+        drop_left: deletes it afterwards, in so many seconds at most, if there were others that closed at the same time.
         batch: records in the inbox at most.
         receiver: the transport's receiver.
         filter: what the consumer wants.
@@ -118,7 +119,7 @@ class Channel:
     by_priority: bool
     changed: Callable[[Channel], None]
     drop_at_close: bool = False
-    drop_left: Callable[[], Awaitable[None]] | None = None
+    drop_left: Callable[[float], Awaitable[None]] | None = None
     batch: int = BATCH
     receiver: Receiver = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter)
@@ -373,16 +374,17 @@ class Channel:
         self.closed = True
         self.wanted = False
         self.notify()
+        deadline = Deadline.after(timeout)
         dropped = not self.drop_at_close
         try:
             self.release()
-            dropped = dropped or await self._drop(timeout)
+            dropped = dropped or await self._drop(timeout / 2)
         finally:
             if self.released is not None:
                 self.released()
-            await self.receiver.aclose(timeout)
+            await self.receiver.aclose(deadline.left())
         if not dropped and self.drop_left is not None:
-            await self.drop_left()
+            await self.drop_left(deadline.left())
 
     async def _drop(self, timeout: float) -> bool:
         """Delete the subscription; False for one that other consumers use, which the broker refuses."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import anyio
 import attrs
 
 from jmsaio.client import inside, registry
+from jmsaio.client.deadline import GRACE, Deadline
 from jmsaio.client.getters import Getters
 from jmsaio.client.inside import Kind
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
@@ -76,6 +78,7 @@ class Connection(Getters):
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _reports: Reports = attrs.field(factory=Reports, init=False)
     _closed_by_listener: bool = attrs.field(default=False, init=False)
+    _deadline: Deadline | None = attrs.field(default=None, init=False)
     _close_error: BaseException | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -167,9 +170,10 @@ class Connection(Getters):
         self._used = True
         self.started = False
         callback = inside.current()
+        deadline = Deadline.after(self.configuration.close_timeout)
         for runtime in list(self._runtimes):
             if callback is None or callback.session is not runtime:
-                await runtime.wait_idle(self.configuration.close_timeout)
+                await runtime.wait_idle(deadline.left())
 
     # ---------------------------------------------------------------- sessions
 
@@ -283,7 +287,7 @@ class Connection(Getters):
         return self._state in (State.CLOSING, State.CLOSED)
 
     async def close(self) -> None:
-        """Close the connection and everything made from it. Idempotent; may be called from any task.
+        """Close the connection and everything made from it, within ``close_timeout``. Idempotent; for any task.
 
         Sessions close as ``Session.close`` says, all at once, then temporary destinations are deleted and the client id
         is free.
@@ -294,18 +298,24 @@ class Connection(Getters):
 
         Cancelling: the connection goes on closing.
         """
+        await self.close_by(Deadline.after(self.configuration.close_timeout))
+
+    async def close_by(self, deadline: Deadline) -> None:
+        """``close`` within the time of what is closed with it."""
         if self._state is State.CLOSED:
             return
         inside.refuse("close of a connection", self)
         self._state = advance(self._state, Event.CLOSE, "connection")
         self.started = False
         self._closed_by_listener = self._closed_by_listener or self._reports.called_from_listener()
+        if self._deadline is None or deadline.at < self._deadline.at:
+            self._deadline = deadline
         self._requested.set()
-        bound = 8 * self.configuration.close_timeout + 10
-        with anyio.move_on_after(bound):
+        with anyio.move_on_after(self._deadline.left() + GRACE):
             await self._ended.wait()
         if not self._ended.is_set():
-            raise OperationTimeoutError(f"the connection did not close within {bound:.0f} s")
+            bound = self.configuration.close_timeout
+            raise OperationTimeoutError(f"the connection did not close within {bound:g} s (close_timeout)")
         error, self._close_error = self._close_error, None
         if isinstance(error, JMSError):
             raise error
@@ -328,21 +338,23 @@ class Connection(Getters):
 
     async def _shut_down(self) -> None:
         self.started = False
+        deadline = self._deadline or Deadline.after(self.configuration.close_timeout)
         reports = self._reports.count
         asked: set[SessionRuntime] = set()
         while rest := [runtime for runtime in self._runtimes if runtime not in asked]:  # a listener may make one still
             asked.update(rest)
             async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
                 for runtime in rest:
-                    group.start_soon(self._quietly, runtime.close)
-        await self.temporaries.close()
+                    group.start_soon(self._quietly, partial(runtime.close, deadline.before(3)))
+        deleting = partial(deadline.bound, self.temporaries.close(), "deleting temporary destinations", 2)
+        await self._quietly(deleting)
         if self._reports.count > reports and not self._closed_by_listener:
-            await self._reports.told(self.configuration.close_timeout)
+            await self._reports.told(deadline.left(1))
         if self.client_id_value is not None:
             registry.release_client_id(self.broker, self.client_id_value)
         self._factory.forget(self)
         if self._owns_factory:
-            await self._quietly(self._factory.close)
+            await self._quietly(partial(self._factory.close_by, deadline))
 
     async def _quietly(self, close: Callable[[], Awaitable[None]]) -> None:
         """Close a part; the first error is raised when all are closed."""

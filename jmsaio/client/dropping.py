@@ -27,20 +27,23 @@ _LIMIT = 5.0
 _PAUSE, _ATTEMPTS = 0.1, 10
 
 
-async def drop_unused(connection: Connection, subscription: Subscription, *, patient: bool = False) -> None:
+async def drop_unused(
+    connection: Connection, subscription: Subscription, limit: float = _LIMIT, *, patient: bool = False
+) -> None:
     """Delete the subscription if nobody consumes from it.
 
     Args:
         connection: whose admin interface is used; without one nothing is done.
         subscription: what it subscribes to; nothing is done for a topics pattern.
+        limit: seconds it may take at most, no more than 5.
         patient: a consumer may be on its way out: try again for a second.
 
-    Never raises a JMSError. Takes 5 seconds at most, also when the caller is cancelled.
+    Never raises a JMSError. Takes no longer when the caller is cancelled.
     """
     admin = connection.transport.admin
     if admin is None:
         return
-    with anyio.move_on_after(min(_LIMIT, connection.configuration.close_timeout), shield=True):
+    with anyio.move_on_after(min(_LIMIT, limit, connection.configuration.close_timeout), shield=True):
         for topic in subscription.topics:
             for attempt in range(_ATTEMPTS if patient else 1):
                 if attempt:

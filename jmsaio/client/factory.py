@@ -17,6 +17,7 @@ import attrs
 from jmsaio.client import inside
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
+from jmsaio.client.deadline import Deadline
 from jmsaio.client.getters import Getters
 from jmsaio.client.opening import Opening
 from jmsaio.client.sending import Senders
@@ -196,7 +197,7 @@ class ConnectionFactory(Getters):
         self._connections.pop(connection, None)
 
     async def close(self) -> None:
-        """Close every connection made from it, then its senders and the broker client. Idempotent and bounded.
+        """Close every connection made from it, its senders and the broker client, within ``close_timeout``. Idempotent.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of one of its connections.
@@ -206,17 +207,19 @@ class ConnectionFactory(Getters):
         """
         for connection in self._connections:
             inside.refuse("close of the factory", connection)
+        await self.close_by(Deadline.after(self.configuration.close_timeout))
+
+    async def close_by(self, deadline: Deadline) -> None:
+        """``close`` within the time of what is closed with it."""
         self._closed = True
         errors: list[JMSError] = []
         async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
             for connection in list(self._connections):
-                group.start_soon(_note, connection.close, errors)
-        timeout = self.configuration.close_timeout
-        closing = [] if self._transport is None else [self._transport.aclose]
+                group.start_soon(_note, partial(connection.close_by, deadline.before(2)), errors)
         if self._senders is not None:
-            closing.insert(0, self._senders.close)
-        for close in closing:
-            await _note(partial(close, timeout), errors)
+            await _note(partial(self._senders.close, deadline.left(1)), errors)
+        if self._transport is not None:
+            await _note(partial(self._transport.aclose, deadline.left()), errors)
         self._senders = self._transport = None
         if errors:
             raise errors[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from jmsaio.client import inside
 from jmsaio.client.callbacks import Callbacks, Job, run_inside
 from jmsaio.client.channel import Channel
 from jmsaio.client.completion import Completions
+from jmsaio.client.deadline import GRACE, Deadline
 from jmsaio.client.dispatch import Dispatch
 from jmsaio.client.inside import Callback, Kind
 from jmsaio.client.opening import Closable
@@ -72,6 +74,7 @@ class SessionRuntime:
     _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _close_error: JMSError | None = attrs.field(default=None, init=False)
+    _deadline: Deadline | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
@@ -88,7 +91,7 @@ class SessionRuntime:
 
     @property
     def close_timeout(self) -> float:
-        """Bound of each step of closing, in seconds."""
+        """Bound of a whole close, in seconds."""
         return self.connection.configuration.close_timeout
 
     async def run(self) -> None:
@@ -127,42 +130,50 @@ class SessionRuntime:
         self.closing = True
         self._requested.set()
 
-    async def close(self) -> None:
+    async def close(self, deadline: Deadline | None = None) -> None:
         """Ask the session to end, and wait; see ``Session.close``."""
         self.closing = True
+        deadline = deadline or Deadline.after(self.close_timeout)
+        if self._deadline is None or deadline.at < self._deadline.at:
+            self._deadline = deadline
         for consumer in self.consumers:
             consumer._channel.notify()
         self._requested.set()
-        with anyio.move_on_after(4 * self.close_timeout + 5):
+        with anyio.move_on_after(self._deadline.left() + GRACE):
             await self._ended.wait()
         if not self._ended.is_set():
-            raise OperationTimeoutError(f"the session did not close within {4 * self.close_timeout + 5:.0f} s")
+            raise OperationTimeoutError(f"the session did not close within {self.close_timeout:g} s (close_timeout)")
         if self._close_error is not None:
             error, self._close_error = self._close_error, None
             raise error
 
     async def _shut_down(self) -> None:
-        """Let what runs end, each step bounded; then undo an open transaction."""
-        await self._quietly(self.wait_idle(self.close_timeout))  # first, because a running listener may still send
-        await self._quietly(self.settle_sends(self.close_timeout))
-        with anyio.move_on_after(self.close_timeout) as scope:
-            if self.transaction is not None:
-                await self._quietly(self.transaction.undo())
-        if scope.cancelled_caught:
-            self._close_error = OperationTimeoutError("the rollback of a closing session did not end in time")
+        """Let what runs end; then undo an open transaction. What ``_let_go`` does has three steps."""
+        deadline = self._deadline or Deadline.after(self.close_timeout)
+        await self._quietly(self.wait_idle(deadline.left(4)))  # first, because a running listener may still send
+        await self._quietly(self.settle_sends(deadline.left(4)))
+        if self.transaction is not None:
+            await self._quietly(deadline.bound(self.transaction.undo(), "the rollback of a closing session", 3))
 
     async def _let_go(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
-        await self._quietly(self.completions.finish(self.close_timeout))
-        for child in list(self.children):
-            await self._quietly(child.close())
+        deadline = self._deadline or Deadline.after(self.close_timeout)
+        await self._quietly(self.completions.finish(deadline.left(2)))
         for consumer in self.consumers:
             consumer._closed = True
-        for channel in [*(consumer._channel for consumer in self.consumers), *self._lingering]:
-            await self._quietly(channel.aclose(self.close_timeout))
+        channels = [*(consumer._channel for consumer in self.consumers), *self._lingering]
+        async with anyio.create_task_group() as group:  # at once: all have the same time
+            for child in list(self.children):
+                group.start_soon(self._end, deadline, child.close, "closing what a session has made")
+            for channel in channels:
+                close = partial(channel.aclose, deadline.left(1))
+                group.start_soon(self._end, deadline, close, f"closing a consumer of {channel.destination!r}")
         self.consumers.clear()
         self._lingering.clear()
         self.ledger.take_all()
+
+    async def _end(self, deadline: Deadline, close: Callable[[], Awaitable[None]], what: str) -> None:
+        await self._quietly(deadline.bound(close(), what))
 
     async def _quietly(self, closing: object) -> None:
         try:
@@ -176,7 +187,7 @@ class SessionRuntime:
             await self.callbacks.idle()
         if scope.cancelled_caught:
             raise OperationTimeoutError(
-                f"a listener or completion callback did not return within {timeout} s; "
+                f"a listener or completion callback did not return within {timeout:.3g} s; "
                 "make it return, or raise close_timeout"
             )
 
@@ -209,16 +220,17 @@ class SessionRuntime:
 
         Raises OperationTimeoutError; cancelling changes nothing.
         """
+        deadline = Deadline.after(timeout)
         with anyio.move_on_after(timeout) as scope:
             while self.pending_sends:
                 waiter = asyncio.get_running_loop().create_future()
                 self._no_pending.append(waiter)
                 await waiter
         if scope.cancelled_caught:
-            raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout} s")
+            raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout:.3g} s")
         if len(self.completions):
             await asyncio.sleep(0)  # an outcome reaches the completions one turn of the loop after its send ended
-        await self._wait_for_callbacks(timeout)
+        await self._wait_for_callbacks(deadline.left())
 
     # ---------------------------------------------------------------- deliveries
 
@@ -343,14 +355,16 @@ class SessionRuntime:
             self._listening.remove(consumer)
         channel = consumer._channel
         self.linger(channel)  # before the first await: however this call ends, the session lets the channel go
-        await self._wait_for_callbacks(self.close_timeout)
-        await self._close_lingering()
+        deadline = Deadline.after(self.close_timeout)
+        await self._wait_for_callbacks(deadline.left(1))
+        await self._close_lingering(deadline)
 
-    async def _close_lingering(self) -> None:
+    async def _close_lingering(self, deadline: Deadline | None = None) -> None:
+        deadline = deadline or Deadline.after(self.close_timeout)
         for channel in [channel for channel in self._lingering if not self.ledger.concerns(channel)]:
             self._lingering.pop(channel, None)
             self.dispatch.forget(channel)
-            await channel.aclose(self.close_timeout)
+            await channel.aclose(deadline.left())
 
     def wake(self) -> None:
         """The connection was started: look for messages and for listeners' work."""

@@ -145,11 +145,13 @@ class Senders:
             await self.close_topic(topic, self.config.close_timeout)
 
     async def close(self, timeout: float) -> None:
-        """Close every sender; what is on its way may end within ``timeout`` seconds for each."""
+        """Close every sender, all at once; what is on its way may end within ``timeout`` seconds."""
         self._closed = True
-        while self._entries:
-            _, entry = self._entries.popitem()
-            await entry.sender.aclose(timeout)
+        entries = list(self._entries.values())
+        self._entries.clear()
+        async with anyio.create_task_group() as group:
+            for entry in entries:
+                group.start_soon(entry.sender.aclose, timeout)
 
     async def _make_room(self) -> None:
         """Close senders until those that are there and those in the making are no more than the bound."""

@@ -318,9 +318,10 @@ class Session(Getters):
     async def close(self) -> None:
         """Close the session and everything made from it. Idempotent; may be called from any task.
 
-        Receives return None; running listeners, which may use the session until they return, and sends on their way
-        may end, ``close_timeout`` seconds each; completion listeners whose sends have no outcome by then are told a
-        SendInDoubtError; an open transaction is rolled back; what is not acknowledged comes again.
+        It takes ``close_timeout`` seconds at most. Receives return None; running listeners, which may use the session
+        until they return, and sends on their way may end, for nearly all of that time; completion listeners whose
+        sends have no outcome by then are told a SendInDoubtError; an open transaction is rolled back; what is not
+        acknowledged comes again.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this session.

@@ -144,7 +144,7 @@ OURS = (
               "or delivered as a BytesMessage with the properties as they were received"),
     _own("auto_start", _F, True, "auto_start", note="connect() starts the connection"),
     _own("connect_timeout", _D, 30, "connect_timeout", unit="s", low=0.001, note="connecting as a whole"),
-    _own("close_timeout", _D, 30, "close_timeout", unit="s", note="bound of every close"),
+    _own("close_timeout", _D, 30, "close_timeout", unit="s", note="bound of every close as a whole"),
     _own("send_window_messages", _I, 5000, "send_window_messages", low=1,
          note="messages on their way at most, of one sender"),
     _own("receive_buffer", _I, 1000, "receive_buffer", low=1, note="received messages held in Python, of one session"),

@@ -1,0 +1,53 @@
+"""``Deadline``: the one bound of a close, handed down to all that it closes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import anyio
+import attrs
+
+from jmsaio.errors import OperationTimeoutError
+
+#: The share of its time, and the most seconds, that a step leaves to each step behind it.
+_SHARE, _LONGEST_SHARE = 0.05, 1.0
+#: Seconds beyond a deadline until a caller waits no longer for a close: what was cancelled needs a moment to end.
+GRACE = 1.0
+
+
+@attrs.frozen
+class Deadline:
+    """A point in time by which everything has to be closed.
+
+    Attributes:
+        at: the running event loop's time in seconds.
+        share: seconds that each step leaves to each step behind it, so that one which does not end leaves them some.
+    """
+
+    at: float
+    share: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """The one ``seconds`` from now."""
+        return cls(asyncio.get_running_loop().time() + seconds, min(_LONGEST_SHARE, _SHARE * seconds))
+
+    def before(self, steps: int) -> Deadline:
+        """The deadline of what ``steps`` more steps follow."""
+        return Deadline.after(max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time()))
+
+    def left(self, steps: int = 0) -> float:
+        """Seconds left to a step that ``steps`` more follow; 0 when its time is over."""
+        return max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time())
+
+    async def bound(self, work: Awaitable[object], what: str, steps: int = 0) -> None:
+        """Await ``work``, and cancel it when the time of a step that ``steps`` more follow is over.
+
+        Raises:
+            OperationTimeoutError: it was cancelled.
+        """
+        with anyio.move_on_after(self.left(steps)) as scope:
+            await work
+        if scope.cancelled_caught:
+            raise OperationTimeoutError(f"{what} did not end within close_timeout")

@@ -1,0 +1,95 @@
+"""One bound for a whole close, handed down to all that it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import jmsaio
+from jmsaio.client.deadline import Deadline
+from jmsaio.testing import FaultProxy, embedded_broker
+from tests.client.helpers import fill
+from tests.support.broker import TestBroker
+
+Name = Callable[[str], str]
+#: ``close_timeout`` here, and what a close with a bound for each of its steps takes longer than.
+LIMIT, LATE = 2.0, 5.5
+
+
+async def test_what_does_not_end_is_cancelled() -> None:
+    """Work beyond its time is cancelled and told as an OperationTimeoutError."""
+    deadline = Deadline.after(0.05)
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    with pytest.raises(jmsaio.OperationTimeoutError, match="the work did not end within close_timeout"):
+        await deadline.bound(work(), "the work")
+    assert ended.is_set() and deadline.left() == 0.0
+    with pytest.raises(jmsaio.OperationTimeoutError):
+        await deadline.bound(asyncio.sleep(0.01), "the rest")
+
+
+async def test_each_step_leaves_time_to_those_behind_it() -> None:
+    """A step that more steps follow has less time than the last."""
+    deadline = Deadline.after(10)
+    assert deadline.left(4) + 1 < deadline.left() <= 10
+    assert deadline.before(2).at == pytest.approx(deadline.at - 2 * deadline.share)
+    assert Deadline.after(1000).left(4) > 990
+
+
+async def in_time(close: Awaitable[None]) -> None:
+    """Await a close, which may fail, but not last."""
+    with contextlib.suppress(jmsaio.OperationTimeoutError):
+        await asyncio.wait_for(close, LATE)
+
+
+async def test_steps_that_do_not_end_do_not_add_up(name: Name) -> None:
+    """A listener that does not return and sends without an answer together take one time-out, not one each."""
+    with embedded_broker() as broker:
+        connection = await jmsaio.connect(broker.url, close_timeout=LIMIT)
+        queue, entered = jmsaio.Queue(name("steps")), asyncio.Event()
+
+        async def listener(_: object) -> None:
+            entered.set()
+            await asyncio.sleep(3600)
+
+        await fill(connection, queue, 1)
+        session = await connection.create_session()
+        await session.create_temporary_queue()
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await asyncio.wait_for(entered.wait(), 20)
+        producer = await session.create_producer(queue)
+        with broker.faults.outage():
+            pending = await producer.send_async("without an answer")
+            await in_time(connection.close())
+        assert session.closed and connection.closed
+        with pytest.raises(jmsaio.SendError):
+            await pending
+
+
+async def test_a_broker_that_does_not_answer(pulsar_broker: TestBroker, name: Name) -> None:
+    """Many consumers of a broker that went silent close within the one time-out."""
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        url = f"{proxy.url}?webServiceUrl={pulsar_broker.web_service_url}"
+        connection = await jmsaio.connect(url, close_timeout=LIMIT)
+        session = await connection.create_session()
+        for number in range(4):
+            await session.create_consumer(session.create_topic(name(f"silent{number}")))
+            await session.create_consumer(session.create_queue(name(f"quiet{number}")))
+        producer = await session.create_producer(session.create_queue(name("quiet0")))
+        closing = await session.create_consumer(session.create_topic(name("first")))
+        proxy.stall()
+        pending = await producer.send_async("without an answer")
+        await in_time(closing.close())
+        await in_time(connection.close())
+        assert session.closed and connection.closed
+        with pytest.raises(jmsaio.SendInDoubtError):
+            await pending
