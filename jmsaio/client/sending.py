@@ -85,6 +85,8 @@ class Senders:
         entry = self._entries.get(topic)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
+        if entry.sender.deleted:  # and with the topic the queue's subscription: both are made anew
+            return None
         if len(self._entries) > 1:
             self._entries.move_to_end(topic)
         if self.config.producer_auto_close is not None:
@@ -108,6 +110,9 @@ class Senders:
                 return sender
             if self._closed:
                 raise ObjectClosedError("the connection factory is closed; make a new one")
+            entry = self._entries.get(topic)
+            if entry is not None and entry.sender.deleted:
+                await self.close_topic(topic, self.config.close_timeout)
             if queue_subscription is not None and self.config.precreate_queue_subscription:
                 await precreate(self.transport, self.config, topic, queue_subscription)
             entry = self._entries.get(topic) or await self._make(topic)

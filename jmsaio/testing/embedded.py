@@ -76,7 +76,7 @@ def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> I
 
     Args:
         name: its name, as in ``memory://name``; default: one that nobody else has.
-        clock: where its time comes from; default: the wall clock. With a ``ManualClock`` nothing that has to do with
+        clock: where its time comes from; default: the machine's. With a ``ManualClock`` nothing that has to do with
             time happens in the broker (delayed delivery, redelivery after a delay, time-outs) until the test advances
             it. Waiting in the client, such as ``receive(timeout=...)``, goes by real time all the same.
     """

@@ -142,6 +142,10 @@ class Sender(Protocol):
     def full(self) -> bool:
         """True when the window has no room: await ``ready`` before the next ``send``."""
 
+    @property
+    def deleted(self) -> bool:
+        """True once the topic was deleted and every send fails. A new sender makes the topic anew."""
+
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
         """Take a record; ``done`` tells its outcome later. Never blocks and never refuses because of a full window.
 

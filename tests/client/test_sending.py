@@ -13,6 +13,8 @@ from jmsaio.client.sending import Senders
 from jmsaio.config import load
 from tests.support.broker import TestBroker
 
+_TRANSACTED = jmsaio.AcknowledgeMode.TRANSACTED
+
 
 async def test_the_one_unused_for_longest_makes_room() -> None:
     config = load(f"memory://{uuid.uuid4()}", max_num_of_producers=2)
@@ -40,6 +42,26 @@ async def test_idle_senders_are_closed() -> None:
     assert senders.cached("persistent://public/default/1") is None
     await senders.close(1.0)
     await transport.aclose(1.0)
+
+
+async def test_a_queue_deleted_by_force_is_made_anew_by_the_next_send() -> None:
+    """What is sent after the deletion is stored and kept for the queue's consumers, transactions included."""
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
+        admin, queue = connection.transport.admin, jmsaio.Queue("orders")
+        assert admin is not None
+        async with connection.create_session() as session, connection.create_session(_TRANSACTED) as transacted:
+            producer, late = await session.create_producer(queue), await transacted.create_producer(queue)
+            await producer.send("gone")
+            await late.send("gone, too")
+            await admin.delete_topic("persistent://public/default/orders", force=True)
+            with pytest.raises(jmsaio.TransactionRolledBackError, match="was deleted"):
+                await transacted.commit()
+            await producer.send("1")
+            await late.send("2")
+            await transacted.commit()
+            await (await session.create_producer(queue)).send("3")
+            consumer = await session.create_consumer(queue)
+            assert [await consumer.receive_body(str, timeout=20) for _ in range(3)] == ["1", "2", "3"]
 
 
 async def test_more_destinations_than_senders(url: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.transacting import Transacting
+from jmsaio.testing import embedded_broker
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
 
@@ -231,14 +232,15 @@ async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(
     name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
-    async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=True) as connection:
-        await fill(connection, queue, 1)
-        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+    with embedded_broker(name("broker")) as broker:
+        async with (
+            jmsaio.connect(broker.url, emulate_transactions=True) as connection,
+            connection.create_session(AcknowledgeMode.TRANSACTED) as session,
+        ):
+            await fill(connection, queue, 1)
             consumer, producer = await session.create_consumer(queue), await session.create_producer(output)
             await take(consumer, 1)
-            sender = connection.senders.cached("persistent://public/default/" + output.name)
-            assert sender is not None
-            sender.topic_deleted()  # type: ignore[attr-defined]  # the embedded broker's: what is sent now fails
+            broker.faults.fail_sends(topic=output.name)
             await producer.send_async("fails")
             with pytest.raises(jmsaio.TransactionRolledBackError, match="a send failed"):
                 await session.commit()

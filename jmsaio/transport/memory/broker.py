@@ -73,10 +73,11 @@ class Broker:
 
     Args:
         name: its name, as in ``memory://name``.
-        clock: where its time comes from; default: the wall clock.
+        clock: where its time comes from; default: the machine's.
 
     Attributes:
-        now: seconds since the epoch.
+        now: seconds since the epoch, by the wall clock, which may be set.
+        steady: seconds that only grow; timers go by them.
         lock: to be held by whoever calls anything below.
         used: bytes of the records kept.
         timers: what is to happen.
@@ -95,6 +96,7 @@ class Broker:
         self.name = name
         self.clock: Clock = SystemClock() if clock is None else clock
         self.now: Callable[[], float] = self.clock.now
+        self.steady: Callable[[], float] = self.clock.steady
         self.lock = threading.Lock()
         self.used = 0
         self.timers = Timers(self._earlier)
@@ -116,7 +118,7 @@ class Broker:
     def tick(self) -> None:
         """Do what is due. Takes the lock itself."""
         with self.lock:
-            self.timers.run(self.now())
+            self.timers.run(self.steady())
 
     def _earlier(self) -> None:
         for client in self.clients:
@@ -281,7 +283,7 @@ class Broker:
         for other in [other for other in self.clients if other.gone]:
             other.abandon()
         self.clients.append(client)
-        self.timers.run(self.now())
+        self.timers.run(self.steady())
         client.poke()
 
     def check_up(self) -> None:
@@ -301,7 +303,7 @@ class Broker:
         """Everybody can reach it again."""
         self.down = False
         self.disturbed = bool(self.faults.sends)
-        self.timers.run(self.now())
+        self.timers.run(self.steady())
         for client in list(self.clients):
             client.broker_up()
         self._blocked_limit = max((sender.limit for sender in self.blocked), default=0)

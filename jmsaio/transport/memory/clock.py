@@ -1,4 +1,8 @@
-"""The embedded broker's time: a clock that is passed in, and the heap of what is to happen at some time."""
+"""The embedded broker's time: a clock that is passed in, and the heap of what is to happen at some time.
+
+There are two times. The wall clock's stands in messages; whoever sets the machine's clock lets it jump. The steady time
+only goes on: everything that is to happen after a while goes by it.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,22 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch."""
 
+    def steady(self) -> float:
+        """Seconds that only ever grow, by as much as time passes; where they began is of no account."""
+
     def watch(self, advanced: Callable[[], None]) -> bool:
         """Ask to have ``advanced`` called after each step of time; False if time passes by itself."""
 
 
 class SystemClock:
-    """The machine's wall clock."""
+    """The machine's clocks."""
 
     __slots__ = ()
 
     #: Seconds since the epoch; the function itself, because it is called for each message.
     now = staticmethod(time.time)
+    #: Seconds that only grow.
+    steady = staticmethod(time.monotonic)
 
     def watch(self, advanced: Callable[[], None]) -> bool:
         """Time passes by itself: False, nothing is called."""
@@ -44,6 +53,10 @@ class ManualClock:
 
     def now(self) -> float:
         """Seconds since the epoch."""
+        return self._now
+
+    def steady(self) -> float:
+        """The same: this clock never jumps."""
         return self._now
 
     def advance(self, seconds: float) -> None:
@@ -80,7 +93,7 @@ class Timers:
         self._earlier = earlier
 
     def add(self, due: float, action: Callable[[int, int], None], argument: int = 0) -> int:
-        """Have ``action(argument, token)`` called at ``due`` (seconds since the epoch); the token."""
+        """Have ``action(argument, token)`` called at ``due``, in steady time; the token."""
         self._number += 1
         heapq.heappush(self._heap, (due, self._number, action, argument))
         if self._heap[0][1] == self._number:

@@ -96,7 +96,7 @@ class Consumer:
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
         """Note when these records are to come again if they are not acknowledged."""
-        timers, due = self.subscription.log.broker.timers, self.subscription.log.broker.now() + timeout
+        timers, due = self.subscription.log.broker.timers, self.subscription.log.broker.steady() + timeout
         while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:
             self._watched.popleft()  # settled meanwhile
         for record in records:
@@ -110,7 +110,7 @@ class Consumer:
         """The first of the records taken was not acknowledged in time, unless it was settled meanwhile."""
         subscription, watched = self.subscription, self._watched
         backoff = self.config.ack_timeout_backoff
-        now = subscription.log.broker.now()
+        now = subscription.log.broker.steady()
         while watched and (watched[0][0] <= now or self.taken.get(watched[0][1]) != watched[0][0]):
             due, number = watched.popleft()
             if self.taken.get(number) == due:

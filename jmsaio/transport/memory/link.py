@@ -77,7 +77,7 @@ class Link:
             self._handle = None
         self._armed = due
         if due is not None:
-            self._handle = self.loop.call_later(max(0.0, due - self.broker.now()), self._ring)
+            self._handle = self.loop.call_later(max(0.0, due - self.broker.steady()), self._ring)
 
     def _ring(self) -> None:
         self._handle = self._armed = None

@@ -50,7 +50,7 @@ class Listener(Protocol):
     """What a log gives each new record to: a subscription or a reader."""
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Take a new record, not to be delivered before ``due`` (seconds since the epoch)."""
+        """Take a new record, not to be delivered before ``due``, in steady time."""
 
 
 class Log:
@@ -106,7 +106,7 @@ class Log:
             self.records[number] = stored
             self.broker.used += size
             due = record.deliver_at
-            when = None if due is None or due <= now * 1000 else due / 1000
+            when = None if due is None or due <= now * 1000 else due / 1000 + (self.broker.steady() - self.broker.now())
             for listener in listeners:
                 listener.publish(stored, when)
         elif self.keeps_unread:

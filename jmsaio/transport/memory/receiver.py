@@ -233,7 +233,7 @@ class MemoryReceiver:
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back. See ``Receiver.negative_acknowledge``."""
         with self._broker.lock:
-            due = self._broker.now() + delay if delay > 0 else None
+            due = self._broker.steady() + delay if delay > 0 else None
             subscriptions: dict[Subscription, None] = {}
             for record in cast("Sequence[StoredRecord]", records):
                 consumer = self._consumers.get(record.log)

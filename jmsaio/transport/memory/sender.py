@@ -124,8 +124,7 @@ class MemorySender:
         if unit is not None:
             unit.waiting += 1
         timeout = self._options.config.send_timeout
-        now = self._broker.now()
-        last = now + timeout if timeout > 0 else float("inf")
+        last = self._broker.steady() + timeout if timeout > 0 else float("inf")
         self._waiting.append((log, record, size, self._sequence, done, unit, last))
         self.admit()
         if self._waiting and self._waiting[0][3] == self._sequence and timeout > 0:
@@ -164,7 +163,7 @@ class MemorySender:
         if fault is not None and fault.stored:
             result = fault.error
         if fault is not None and fault.delay > 0:
-            token = broker.timers.add(broker.now() + fault.delay, self._come_late)
+            token = broker.timers.add(broker.steady() + fault.delay, self._come_late)
             self._late[token] = (done, result)
         else:
             self._outcomes.append((done, result))
@@ -179,7 +178,7 @@ class MemorySender:
     def _expire(self, argument: int, token: int) -> None:
         """Records that waited too long fail."""
         broker = self._broker
-        now = broker.now()
+        now = broker.steady()
         while self._waiting and self._waiting[0][6] <= now:
             timeout = self._options.config.send_timeout
             why = f"it was down for {timeout:g} s" if broker.down else (
@@ -200,6 +199,11 @@ class MemorySender:
             self._special = self._closed or self._failure is not None
         if not self._owed:
             self._owe()
+
+    @property
+    def deleted(self) -> bool:
+        """Its topic was deleted. See ``Sender.deleted``."""
+        return self._failure is not None
 
     def topic_deleted(self) -> None:
         """The topic is gone: what is sent from now on fails, and what waits fails at once."""

@@ -46,7 +46,7 @@ class Unit:
 
     def __init__(self, broker: Broker, timeout: float) -> None:
         self.broker = broker
-        self._timer = broker.timers.add(broker.now() + timeout, self._overdue)
+        self._timer = broker.timers.add(broker.steady() + timeout, self._overdue)
         broker.units.add(self)
         self.state = State.OPEN
         self.failure: JMSError | None = None
@@ -91,6 +91,9 @@ class Unit:
         Raises:
             TransactionRolledBackError: it had failed or was over; nothing of it happened.
         """
+        deleted = next((log.name for log, *_ in self._sent if self.broker.logs.get(log.name) is not log), None)
+        if deleted is not None:
+            self.failure = TransactionRolledBackError(f"topic {deleted} was deleted")
         if self.state is State.OPEN and self.failure is not None:
             self.abort()
         if self.state is State.ABORTED:

@@ -96,6 +96,11 @@ class PulsarSender:
         """True when the window has no room: await ``ready`` before the next ``send``."""
         return self._records >= self._options.window_records or self._bytes >= self._options.window_bytes
 
+    @property
+    def deleted(self) -> bool:
+        """False: pulsar-client makes a deleted topic anew by itself."""
+        return False
+
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
         """Take a record; ``done`` tells its outcome later (see ``Sender.send``).
 

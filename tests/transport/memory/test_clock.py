@@ -1,15 +1,59 @@
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
+import jmsaio
+from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.clock import ManualClock, SystemClock, Timers
 
 
 def test_the_system_clock_is_the_wall_clock() -> None:
     assert abs(SystemClock().now() - time.time()) < 60
     assert SystemClock().watch(lambda: None) is False
+
+
+def test_steady_time_is_the_machines_that_nobody_sets() -> None:
+    """It grows as time passes, and a manual clock's is the one that the test advances."""
+    assert abs(SystemClock().steady() - time.monotonic()) < 60
+    clock = ManualClock(100.0)
+    clock.advance(1)
+    assert clock.steady() == 101.0
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+async def test_what_waits_in_the_broker_does_not_wait_for_the_wall_clock(
+    step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry, a delayed delivery and a send time-out come in their time although somebody sets the machine's clock."""
+    steps = [0.0]
+    monkeypatch.setattr(SystemClock, "now", staticmethod(lambda: time.time() + steps[0]))
+    options = {
+        "consumerConfig": {"negativeAckRedeliveryDelayMicros": 300_000},
+        "producerConfig": {"sendTimeoutMs": 300},
+    }
+    with embedded_broker() as broker:
+        async with (
+            jmsaio.connect({"brokerServiceUrl": broker.url, **options}) as connection,
+            connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session,
+        ):
+            retried, delayed = session.create_queue("retried"), session.create_queue("delayed")
+            first, second = await session.create_consumer(retried), await session.create_consumer(delayed)
+            producer = await session.create_producer()
+            await producer.send(retried, "again")
+            await producer.send(delayed, "later", delivery_delay=0.3)
+            assert await first.receive_body(str, timeout=30) == "again"
+            await session.recover()
+            steps[0] = step
+            async with asyncio.timeout(30):
+                assert await first.receive_body(str) == "again"
+                assert await second.receive_body(str) == "later"
+                broker.faults.take_down()
+                with pytest.raises(jmsaio.SendError):
+                    await producer.send(retried, "never")
+            broker.faults.bring_up()
 
 
 def test_a_manual_clock_stands_still_until_advanced() -> None:

@@ -59,8 +59,8 @@ async def test_one_timer_for_the_next_thing_to_happen() -> None:
     link = Link(broker, asyncio.get_running_loop())
     broker.clients.append(PokedLink(link))
     with broker.lock:
-        broker.timers.add(broker.now() + 0.05, lambda argument, token: (order.append("later"), done.set())[0])
-        broker.timers.add(broker.now() + 0.01, lambda argument, token: order.append("sooner"))
+        broker.timers.add(broker.steady() + 0.05, lambda argument, token: (order.append("later"), done.set())[0])
+        broker.timers.add(broker.steady() + 0.01, lambda argument, token: order.append("sooner"))
     async with asyncio.timeout(GUARD):
         await done.wait()
     assert order == ["sooner", "later"]
