@@ -39,7 +39,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.transport.base import Transport
+from jmsaio.transport.base import LinkChange, Transport
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -273,6 +273,13 @@ class Connection(Getters):
         """Log a problem that has no caller, and tell the exception listener later."""
         self._reports.add(error)
 
+    def _link_changed(self, change: LinkChange) -> None:
+        """The transport lost the broker or a subscription, or has it again."""
+        if change.error is not None:
+            self._reports.lost(change.error)
+        else:
+            _log.info("%s", change.text)
+
     def warn_once(self, text: str) -> None:
         """Log a warning the first time."""
         if text not in self._warned:
@@ -325,6 +332,7 @@ class Connection(Getters):
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
+                self.transport.link_listeners.add(self._link_changed)
                 self._running.set()
                 try:
                     await self._requested.wait()
@@ -339,6 +347,7 @@ class Connection(Getters):
     async def _shut_down(self) -> None:
         self.started = False
         deadline = self._deadline or Deadline.after(self.configuration.close_timeout)
+        self.transport.link_listeners.discard(self._link_changed)
         reports = self._reports.count
         asked: set[SessionRuntime] = set()
         while rest := [runtime for runtime in self._runtimes if runtime not in asked]:  # a listener may make one still

@@ -41,10 +41,22 @@ class Reports:
     count: int = 0
     _waiting: deque[JMSError] = attrs.field(factory=deque, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _lost: JMSError | None = attrs.field(default=None, init=False)
 
     def add(self, error: Exception) -> None:
-        """Log a problem now and have the listener told later."""
+        """Log a problem now and have the listener told later; what ``lost`` has told is not told again."""
+        if error is self._lost:
+            return
         _log.error("%s", error, exc_info=error)
+        self._tell_later(error)
+
+    def lost(self, error: JMSError) -> None:
+        """The broker, or a subscription, was lost: a warning, and the listener is told later."""
+        self._lost = error
+        _log.warning("%s", error)
+        self._tell_later(error)
+
+    def _tell_later(self, error: Exception) -> None:
         self.count += 1
         if not isinstance(error, JMSError):
             wrapped = JMSError(f"{type(error).__name__}: {error}")

@@ -31,6 +31,23 @@ Wake = Callable[[], None]
 Route = Callable[[OutgoingRecord, int], int | None]
 
 
+@attrs.frozen
+class LinkChange:
+    """What happened to the link to the broker, or to one subscription's, without a caller who could be told.
+
+    Attributes:
+        text: it in a sentence, for the log.
+        error: what was lost; None when it is back.
+    """
+
+    text: str
+    error: JMSError | None = None
+
+
+#: Told about changes of the link, on the loop's thread.
+LinkListener = Callable[[LinkChange], None]
+
+
 class SubscriptionType(enum.Enum):
     """How the consumers of one subscription share it (Pulsar's words)."""
 
@@ -336,6 +353,10 @@ class Transport(Protocol):
     @property
     def admin(self) -> Admin | None:
         """Administration, or None when the configuration forbids it (``jms.usePulsarAdmin=false``)."""
+
+    @property
+    def link_listeners(self) -> set[LinkListener]:
+        """Whoever wants to be told that the link to the broker was lost or is back: add a function, or remove it."""
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Make a sender to a full topic name; the topic is created where the broker allows it."""

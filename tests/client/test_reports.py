@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 
+import attrs
 import pytest
 
 import jmsaio
 from jmsaio.client.reports import Reports
 from jmsaio.client.temporary import Temporaries
+from jmsaio.testing import FaultProxy, embedded_broker
 
 
 @pytest.fixture
@@ -105,3 +108,68 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
     await reports.told(10)
     assert told == ["ValueError: 0", "ValueError: 1"]
     assert [record.message for record in caplog.records].count("the exception listener raised") == 2
+
+
+@attrs.frozen
+class Disturbed:
+    """A broker that can't be reached inside of ``with outage():``."""
+
+    url: str
+    outage: Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture(params=["memory", pytest.param("pulsar", marks=pytest.mark.broker)])
+async def disturbed(request: pytest.FixtureRequest) -> AsyncIterator[Disturbed]:
+    if request.param == "memory":
+        with embedded_broker() as broker:
+            yield Disturbed(broker.url, broker.faults.outage)
+        return
+    pulsar = request.getfixturevalue("pulsar_broker")
+    async with FaultProxy.of(pulsar.service_url) as proxy:
+        yield Disturbed(f"{proxy.url}?webServiceUrl={pulsar.web_service_url}", proxy.outage)
+
+
+async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
+    disturbed: Disturbed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning and one call of the listener when the connection is lost, one line when it is back."""
+    told: list[jmsaio.JMSError] = []
+
+    def lines(level: int) -> list[str]:
+        return [record.message for record in caplog.records if record.name == "jmsaio" and record.levelno == level]
+
+    async with jmsaio.connect(disturbed.url) as connection, connection.create_session() as session:
+        connection.set_exception_listener(told.append)
+        async with session.create_consumer(session.create_queue(f"reports-{uuid.uuid4()}")) as consumer:
+            waiting = asyncio.ensure_future(consumer.receive(timeout=60))
+            with caplog.at_level(logging.INFO, "jmsaio"):
+                with disturbed.outage():
+                    async with asyncio.timeout(30):
+                        while not told:
+                            await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.2)
+                async with asyncio.timeout(30):
+                    while not any("is back" in line for line in lines(logging.INFO)):
+                        await asyncio.sleep(0.05)
+            waiting.cancel()
+    assert [type(error) for error in told] == [jmsaio.BrokerUnavailableError]
+    assert lines(logging.WARNING) == [str(told[0])]
+    assert len([line for line in lines(logging.INFO) if "is back" in line]) == 1
+
+
+async def test_an_exclusive_subscription_that_was_lost_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """The listener hears of it once, whether or not a receive raises it."""
+    told: list[jmsaio.JMSError] = []
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            connection.set_exception_listener(told.append)
+            topic = session.create_topic("news")
+            async with session.create_durable_consumer(topic, "lost") as consumer:
+                name = broker.subscriptions("news")[0]
+                lost = jmsaio.ConsumerBusyError("another client has it")
+                assert broker.faults.drop_consumers("news", name, error=lost) == 1
+                with pytest.raises(jmsaio.ConsumerBusyError, match="another client"):
+                    await consumer.receive(timeout=20)
+                connection.report(lost)
+                await connection._reports.told(10)
+    assert told == [lost]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from typing import Protocol
 
+from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.memory.broker import Broker
 
 
@@ -22,9 +24,12 @@ class Link:
     Args:
         broker: the broker.
         loop: the loop of the client.
+
+    Attributes:
+        listeners: told of changes of the link itself.
     """
 
-    __slots__ = ("_armed", "_debtors", "_handle", "_scheduled", "_thread", "broker", "loop")
+    __slots__ = ("_armed", "_changes", "_debtors", "_handle", "_scheduled", "_thread", "broker", "listeners", "loop")
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self.broker = broker
@@ -34,6 +39,20 @@ class Link:
         self._scheduled = False
         self._handle: asyncio.TimerHandle | None = None
         self._armed: float | None = None
+        self._changes: deque[LinkChange] = deque()
+        self.listeners: set[LinkListener] = set()
+
+    def tell(self, change: LinkChange) -> None:
+        """Have the listeners told soon. With the broker's lock held, from any thread."""
+        self._changes.append(change)
+        self.owe(self)
+
+    def settle_up(self) -> None:
+        """Tell the listeners what has changed."""
+        while self._changes:
+            change = self._changes.popleft()
+            for listener in list(self.listeners):
+                listener(change)
 
     def owe(self, debtor: Debtor) -> None:
         """Have ``debtor.settle_up`` called soon. With the broker's lock held, from any thread."""

@@ -10,7 +10,7 @@ from typing import cast
 from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, ObjectClosedError, TransactionRolledBackError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport import base
-from jmsaio.transport.base import Position, Transaction, Wake
+from jmsaio.transport.base import LinkChange, Position, Transaction, Wake
 from jmsaio.transport.memory.broker import Broker
 from jmsaio.transport.memory.consumer import Consumer
 from jmsaio.transport.memory.handle import MemoryTransaction
@@ -158,6 +158,8 @@ class MemoryReceiver:
         if not self._consumers and reason is not None:
             self._failure = reason
             self.rouse()
+            if isinstance(reason, ConsumerBusyError):
+                self._link.tell(LinkChange(str(reason), reason))
 
     # ---------------------------------------------------------------- the application's side
 

@@ -6,8 +6,16 @@ import asyncio
 import time
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ObjectClosedError
-from jmsaio.transport.base import Capabilities, ReaderOptions, SenderOptions, Subscription, Wake
+from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
+from jmsaio.transport.base import (
+    Capabilities,
+    LinkChange,
+    LinkListener,
+    ReaderOptions,
+    SenderOptions,
+    Subscription,
+    Wake,
+)
 from jmsaio.transport.memory.admin import MemoryAdmin
 from jmsaio.transport.memory.broker import Broker, broker_named
 from jmsaio.transport.memory.handle import MemoryTransaction
@@ -57,6 +65,11 @@ class MemoryTransport:
     def admin(self) -> MemoryAdmin | None:
         """Administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
+
+    @property
+    def link_listeners(self) -> set[LinkListener]:
+        """Who is told that the broker was taken down or brought up, or that a subscription was lost."""
+        return self._link.listeners
 
     def _check(self) -> None:
         if self._closed:
@@ -140,10 +153,13 @@ class MemoryTransport:
         """The broker can't be reached from now on."""
         for receiver in self._receivers:
             receiver.broker_down()
+        text = f"the connection to the embedded broker {self._broker.name!r} is lost: it was taken down"
+        self._link.tell(LinkChange(text, BrokerUnavailableError(text)))
 
     def broker_up(self) -> None:
         """It can be reached again."""
         parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
+        self._link.tell(LinkChange(f"the connection to the embedded broker {self._broker.name!r} is back"))
         for part in parts:
             part.reconnect()
 

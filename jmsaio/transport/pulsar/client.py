@@ -25,6 +25,7 @@ from jmsaio.errors import (
 from jmsaio.transport.base import (
     Admin,
     Capabilities,
+    LinkListener,
     Reader,
     ReaderOptions,
     Receiver,
@@ -48,6 +49,7 @@ from jmsaio.transport.pulsar.reader import PulsarReader
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.sender import PulsarSender
 from jmsaio.transport.pulsar.subscribing import Subscriber, close_late
+from jmsaio.transport.pulsar.watch import Watch
 
 CAPABILITIES = Capabilities(
     transactions=False,
@@ -79,6 +81,14 @@ class PulsarTransport:
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._trimming = self._bridge.loop.call_later(_TRIM, self._trim)
+        self._watch = Watch(
+            self._bridge,
+            config.service_url,
+            lambda: [part for part in self._open if isinstance(part, PulsarSender)],
+            lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
+            partial(self._client.get_topic_partitions_async, _PROBE),
+            self._admin,
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self._bridge.failure is not None else f"{len(self._open)} open"
@@ -93,6 +103,11 @@ class PulsarTransport:
     def admin(self) -> Admin | None:
         """REST administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
+
+    @property
+    def link_listeners(self) -> set[LinkListener]:
+        """Who is told that the link to the broker, or a subscription, was lost or is back."""
+        return self._watch.listeners
 
     async def prove(self) -> None:
         """Wait until the broker answers, at most ``connect_timeout``.
@@ -147,6 +162,7 @@ class PulsarTransport:
 
         sender = PulsarSender(self._bridge, topic, options, self._forget)
         self._open[sender] = None
+        self._watch.start()
         try:
             await sender.start(partial(self._subscriber.partitions, topic), open_producer)
         except BaseException:
@@ -168,6 +184,7 @@ class PulsarTransport:
         """
         receiver = await self._subscriber.open(subscription, wake, self._forget)
         self._open[receiver] = None
+        self._watch.start()
         return receiver
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
@@ -220,6 +237,7 @@ class PulsarTransport:
         share = max(0.0, timeout * 0.8)
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
         try:
+            await self._watch.aclose()
             await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
         finally:
             self._bridge.close()

@@ -86,6 +86,16 @@ class PulsarReceiver:
         """Topics and partitions received from; empty with a pattern."""
         return [feed.topic for feed in self._feeds if feed.topic is not None]
 
+    @property
+    def natives(self) -> list[Any]:
+        """Its native consumers."""
+        return [feed.native for feed in self._feeds]
+
+    @property
+    def heard(self) -> int:
+        """Records that came, up to now."""
+        return sum(feed.serial for feed in self._feeds)
+
     def on_close(self, function: Callable[[], object]) -> None:
         """Call a function when the receiver is closed."""
         self._endings.append(function)

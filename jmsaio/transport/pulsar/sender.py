@@ -92,6 +92,11 @@ class PulsarSender:
         return f"<PulsarSender {self.topic}, {len(self._lanes)} lanes, {state}>"
 
     @property
+    def natives(self) -> list[Any]:
+        """Its native producers."""
+        return [lane.native for lane in self._lanes]
+
+    @property
     def full(self) -> bool:
         """True when the window has no room: await ``ready`` before the next ``send``."""
         return self._records >= self._options.window_records or self._bytes >= self._options.window_bytes

@@ -1,0 +1,291 @@
+"""``Watch``: notices that the broker, or one subscription, is gone while nothing is asked of it.
+
+pulsar-client connects again by itself and says so in its log only. What it lets one see is whether a consumer or a
+producer is connected (half a microsecond to ask), and how a request ends. So every second all of them are looked at,
+and while nothing arrives one consumer asks for the last message id of its topic: that goes over the consumer's own
+connection, and tells a link that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
+
+A loss that is over within a second or two is not told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import _pulsar
+import anyio
+import attrs
+
+from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, TransportError
+from jmsaio.transport.base import Admin, LinkChange, LinkListener, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.bridge import Bridge
+
+#: Seconds between two looks.
+LOOK = 1.0
+#: Looks without a connection that make a loss: a single one may meet pulsar-client while it changes the broker.
+AWAY = 2
+#: Seconds without a record after which the broker is asked.
+QUIET = 3.0
+#: Seconds that its answer may take.
+SILENT = 7.0
+#: Seconds that consumers may be missing while the broker answers, before the reason is looked for.
+MISSING = 4.0
+#: Seconds after which that is told without a known reason: pulsar-client waits up to 60 s between two attempts.
+MISSING_LONG = 75.0
+#: Seconds that looking for the reason may take.
+_REASON_TIMEOUT = 3.0
+
+_Result = _pulsar.Result
+#: Results that are no answer of the broker; 46: disconnected, which the wheel has no name for.
+_NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
+    int(_Result.AlreadyClosed), int(_Result.Interrupted), 46, -1
+}  # fmt: skip
+
+
+class SenderPart(Protocol):
+    """A sender, as far as it is watched."""
+
+    @property
+    def natives(self) -> list[Any]:
+        """Its ``_pulsar.Producer`` objects."""
+
+
+class ReceiverPart(Protocol):
+    """A receiver, as far as it is watched."""
+
+    @property
+    def subscription(self) -> Subscription:
+        """What it subscribed to."""
+
+    @property
+    def natives(self) -> list[Any]:
+        """Its ``_pulsar.Consumer`` objects."""
+
+    @property
+    def heard(self) -> int:
+        """Records that came."""
+
+
+@attrs.define(eq=False)
+class Question:
+    """A request that may be on its way.
+
+    Attributes:
+        asked: loop time of its start.
+        result: how it ended, or None.
+    """
+
+    asked: float
+    result: int | None = None
+
+    @property
+    def answered(self) -> bool:
+        """The broker has said something, if only no."""
+        return self.result is not None and self.result not in _NO_ANSWER
+
+
+@attrs.define(eq=False)
+class Missing:
+    """A receiver some of whose consumers are not connected, while the broker answers.
+
+    Attributes:
+        since: loop time.
+        due: loop time at which the reason is looked for.
+        told: it was told.
+    """
+
+    since: float
+    due: float
+    told: bool = False
+
+
+@attrs.define(eq=False)
+class Watch:
+    """Looks after the senders and receivers of one transport.
+
+    Args:
+        bridge: of the transport.
+        address: of the broker, for sentences.
+        senders: those that are open.
+        receivers: those that are open.
+        ask_broker: starts a request that needs no consumer; gets the native callback.
+        admin: tells why a subscription is missing, or None.
+
+    Attributes:
+        listeners: told of changes.
+    """
+
+    bridge: Bridge
+    address: str
+    senders: Callable[[], Sequence[SenderPart]]
+    receivers: Callable[[], Sequence[ReceiverPart]]
+    ask_broker: Callable[[Callable[..., None]], object]
+    admin: Admin | None = None
+    listeners: set[LinkListener] = attrs.field(factory=set, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _lost: float | None = attrs.field(default=None, init=False)
+    _dropped: bool = attrs.field(default=False, init=False)  # since it is lost, nothing was connected once
+    _away: int = attrs.field(default=0, init=False)
+    _excused: bool = attrs.field(default=False, init=False)  # the broker answers, though nothing is connected
+    _heard: int = attrs.field(default=0, init=False)
+    _quiet: float = attrs.field(default=0.0, init=False)
+    _question: Question | None = attrs.field(default=None, init=False)
+    _turn: int = attrs.field(default=0, init=False)
+    _missing: dict[ReceiverPart, Missing] = attrs.field(factory=dict, init=False)
+
+    def start(self) -> None:
+        """Look from now on, every second. Idempotent."""
+        if self._task is None:
+            self._task = self.bridge.loop.create_task(self._run(), name="jmsaio watch")
+
+    async def aclose(self) -> None:
+        """Look no more. Idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        loop = self.bridge.loop
+        self._quiet = loop.time()
+        while self.bridge.failure is None:
+            await asyncio.sleep(LOOK)
+            self.look(loop.time())
+            await self.look_for_reasons(loop.time())
+
+    # --- the link -----------------------------------------------------------------------------------------------
+
+    def look(self, now: float) -> None:
+        """See what is connected and what was answered, and tell what has changed since the last look."""
+        receivers = self.receivers()
+        consumers = [native for receiver in receivers for native in receiver.natives]
+        producers = [native for sender in self.senders() for native in sender.natives]
+        if not consumers and not producers:
+            self._lost, self._question, self._away, self._excused = None, None, 0, False
+            return
+        connected = any(native.is_connected() for native in (*consumers, *producers))
+        proof = self._proof(now, receivers)
+        self._away = 0 if connected else self._away + 1
+        if self._away == 1:  # what was asked over a connection that is gone tells nothing any more
+            self._question = None
+        self._excused = not connected and (self._excused or proof)
+        question = self._question
+        if self._lost is not None:
+            self._dropped = self._dropped or not connected
+            if proof or (connected and self._dropped):
+                self._find(now)
+        elif self._away >= AWAY and not self._excused:
+            self._lose(now, "pulsar-client is not connected")
+        elif question is not None and now - question.asked >= SILENT:
+            self._lose(now, f"the broker has not answered for {SILENT:g} s")
+        urgent = self._lost is not None or not (connected or self._excused)
+        if self._question is None and (urgent or now - self._quiet >= QUIET):
+            self._ask(now, receivers)
+        self._look_for_missing(now, receivers)
+
+    def _proof(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
+        """Whether the broker was heard since the last look."""
+        heard, question = sum(receiver.heard for receiver in receivers), self._question
+        proof = heard > self._heard or (question is not None and question.answered)
+        self._heard = heard
+        if proof:
+            self._quiet = now
+        if proof or (question is not None and question.result is not None):
+            self._question = None
+        return proof
+
+    def _ask(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
+        """Ask the broker something, over the connection of a consumer if there is one, each in turn."""
+        question = Question(now)
+
+        def answered(result: Any, *answer: Any) -> None:
+            question.result = int(result)
+
+        def arrived(*answer: Any) -> None:
+            self.bridge.post(answered, *answer)
+
+        consumers = [
+            native
+            for receiver in receivers
+            if receiver.subscription.pattern is None  # pulsar-client can't ask over several topics
+            for native in receiver.natives
+            if native.is_connected()
+        ]
+        if consumers:
+            self._turn += 1
+            self._question = question
+            consumers[self._turn % len(consumers)].get_last_message_id_async(arrived)
+        elif receivers or self._lost is not None or self._away:
+            self._question = question
+            self.ask_broker(arrived)
+
+    def _lose(self, now: float, why: str) -> None:
+        self._lost, self._dropped = now, False
+        text = f"the connection to {self.address} is lost: {why}; it connects again by itself when it can"
+        self._tell(LinkChange(text, BrokerUnavailableError(text)))
+
+    def _find(self, now: float) -> None:
+        since, self._lost = self._lost, None
+        self._question, self._quiet = None, now
+        for missing in self._missing.values():
+            missing.since, missing.due = now, now + MISSING
+        if since is not None:
+            self._tell(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
+
+    def _tell(self, change: LinkChange) -> None:
+        for listener in list(self.listeners):
+            listener(change)
+
+    # --- single subscriptions -----------------------------------------------------------------------------------
+
+    def _look_for_missing(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
+        """Note the receivers whose consumers are not connected, and those that are complete again."""
+        for receiver in [each for each in self._missing if each not in receivers]:
+            del self._missing[receiver]
+        for receiver in receivers:
+            if not all(native.is_connected() for native in receiver.natives):
+                self._missing.setdefault(receiver, Missing(now, now + MISSING))
+            elif (missing := self._missing.pop(receiver, None)) is not None and missing.told:
+                self._tell(LinkChange(f"subscription {receiver.subscription.name} receives again"))
+
+    async def look_for_reasons(self, now: float) -> None:
+        """Find out why consumers are missing while the broker answers, and tell it once."""
+        if self._lost is not None:
+            return
+        for receiver, missing in list(self._missing.items()):
+            if missing.told or now < missing.due:
+                continue
+            missing.due = now + MISSING
+            error = await self._reason(receiver)
+            if error is None and now - missing.since >= MISSING_LONG:
+                error = TransportError(
+                    f"{_words(receiver)} is not connected, though the broker answers, and pulsar-client does not tell "
+                    "why; it tries again by itself"
+                )
+            if error is not None and self._missing.get(receiver) is missing:
+                missing.told = True
+                self._tell(LinkChange(str(error), error))
+
+    async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
+        """What the broker's statistics say: whether an exclusive subscription has another consumer."""
+        if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
+            return None
+        topics = [str(native.topic()) for native in receiver.natives if not native.is_connected()]
+        with anyio.move_on_after(_REASON_TIMEOUT):
+            for topic in topics:
+                try:
+                    found = (await self.admin.stats(topic)).subscriptions.get(receiver.subscription.name)
+                except JMSError:  # not told now: it is asked again, and at last told without a reason
+                    return None
+                if found is not None and found.consumers:
+                    return ConsumerBusyError(
+                        f"{_words(receiver)} was lost to another consumer, which connected while this one was away; "
+                        "it comes back when that one leaves"
+                    )
+        return None
+
+
+def _words(receiver: ReceiverPart) -> str:
+    subscription = receiver.subscription
+    return f"subscription {subscription.name} of {subscription.pattern or ', '.join(subscription.topics)}"
