@@ -18,7 +18,7 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import _pulsar
 import anyio
@@ -32,6 +32,20 @@ LINGER = 2.0
 
 def ignore(*answer: object) -> None:
     """Native callback for an operation whose outcome nobody waits for."""
+
+
+class Part(Protocol):
+    """What holds a native producer, consumer or reader."""
+
+    def release(self) -> None:
+        """Let go of it: it is closed."""
+
+
+class Released:
+    """In the place of a native object whose connection is closed: calls do nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return ignore
 
 
 class Bridge:
@@ -48,6 +62,7 @@ class Bridge:
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
         self._pending: dict[asyncio.Future[Any], str] = {}
+        self._parts: weakref.WeakSet[Part] = weakref.WeakSet()
         _BRIDGES.add(self)
 
     def check(self) -> None:
@@ -69,6 +84,19 @@ class Bridge:
         for future, what in pending.items():
             if not future.done():
                 _fail(future, ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
+
+    def made(self, part: Part) -> None:
+        """Say that a part holds a native producer, consumer or reader: ``release`` takes it away."""
+        self._parts.add(part)
+        holds_native(part)
+
+    def release(self) -> None:
+        """Let all parts let go of what is native, once it is closed: each keeps pulsar-client's threads alive.
+
+        The parts themselves may live on, in rings of references that Python frees when it gets round to it.
+        """
+        for part in list(self._parts):
+            part.release()
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Run a function on the loop's thread soon. For native threads: never raises."""
@@ -107,7 +135,7 @@ class Bridge:
                 _fail(future, translate(answer[0], what))
 
         self._pending[future] = what
-        start(lambda *answer: self.post(arrived, *answer))
+        start(_Callback(self, arrived))
         return future
 
     async def ask(
@@ -170,6 +198,25 @@ class Bridge:
             errors.append(OperationTimeoutError(f"{futures[future]}: no answer within {timeout:g} s"))
         if errors:
             raise errors[0]
+
+
+class _Callback:
+    """The native callback of one operation; it knows nothing any more once it was called.
+
+    pulsar-client never frees the callback of a reader's creation: what that held, it would hold for ever.
+    """
+
+    __slots__ = ("_arrived", "_bridge")
+
+    def __init__(self, bridge: Bridge, arrived: Callable[..., object]) -> None:
+        self._bridge: Bridge | None = bridge
+        self._arrived: Callable[..., object] = arrived
+
+    def __call__(self, *answer: object) -> None:
+        bridge, arrived = self._bridge, self._arrived
+        self._bridge, self._arrived = None, ignore
+        if bridge is not None:
+            bridge.post(arrived, *answer)
 
 
 def _fail(future: asyncio.Future[Any], error: JMSError) -> None:

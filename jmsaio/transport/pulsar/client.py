@@ -36,7 +36,7 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.pulsar.attempts import Attempts
-from jmsaio.transport.pulsar.bridge import Bridge, holds_native, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, Released, holds_native, wait_for
 from jmsaio.transport.pulsar.closing import NativeClient
 from jmsaio.transport.pulsar.native_log import native_log
 from jmsaio.transport.pulsar.options import (
@@ -243,6 +243,8 @@ class PulsarTransport:
             self._bridge.close()
             self._owned.close(lambda: self._bridge.post(_resolve, closed))
         await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
+        self._bridge.release()
+        self._client = self._subscriber.client = Released()
         if self._admin is not None:
             await self._admin.aclose()
 

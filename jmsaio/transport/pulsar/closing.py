@@ -50,6 +50,7 @@ class NativeClient:
             # A part of it could not say goodbye to the broker. It is closed anyway.
             return
         finally:
+            self.native = None
             _OPEN.pop(id(self), None)
             done()
 

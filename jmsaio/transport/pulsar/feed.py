@@ -21,7 +21,7 @@ import _pulsar
 
 from jmsaio.errors import JMSError
 from jmsaio.transport.pulsar.batch import Batch, begin_batch
-from jmsaio.transport.pulsar.bridge import Bridge, holds_native
+from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore
 from jmsaio.transport.pulsar.results import OK, translate
 
 
@@ -72,7 +72,11 @@ class Feed:
         self._idle: asyncio.Future[None] | None = None
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
-        holds_native(self)
+        bridge.made(self)
+
+    def release(self) -> None:
+        """Let go of the native consumer or reader, which is closed."""
+        self.native, self._receive, self._receive_now = Released(), ignore, ignore
 
     def _callback(self) -> Callable[[Any, Any], None]:
         inline = self._inline

@@ -17,7 +17,7 @@ from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SendDone
-from jmsaio.transport.pulsar.bridge import Bridge, holds_native
+from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore
 from jmsaio.transport.pulsar.results import OK, translate_send
 
 #: Records of a group at most; a longer group would hold its first records back from the broker.
@@ -62,7 +62,11 @@ class Lane:
         self._size = 0
         self._groups: dict[Group, None] = {}
         self._armed = False
-        holds_native(self)
+        bridge.made(self)
+
+    def release(self) -> None:
+        """Let go of the native producer, which is closed."""
+        self.native, self._send = Released(), ignore
 
     def add(self, message: Any, done: SendDone, size: int) -> None:
         """Take a message into the current group, which leaves in the next turn of the loop or when it is long."""

@@ -24,7 +24,6 @@ class PulsarReader:
         self, bridge: Bridge, native: Any, options: ReaderOptions, closed: Callable[[PulsarReader], None]
     ) -> None:
         self._bridge = bridge
-        self._native = native
         self._topic = options.topic
         what = f"read {options.topic}"
         self._feed = Feed(bridge, native, native.read_next_async, native.read_next, options.topic, what, self._woken)
@@ -80,7 +79,7 @@ class PulsarReader:
         if self._feed.holds:
             return False
         what = f"look for the end of {self._topic}"
-        more = await self._bridge.ask(self._native.has_message_available_async, what, _ASK)
+        more = await self._bridge.ask(self._feed.native.has_message_available_async, what, _ASK)
         return not more and not self._feed.holds
 
     async def aclose(self, timeout: float) -> None:
@@ -92,7 +91,7 @@ class PulsarReader:
         self._woken()
         if not self._bridge.forked:
             try:
-                await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)
+                await self._bridge.ask(self._feed.native.close_async, f"close the reader of {self._topic}", timeout)
             except JMSError:
                 # The connection is gone or silent: the broker drops the reader when it notices.
                 return

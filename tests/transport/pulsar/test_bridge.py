@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +14,12 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore, wait_for
 from tests.transport.pulsar.standins import OK, from_thread
+
+
+class Answer:
+    """Something native that was made."""
 
 
 class Operation:
@@ -96,6 +102,41 @@ async def test_close_ends_what_waits() -> None:
         bridge.check()
     operation.answer(OK, "late")
     await anyio.lowlevel.checkpoint()
+
+
+async def test_a_callback_that_is_never_freed_holds_nothing() -> None:
+    """pulsar-client keeps that of a reader's creation for ever: not with it the answer, nor the bridge."""
+    bridge, operation = Bridge(), Operation()
+    answer = Answer()
+    answers = weakref.ref(answer)
+    assert await ask(bridge, operation, OK, answer) is answer
+    del answer
+    bridges = weakref.ref(bridge)
+    del bridge
+    await anyio.lowlevel.checkpoint()
+    gc.collect()
+    assert operation.callback is not ignore
+    assert answers() is None and bridges() is None
+
+
+class Holder:
+    """A part with something native."""
+
+    def __init__(self) -> None:
+        self.native: Any = object()
+
+    def release(self) -> None:
+        self.native = Released()
+
+
+async def test_release() -> None:
+    """Parts that are there let go of what is native; calls on what takes its place do nothing."""
+    bridge, holder = Bridge(), Holder()
+    bridge.made(holder)
+    bridge.made(Holder())
+    bridge.release()
+    holder.native.acknowledge_async(1, None)
+    assert isinstance(holder.native, Released)
 
 
 async def test_ask_all() -> None:

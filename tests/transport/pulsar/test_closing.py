@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import threading
 
 import _pulsar
+import anyio
+import pytest
 
-from jmsaio.transport.pulsar import closing
+from jmsaio.config import ConsumerConfig, load
+from jmsaio.transport.base import ReaderOptions
+from jmsaio.transport.pulsar import closing, open_transport
 from jmsaio.transport.pulsar.closing import NativeClient
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
 
 
 class Client:
@@ -48,3 +56,41 @@ def test_what_nobody_closed_is_closed_at_exit() -> None:
     closing._at_exit()
     closing._OPEN.update(others)
     assert len(native.threads) == 1
+
+
+def used() -> tuple[int, int]:
+    """Threads and descriptors of this process."""
+    return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+@pytest.mark.parametrize("all_kinds", [False, True])
+async def test_a_closed_connection_leaves_no_thread_and_no_descriptor(
+    pulsar_broker: TestBroker, all_kinds: bool
+) -> None:
+    """Whatever was made natively; at once, not when Python frees the objects around it."""
+    config, topic = load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url), new_topic()
+
+    async def round() -> None:
+        kit = Kit(await open_transport(config), topic)
+        try:
+            if all_kinds:
+                box = await kit.box(receiver_queue_size=1)
+                await send(await kit.sender(), "x")
+                assert texts(await box.take(1)) == ["x"]
+            reader = await kit.transport.open_reader(ReaderOptions(topic, ConsumerConfig()))
+            await reader.read(1, 0.0)
+        finally:
+            await kit.transport.aclose(HANG)
+
+    await round()
+    before = used()
+    gc.disable()
+    try:
+        for _ in range(25 if all_kinds else 100):
+            await round()
+        with anyio.fail_after(HANG):
+            while any(now > then + 2 for now, then in zip(used(), before, strict=True)):
+                await anyio.sleep(0.05)  # the last thread may be on its way out
+    finally:
+        gc.enable()
