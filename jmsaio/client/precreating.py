@@ -1,16 +1,28 @@
-"""Creates a queue's subscription before it is needed, so that the queue keeps what is sent to it (Starlight 3.3)."""
+"""Creates subscriptions that the broker does not create by itself, a queue's before it is needed (Starlight 3.3)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import attrs
 import tenacity
 
 from jmsaio.config import Configuration
-from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, OperationTimeoutError, TransportError
-from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transport
+from jmsaio.errors import (
+    AdminError,
+    BrokerUnavailableError,
+    JMSError,
+    NotFoundError,
+    OperationTimeoutError,
+    TransportError,
+)
+from jmsaio.model.destinations import Queue
+from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
+
+if TYPE_CHECKING:
+    from jmsaio.client.channel import Channel
+    from jmsaio.client.connection import Connection
 
 #: Result codes of a broker that is about to be ready.
 _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
@@ -43,6 +55,32 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
         sleep=anyio.sleep,
     )
     await retrying(_create, transport, config, topic, subscription)
+
+
+async def open_receiver(connection: Connection, channel: Channel) -> Receiver:
+    """As ``Transport.open_receiver``, also where the broker creates no subscriptions by itself.
+
+    In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates those of queues through the admin interface
+    (``jms.precreateQueueSubscription``), and the broker takes those that end with their consumers. Ours of that kind
+    are durable ones for the broker (``drop_at_close``), so they are created, too.
+
+    Raises:
+        NotFoundError: the subscription does not exist, and is not one to create.
+        TransportError: as ``Transport.open_receiver``, and as ``Admin.create_subscription``.
+
+    Cancelling leaves no consumer behind.
+    """
+    transport, wanted = connection.transport, channel.subscription
+    try:
+        return await transport.open_receiver(wanted, channel.wake)
+    except NotFoundError as error:
+        queue = isinstance(channel.destination, Queue) and connection.configuration.precreate_queue_subscription
+        created = (queue or channel.drop_at_close) and wanted.pattern is None
+        if error.error_code != "SubscriptionNotFound" or not created or transport.admin is None:
+            raise
+    for topic in wanted.topics:
+        await transport.admin.create_subscription(topic, wanted.name, wanted.position)
+    return await transport.open_receiver(wanted, channel.wake)
 
 
 def passes(error: BaseException) -> bool:

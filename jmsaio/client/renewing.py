@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from jmsaio.client.precreating import open_receiver
 from jmsaio.client.subscribing import SELECTOR, SHARED
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.transport.base import Admin, Subscription, SubscriptionStats
@@ -34,7 +35,7 @@ async def subscribe(connection: Connection, channel: Channel) -> None:
 
     Raises:
         ConsumerBusyError: the subscription is active with something else, or is shared otherwise.
-        TransportError: as ``Transport.open_receiver``.
+        TransportError: as ``precreating.open_receiver``.
 
     Cancelling leaves no consumer behind.
     """
@@ -43,7 +44,7 @@ async def subscribe(connection: Connection, channel: Channel) -> None:
     if wanted.replace and not transport.capabilities.subscription_properties:
         topics = await _to_remember(connection, wanted)
     # set before the next await: the receiver may wake the channel at once
-    channel.receiver = await transport.open_receiver(wanted, channel.wake)
+    channel.receiver = await open_receiver(connection, channel)
     if topics and transport.admin is not None:
         try:
             await _remember(transport.admin, wanted, topics)

@@ -6,8 +6,10 @@ import asyncio
 import sys
 import uuid
 from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 
 import anyio
+import httpx
 import pytest
 
 import jmsaio
@@ -164,3 +166,47 @@ async def test_a_producer_of_another_process_opens_the_queue_too(pulsar_broker: 
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+@pytest.fixture
+async def strict(pulsar_broker: TestBroker) -> AsyncIterator[str]:
+    """The URL of a namespace whose broker creates no subscriptions by itself."""
+    name = f"public/strict-{uuid.uuid4().hex[:12]}"
+    async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", timeout=30) as client:
+        (await client.put(f"/namespaces/{name}", json={})).raise_for_status()
+        policy = {"allowAutoSubscriptionCreation": False}
+        (await client.post(f"/namespaces/{name}/autoSubscriptionCreation", json=policy)).raise_for_status()
+    yield f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={name}"
+
+
+async def test_consumers_where_the_broker_creates_no_subscriptions(strict: str) -> None:
+    """Those of queues, also with partitions, and those that end with their consumers are created."""
+    async with jmsaio.connect(strict) as connection, connection.create_session() as session:
+        admin = connection.transport.admin
+        assert admin is not None
+        await admin.create_topic(f"persistent://{connection.configuration.system_namespace}/parted", 2)
+        queue, parted, topic = jmsaio.Queue("queue"), jmsaio.Queue("parted"), jmsaio.Topic("topic")
+        with anyio.fail_after(2 * AT_ONCE):
+            async with (
+                session.create_consumer(queue) as one,
+                session.create_consumer(parted) as two,
+                session.create_consumer(topic) as three,
+                session.create_shared_consumer(topic, "group") as four,
+                session.create_producer() as producer,
+            ):
+                for destination in (queue, parted, topic):
+                    await producer.send(destination, destination.name)
+                bodies = [await consumer.receive_body(str, timeout=AT_ONCE) for consumer in (one, two, three, four)]
+        assert bodies == ["queue", "parted", "topic", "topic"]
+        assert not (await admin.stats(f"persistent://{connection.configuration.system_namespace}/topic")).subscriptions
+
+
+@pytest.mark.parametrize("option", ["jms.usePulsarAdmin", "jms.precreateQueueSubscription"])
+async def test_a_subscription_that_is_not_created_is_told_at_once(strict: str, option: str) -> None:
+    """With the broker's sentence, and without waiting for the operation's time-out: queues as told, durable ones."""
+    async with jmsaio.connect(f"{strict}&{option}=false", operation_timeout=4 * AT_ONCE) as connection:
+        async with connection.create_session() as session:
+            with anyio.fail_after(AT_ONCE), pytest.raises(NotFoundError, match=r"\(Subscription does not exist\)"):
+                await session.create_consumer(jmsaio.Queue("queue"))
+            with anyio.fail_after(AT_ONCE), pytest.raises(NotFoundError, match=r"\(Subscription does not exist\)"):
+                await session.create_durable_consumer(jmsaio.Topic("topic"), "durable")
