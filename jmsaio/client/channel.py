@@ -99,6 +99,8 @@ class Channel:
         subscription: what is subscribed to.
         max_local: redeliveries at once before a message is given back to the broker; 0 where a delay is configured.
         broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
+        dead_after: redeliveries before a message becomes a dead letter, where we have to count: on exclusive and
+            failover subscriptions. None: the broker counts, or there is no policy.
         by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
         changed: called when records arrived or the channel failed.
         drop_at_close: the subscription is deleted with its last consumer.
@@ -121,6 +123,7 @@ class Channel:
     drop_at_close: bool = False
     drop_left: Callable[[float], Awaitable[None]] | None = None
     batch: int = BATCH
+    dead_after: int | None = None
     receiver: Receiver = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter)
     released: Callable[[], None] | None = None
@@ -320,7 +323,10 @@ class Channel:
         first: list[ReceivedRecord] = []
         for record in records:
             times = self._counts.returned(record.message_id, record.redelivery_count)
-            if again(times, self.max_local, self.broker_dead_letters) is Again.AT_ONCE:
+            if self.dead_after is not None and times > self.dead_after:
+                self.receiver.dead_letter(record, record.properties)
+                self.settled(record)
+            elif again(times, self.max_local, self.broker_dead_letters) is Again.AT_ONCE:
                 first.append(record)
             else:
                 self.give_back(record)

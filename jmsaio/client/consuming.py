@@ -112,11 +112,13 @@ def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -
 
 def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Channel:
     config = runtime.connection.configuration
+    policy = planned.subscription.config.dead_letter
     return Channel(
         destination=destination,
         subscription=planned.subscription,
         max_local=0 if asks_for_delay(planned.subscription.config) else config.max_local_redeliveries,
-        broker_dead_letters=planned.subscription.config.dead_letter is not None and planned.shared,
+        broker_dead_letters=policy is not None and planned.shared,
+        dead_after=None if policy is None or planned.shared else policy.max_redeliver_count,
         by_priority=config.enable_jms_priority,
         changed=runtime.dispatch.mark,
         drop_at_close=planned.drop_at_close,

@@ -103,6 +103,8 @@ class ConnectionFactory(Getters):
             ConfigurationError: a limit that is no integer.
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
             JMSSecurityError: it refuses the credentials.
+            IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the factory's first connection was made
+                with another pair, or one of the two calls without any (seed 001).
             InvalidClientIDError: the identifier is used by another open connection of this process.
             ObjectClosedError: the factory is closed.
 
@@ -145,14 +147,14 @@ class ConnectionFactory(Getters):
         _require_asyncio()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; make a new one")
-        config = self._with_credentials(user, password)
-        if read_max is not None:
-            config = attrs.evolve(config, queue_browser_read_max=read_max)
         async with self._opening:
+            config = self._with_credentials(user, password)
             if self._transport is None:
                 await self._open_transport(config)
             if self._credentials is None:
                 self._credentials = (user, password)
+        if read_max is not None:
+            config = attrs.evolve(config, queue_browser_read_max=read_max)
         assert self._transport is not None and self._senders is not None  # made together
         connection = Connection(
             configuration=config,
@@ -186,11 +188,15 @@ class ConnectionFactory(Getters):
         config = self.configuration
         if config.tck_username and (user, password) not in ((None, None), (config.tck_username, config.tck_password)):
             raise JMSSecurityError("user or password refused")
-        if not config.use_credentials_from_create_connection or (user is None and password is None):
+        if not config.use_credentials_from_create_connection:
             return config
         if self._credentials is not None and self._credentials != (user, password):
-            raise IllegalStateError("this factory was used with other credentials; make a factory for each of them")
-        return attrs.evolve(config, auth_params=password or "")
+            used = "without credentials" if self._credentials == (None, None) else "with other credentials"
+            raise IllegalStateError(
+                f"this factory was used {used}, and it has one broker client: give every call the same user and "
+                "password, or make a factory for each pair"
+            )
+        return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password or "")
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended."""

@@ -131,7 +131,7 @@ def treat(
 def _bury(channel: Channel, record: ReceivedRecord) -> bool:
     """Make a record a dead letter where the consumer has a policy for that, and the record is none already."""
     policy = channel.subscription.config.dead_letter
-    if policy is None or not channel.filter.shared:
+    if policy is None:
         return False
     topic, _, _ = record.topic.partition("-partition-")
     letters = policy.dead_letter_topic

@@ -201,8 +201,8 @@ class Receiver(Protocol):
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead-letter topic of ``Subscription.config``, with these properties as its own.
 
-        It is acknowledged when it is stored there; where that fails it comes again. For shared and key-shared
-        subscriptions; without a dead-letter policy it is only acknowledged.
+        It is acknowledged when it is stored there; where that fails it comes again. Without a dead-letter policy it is
+        only acknowledged.
         """
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:

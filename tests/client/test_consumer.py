@@ -226,6 +226,32 @@ async def test_expired_messages_are_dead_letters_by_choice(url: str, name: Name,
             assert await consumer.receive(timeout=0.5) is None
 
 
+@pytest.mark.parametrize("durable", [False, True])
+async def test_dead_letters_of_an_exclusive_subscription(url: str, name: Name, durable: bool) -> None:
+    """The consumer counts where the broker does not: what it gave back too often goes to the dead letters."""
+    dead, option = jmsaio.Queue(name("dead")), "consumerConfig.deadLetterPolicy"
+    topic = jmsaio.Topic(f"{name('topic')}?{option}.maxRedeliverCount=2&{option}.deadLetterTopic={dead.name}")
+    async with jmsaio.connect(url) as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
+        graveyard = await session.create_consumer(dead)
+        kind = session.create_durable_consumer(topic, name("s")) if durable else session.create_consumer(topic)
+        async with kind as consumer, session.create_producer(topic) as producer:
+            await producer.send("bad", properties={"a": 1})
+            await producer.send("good")
+            counts = []
+            for _ in range(3):
+                message = await consumer.receive(timeout=20)
+                assert message is not None and message.get_body(str) == "bad"
+                counts.append(message.get_int_property("JMSXDeliveryCount"))
+                await session.recover()
+            assert counts == [1, 2, 3]
+            assert await consumer.receive_body(str, timeout=20) == "good"
+            letter = await graveyard.receive(timeout=20)
+            assert letter is not None
+            assert (letter.get_body(str), letter.get_int_property("a")) == ("bad", 1)
+            await session.acknowledge()
+            assert await consumer.receive(timeout=0.5) is None
+
+
 async def test_expired_messages_are_removed(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("expired"))
     producer = await session.create_producer(queue)

@@ -16,6 +16,8 @@ import jmsaio
 from jmsaio.client import factory as factory_module
 from jmsaio.config import Configuration
 
+_BY_CALL = {"jms.useCredentialsFromCreateConnection": "true", "authPlugin": "token"}
+
 
 def test_trio_is_refused() -> None:
     import trio
@@ -80,6 +82,30 @@ async def test_credentials() -> None:
         await factory.create_connection("u", "p")
         with pytest.raises(jmsaio.JMSSecurityError):
             await factory.create_connection("u", "wrong")
+
+
+@pytest.mark.parametrize("first", [("u", "token:a"), (None, None)])
+async def test_all_connections_of_a_factory_use_the_same_credentials(first: tuple[str | None, str | None]) -> None:
+    """The first pair, or its absence, holds for all later calls: there is one broker client."""
+    config = {"brokerServiceUrl": f"memory://{uuid.uuid4()}", **_BY_CALL}
+    async with jmsaio.ConnectionFactory(config) as factory:
+        await factory.create_connection(*first)
+        await factory.create_connection(*first)
+        await (await factory.create_context(1, *first)).close()
+        for user, password in {("u", "token:a"), (None, None), ("u", "token:b"), ("v", "token:a")} - {first}:
+            with pytest.raises(jmsaio.IllegalStateError, match="make a factory for each pair") as caught:
+                await factory.create_connection(user, password)
+            assert "token:" not in str(caught.value)
+
+
+async def test_two_first_connections_with_different_credentials() -> None:
+    """Of two calls at once one is the first, and the other is refused."""
+    config = {"brokerServiceUrl": f"memory://{uuid.uuid4()}", **_BY_CALL}
+    async with jmsaio.ConnectionFactory(config) as factory:
+        made = await asyncio.gather(
+            factory.create_connection("u", "a"), factory.create_connection("u", "b"), return_exceptions=True
+        )
+        assert [type(one) for one in made] == [jmsaio.Connection, jmsaio.IllegalStateError]
 
 
 def test_import_brings_in_nothing_heavy() -> None:

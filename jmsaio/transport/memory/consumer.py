@@ -55,8 +55,7 @@ class Consumer:
         self.parked: list[int] = []
         self.listed = False
         policy = config.dead_letter
-        counted = policy is not None and subscription.type.value in ("Shared", "Key_Shared")
-        self.dead_after = policy.max_redeliver_count if counted and policy is not None else sys.maxsize
+        self.dead_after = sys.maxsize if policy is None else policy.max_redeliver_count
 
     @property
     def zero_queue(self) -> bool:

@@ -18,7 +18,7 @@ from jmsaio.transport.pulsar.attempts import Attempts
 from jmsaio.transport.pulsar.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.options import consumer_configuration
-from jmsaio.transport.pulsar.receiver import SHARED, PulsarReceiver
+from jmsaio.transport.pulsar.receiver import PulsarReceiver
 
 #: Seconds between two looks at the number of partitions.
 PARTITIONS_CHECK = 60.0
@@ -54,7 +54,7 @@ class Subscriber:
             raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed)
         policy = subscription.config.dead_letter
-        if policy is not None and subscription.type in SHARED:
+        if policy is not None:
             receiver.dead_letters = DeadLetters(
                 policy,
                 subscription.name,

@@ -139,15 +139,19 @@ def test_dead_letters_wait_for_somebody_to_look(bench: Bench) -> None:
     assert texts(bench.join(bench.broker.subscribe(log, "s", True, Position.EARLIEST)).take(1)) == ["x"]
 
 
-def test_no_dead_letters_on_an_exclusive_subscription(bench: Bench) -> None:
+def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
+    """A policy means the same on every kind of subscription."""
+    policy = DeadLetterPolicy(max_redeliver_count=1, initial_subscription_name="kept")
     subscription = bench.subscribe()
-    consumer = bench.join(subscription, EXCLUSIVE, dead_letter=DeadLetterPolicy(max_redeliver_count=1))
+    consumer = bench.join(subscription, EXCLUSIVE, dead_letter=policy)
     bench.send("x")
-    for count in range(5):
+    for count in range(2):
         [record] = consumer.take(1)
         assert record.redelivery_count == count
         subscription.give_back(consumer, record.number, None, counted=True)
         subscription.dispatch()
+    assert (consumer.take(1), subscription.size) == ([], 0)
+    assert texts(bench.broker.logs[f"{TOPIC}-s-DLQ"].subscriptions["kept"].backlog) == ["x"]
 
 
 def test_ack_timeout(bench: Bench) -> None:
