@@ -33,7 +33,7 @@ PRODUCER = (
     _producer("batchingMaxBytes", _I, 131072, "batching_max_bytes", unit="bytes", low=1,
               note="bytes in a batch at most"),
     _producer("sendTimeoutMs", _D, 30000, "send_timeout", unit="ms",
-              note="no answer in this time: the send fails; 0: never"),
+              note="no answer in this time: the send is in doubt; 0: never"),
     _producer("blockIfQueueFull", _F, None, note="accepted: send always waits for room, the event loop goes on"),
     _producer("maxPendingMessages", _I, 0, "max_pending_messages", low=0, **_LATER,
               note="use send_window_messages"),

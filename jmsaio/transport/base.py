@@ -170,7 +170,10 @@ class Sender(Protocol):
         """
 
     async def ready(self) -> None:
-        """Wait until the window has room, or the sender is closed. Cancelling changes nothing."""
+        """Wait until the window has room, or the sender is closed. Cancelling changes nothing.
+
+        Raises OperationTimeoutError where what is on its way keeps the window full for the whole send time-out.
+        """
 
     async def drain(self, timeout: float) -> None:
         """Wait until every record taken has its outcome. Raises OperationTimeoutError."""

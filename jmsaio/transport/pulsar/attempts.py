@@ -17,7 +17,7 @@ import attrs
 
 from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.transport.pulsar.bridge import LINGER, Bridge
-from jmsaio.transport.pulsar.native_log import Refusal, native_log
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.results import translate
 
 #: Seconds that an attempt may go without an answer.
@@ -93,7 +93,7 @@ class Attempts:
         pause = _PAUSE
         while True:
             async with self.turn():
-                position = native_log().end()
+                position = NATIVE_LOG.read()
                 self._waiting.append(self.bridge.start(self.start, self.what, self.discard))
                 answered = await self._answer(position)
             if answered is not None:
@@ -112,14 +112,14 @@ class Attempts:
         """The first attempt that is answered; None when the last one was refused, or waited for long enough.
 
         Args:
-            position: where the log ended before the last attempt.
+            position: lines of the log before the last attempt.
         """
         end = self.bridge.loop.time() + ATTEMPT
         while self.bridge.loop.time() < end:
             answered = await self._first(_LOOK)
             if answered is not None:
                 return answered
-            refusal = native_log().refusal(position, self.topic, self.subscription)
+            refusal = NATIVE_LOG.refusal(position, self.topic, self.subscription)
             if refusal is not None:
                 self._refusal = refusal
                 if refusal.name in _FINAL:

@@ -55,12 +55,14 @@ class Bridge:
         loop: the loop on whose thread everything but native callbacks runs.
         thread: identifier of that thread.
         failure: what using the transport raises now: a class and its text, or None while it is open.
+        hears_log: what the native client logs arrives in ``native_log``.
     """
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
+        self.hears_log = False
         self._pending: dict[asyncio.Future[Any], str] = {}
         self._parts: weakref.WeakSet[Part] = weakref.WeakSet()
         _BRIDGES.add(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from functools import partial
@@ -38,7 +39,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.pulsar.attempts import Attempts
 from jmsaio.transport.pulsar.bridge import Bridge, Released, holds_native, wait_for
 from jmsaio.transport.pulsar.closing import NativeClient
-from jmsaio.transport.pulsar.native_log import native_log
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.options import (
     client_configuration,
     native_position,
@@ -51,6 +52,8 @@ from jmsaio.transport.pulsar.sender import PulsarSender
 from jmsaio.transport.pulsar.subscribing import Subscriber, close_late
 from jmsaio.transport.pulsar.watch import Watch
 
+_log = logging.getLogger("jmsaio")
+
 CAPABILITIES = Capabilities(
     transactions=False,
     subscription_properties=False,
@@ -59,8 +62,6 @@ CAPABILITIES = Capabilities(
     delayed_exclusive=False,
     exact_redelivery_count=False,
 )
-#: Seconds between two looks at the size of pulsar-client's log.
-_TRIM = 60.0
 #: Asked for at connect; a partition's name, so that no broker creates it.
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
 
@@ -75,12 +76,17 @@ class PulsarTransport:
             self._client = _pulsar.Client(config.service_url, client_configuration(config))
         except (RuntimeError, ValueError) as error:
             raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
+        self._bridge.hears_log = NATIVE_LOG.hears(self._client)
+        if not self._bridge.hears_log:
+            _log.warning(
+                "another user of pulsar-client in this process made its client first, and its log goes there:"
+                " each message gets an answer of its own, which is slower; connect with jmsaio first"
+            )
         self._subscriber = Subscriber(self._bridge, self._client, config.operation_timeout, self.open_sender)
         holds_native(self)
         self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
-        self._trimming = self._bridge.loop.call_later(_TRIM, self._trim)
         self._watch = Watch(
             self._bridge,
             config.service_url,
@@ -218,10 +224,6 @@ class PulsarTransport:
         """Not offered by pulsar-client: raises IllegalStateError."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
-    def _trim(self) -> None:
-        native_log().trim()
-        self._trimming = self._bridge.loop.call_later(_TRIM, self._trim)
-
     def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
         self._open.pop(part, None)
 
@@ -232,7 +234,6 @@ class PulsarTransport:
         """
         if self._bridge.failure is not None:
             return
-        self._trimming.cancel()
         deadline = self._bridge.loop.time() + timeout
         share = max(0.0, timeout * 0.8)
         closed: asyncio.Future[None] = self._bridge.loop.create_future()

@@ -1,16 +1,27 @@
 """One native producer, that is one partition: records leave in groups with one callback (group commit).
 
 A Python callback costs pulsar-client 13 acquisitions of the GIL and three thread states; ``None`` costs nothing. One
-producer's messages to one partition end in order, so Ok for the last of a group covers the earlier ones, and a
-time-out or a close fails the last, too. What pulsar-client may refuse before it is queued, or send outside the order,
+producer's batches end in order, so Ok for the last record of a group covers the earlier ones unless one of their
+batches failed alone. pulsar-client lets that happen in these cases, and only its log tells:
+
+* the broker found a batch damaged (checksum),
+* a batch could not be made (larger than the broker takes),
+* the broker refused a reconnect for its backlog quota, while half of a group was with pulsar-client,
+* pulsar-client's own send time-out, which is therefore off: the time-out here is ours.
+
+A fenced producer, a terminated topic and a close fail everything from then on, so the last of a group, too; a lost
+connection fails nothing. After a line in the log that casts doubt, the records of a group that did not lie in the
+batch of its last one are in doubt. What pulsar-client may refuse before it is queued, or send outside the order,
 never travels without a callback of its own: see ``Lane.alone``.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import _pulsar
 import attrs
 
 from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
@@ -18,21 +29,31 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SendDone
 from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.results import OK, translate_send
+from jmsaio.transport.pulsar.window import Window
 
 #: Records of a group at most; a longer group would hold its first records back from the broker.
 GROUP = 1000
 
-#: Tells the sender that records and bytes have their outcome.
-Ended = Callable[[int, int], None]
-
 
 @attrs.define(eq=False)
 class Group:
-    """Records that share one callback: each one's ``done``, and their bytes together."""
+    """Records that share one callback.
+
+    Attributes:
+        dones: each one's ``done``; empty when all were told.
+        count: number of records.
+        size: their bytes together.
+        doubts: what the log's count of doubts was before the first of them left.
+        deadline: time of the loop at which they are in doubt; None: never.
+    """
 
     dones: list[SendDone]
+    count: int
     size: int
+    doubts: int
+    deadline: float | None
 
 
 class Lane:
@@ -40,22 +61,25 @@ class Lane:
 
     Args:
         bridge: the way back from native threads.
-        native: ``_pulsar.Producer``.
+        native: ``_pulsar.Producer``, without a time-out of its own.
         topic: its topic, for errors.
-        ended: told how many records and bytes have their outcome.
+        window: told what has its outcome and what has left.
+        timeout: seconds until a record without an answer is in doubt; 0: never.
     """
 
     __slots__ = (
-        "__weakref__", "_armed", "_bridge", "_dones", "_ended", "_groups", "_messages", "_partition", "_send", "_size",
-        "native", "topic",
+        "__weakref__", "_armed", "_bridge", "_dones", "_groups", "_messages", "_partition", "_send", "_size",
+        "_timeout", "_timer", "_window", "native", "topic",
     )  # fmt: skip
 
-    def __init__(self, bridge: Bridge, native: Any, topic: str, ended: Ended) -> None:
+    def __init__(self, bridge: Bridge, native: Any, topic: str, window: Window, timeout: float) -> None:
         self.native = native
         self.topic = topic
         self._bridge = bridge
         self._send = native.send_async
-        self._ended = ended
+        self._window = window
+        self._timeout = timeout
+        self._timer: asyncio.TimerHandle | None = None
         self._partition = split_partition(topic)[1]  # pulsar-client tells -1 for a producer of one partition
         self._messages: list[Any] = []
         self._dones: list[SendDone] = []
@@ -86,14 +110,14 @@ class Lane:
         may overtake), and for producers without plain batching.
         """
         self.flush()
-        self._submit(message, Group([done], size))
+        self._submit(message, self._group([done], size))
 
     def flush(self) -> None:
         """Hand the current group to pulsar-client."""
         messages = self._messages
         if not messages:
             return
-        group = Group(self._dones, self._size)
+        group = self._group(self._dones, self._size)
         self._messages, self._dones, self._size = [], [], 0
         last = messages.pop()
         send = self._send
@@ -105,46 +129,83 @@ class Lane:
         self._armed = False
         self.flush()
 
+    def _group(self, dones: list[SendDone], size: int) -> Group:
+        deadline = self._bridge.loop.time() + self._timeout if self._timeout > 0 else None
+        return Group(dones, len(dones), size, NATIVE_LOG.doubts, deadline)
+
     def _submit(self, message: Any, group: Group) -> None:
         self._groups[group] = None
+        if self._timer is None and group.deadline is not None:
+            self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
         post, answered = self._bridge.post, self._answered
         self._send(message, lambda result, place: post(answered, group, result, place))
+
+    def _expire(self) -> None:
+        """Say of what has no answer in time that it is in doubt. It stays in the window: pulsar-client holds it."""
+        self._timer = None
+        now = self._bridge.loop.time()
+        for group in list(self._groups):
+            if not group.dones or group.deadline is None:
+                continue
+            if group.deadline > now:
+                self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
+                break
+            self._fail(group, lambda: translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
 
     def _answered(self, group: Group, result: Any, place: Any) -> None:
         if group not in self._groups:
             return  # the sender was closed and has told everybody already
         del self._groups[group]
+        count = group.count
+        self._window.leave(count, group.size)
         dones = group.dones
-        count = len(dones)
-        self._ended(count, group.size)
+        if not dones:
+            return  # the answer came after the time-out
         if int(result) != OK:
-            self._fail(dones, lambda: translate_send(result, f"send to {self.topic}", count == 1))
+            self._fail(group, lambda: translate_send(result, f"send to {self.topic}", count == 1))
             return
+        self._window.tell(count)
         ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
         if count == 1:
             dones[0](WireId(ledger, entry, partition, index), None)
             return
         # Records are numbered in their batch in the order of sending: this many at the end lie in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
+        doubtful = known < count and self._is_doubtful(group)
         for done in dones[: count - known]:
-            done(None, None)
+            done(None, self._in_doubt("the broker or pulsar-client refused a batch") if doubtful else None)
         first = index - known + 1 if index >= 0 else -1
         new = tuple.__new__  # as WireId(...), without the frame of its constructor: one is made for every message
         for index, done in enumerate(dones[count - known :], first):
             done(new(WireId, (ledger, entry, partition, index)), None)
 
+    def _is_doubtful(self, group: Group) -> bool:
+        """True when the log told of a failure since the group left."""
+        NATIVE_LOG.read()
+        return NATIVE_LOG.doubts != group.doubts
+
     def abandon(self, reason: str) -> None:
         """Tell every record without an outcome that it is in doubt, or unsent if it did not leave yet."""
+        if self._timer is not None:
+            self._timer.cancel()
         unsent, size = self._dones, self._size
         self._messages, self._dones, self._size = [], [], 0
         groups, self._groups = list(self._groups), {}
         for group in groups:
-            self._ended(len(group.dones), group.size)
-            self._fail(group.dones, lambda: SendInDoubtError(f"send to {self.topic}: {reason} before the answer came"))
+            self._window.leave(group.count, group.size)
+            self._fail(group, lambda: self._in_doubt(f"{reason} before the answer came"))
         if unsent:
-            self._ended(len(unsent), size)
-            self._fail(unsent, lambda: ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
+            self._window.leave(len(unsent), size)
+            rest = self._group(unsent, size)
+            self._fail(rest, lambda: ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
 
-    def _fail(self, dones: list[SendDone], error: Callable[[], JMSError]) -> None:
+    def _in_doubt(self, reason: str) -> SendInDoubtError:
+        return SendInDoubtError(
+            f"send to {self.topic}: {reason}; the message may be stored: send it again only if a duplicate does no harm"
+        )
+
+    def _fail(self, group: Group, error: Callable[[], JMSError]) -> None:
+        dones, group.dones = group.dones, []
+        self._window.tell(len(dones))
         for done in dones:
             done(None, error())

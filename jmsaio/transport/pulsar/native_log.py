@@ -1,30 +1,76 @@
-"""pulsar-client's own log, read back: the only place where it says why the broker refuses a consumer for the moment.
+"""What pulsar-client writes to its log, read back: some of what goes wrong it tells nowhere else.
 
-Such a consumer is never answered (pulsar-client 3.13 logs "Temporary error in creating consumer", then "Ignoring
-reconnection request since we're already connected") until its creation times out. A Python function as logger would
-abort processes at exit, so the log is a file in memory that is emptied when it has grown, or the file that
-``JMSAIO_PULSAR_LOG`` names. pulsar-client has one log a process, that of the first client: where another library made
-it, nothing is read here.
+The log belongs to the process: the first client in it decides where it goes, and pulsar-client never changes it. So it
+goes to a pipe of ours, which a daemon thread empties; a Python logger in its place would abort processes at exit. A
+line is written before what it tells of has any other effect, and ``read`` takes what is in the pipe at once: whoever
+reads after an answer knows every line that was written before it.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import tempfile
-from contextlib import suppress
-from functools import cache
+import threading
+from collections import deque
+from typing import Any
 
 import _pulsar
 import attrs
 
-#: Environment variable with the path of pulsar-client's own log.
-VARIABLE = "JMSAIO_PULSAR_LOG"
-#: Bytes after which the file in memory is emptied, and bytes read at once.
-ENOUGH = 256 * 1024
-_ERROR = re.compile(r"\[(\d+)\] \S+ \| .*Received error response from server: (\w+) \((.*)\) -- req_id: \d+")
-_CONSUMER = re.compile(r"\[(\d+)\] \S+ \| \[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
+from jmsaio.transport.pulsar.pipe import Identity, Pipe
+
+#: Environment variable with the path of a file that gets a copy of pulsar-client's log, more of it than otherwise.
+LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
+
+#: Lines that are remembered.
+LINES = 500
+#: Where the last of the unread bytes stay until their line is complete, at most.
+_LONGEST_LINE = 1 << 16
+_LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
+_ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
+_REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
+
+#: What ProducerImpl warns of although no message that it holds has failed.
+_HARMLESS = (
+    "Failed to reconnect producer",
+    "Temporary error in creating producer",
+    "Failed to create producer",
+    "Producer is blocked on creation",
+    "Failed to close producer",
+    "Destroyed producer",
+    "Got ack for msg",  # it connects anew and sends them again
+    "cannot exceed",  # a large message, which has an answer of its own
+)
+
+
+@attrs.frozen
+class Line:
+    """One line of the log.
+
+    Attributes:
+        level: ``WARN`` or ``ERROR``; ``INFO`` with ``LOG_VARIABLE``.
+        source: C++ class that wrote it.
+        text: its words.
+        thread: of pulsar-client's threads, the one that wrote it; each connection has one.
+    """
+
+    level: str
+    source: str
+    text: str
+    thread: str = ""
+
+    @property
+    def casts_doubt(self) -> bool:
+        """True when sent messages may have failed of which pulsar-client tells only those that have a callback.
+
+        That is a batch that the broker refused alone, one that could not be made, and what was waiting when a
+        reconnect was refused. Of the lines of a producer all count that are not known to be harmless.
+        """
+        if "send error" in self.text:
+            return True
+        if self.source != "ProducerImpl" or self.level == "INFO":
+            return False
+        return not any(words in self.text for words in _HARMLESS)
 
 
 @attrs.frozen
@@ -43,84 +89,107 @@ class Refusal:
         return f"{self.reason} [{self.name}]" if self.reason else f"[{self.name}]"
 
 
+@attrs.define(eq=False)
 class NativeLog:
-    """The log of this process.
-
-    Args:
-        path: the file of the environment, None for one in memory.
+    """pulsar-client's log of this process. There is one, ``NATIVE_LOG``.
 
     Attributes:
-        path: for pulsar-client, which opens it once for each of its threads and sources.
-        level: what is worth writing.
+        doubts: number of lines so far that cast doubt on messages under way.
+        count: number of lines so far.
     """
 
-    def __init__(self, path: str | None) -> None:
-        self._kept = path is not None
-        self.level = _pulsar.LoggerLevel.Info if path else _pulsar.LoggerLevel.Warn
-        self.path = path or _temporary()
-        self._identity = None if self._kept else _identity(os.stat(self.path))
+    doubts: int = 0
+    count: int = 0
+    _lines: deque[Line] = attrs.field(factory=lambda: deque(maxlen=LINES), init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _pipe: Pipe | None = attrs.field(default=None, init=False)
+    _inherited: Identity | None = attrs.field(default=None, init=False)
+    _left: bytes = attrs.field(default=b"", init=False)
+    _copy: int | None = attrs.field(default=None, init=False)
 
-    def end(self) -> int:
-        """Where the log ends now, for ``refusal``."""
-        with suppress(OSError):  # no file, no reasons
-            found = os.stat(self.path)
-            # A program that closes all its descriptors may have opened another file under this number.
-            if self._kept or _identity(found) == self._identity:
-                return found.st_size
-        return 0
+    def direct(self, configuration: Any) -> None:
+        """Let the client that is made with a ``_pulsar.ClientConfiguration`` write here, where it is the first."""
+        copy = os.environ.get(LOG_VARIABLE)
+        with self._lock:
+            if self._pipe is None:
+                self._pipe = pipe = Pipe.make(self._inherited)
+                name = "jmsaio-pulsar-log"
+                threading.Thread(target=self._run, args=(pipe,), name=name, daemon=True).start()
+            if copy and self._copy is None:
+                self._copy = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
+            configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
-    def trim(self) -> None:
-        """Empty the log when it has grown; never one that the environment names."""
-        if not self._kept and self.end() >= ENOUGH:
-            with suppress(OSError):
-                os.truncate(self.path, 0)
+    def hears(self, client: Any) -> bool:
+        """True when what a ``_pulsar.Client`` logs arrives here: no other client of the process came before ours.
 
-    def refusal(self, start: int, topic: str | None, subscription: str | None) -> Refusal | None:
-        """The last refusal of a consumer since ``start``, of any topic or subscription where that is None."""
-        errors: dict[str, str] = {}
+        Asks it for a topic that has no valid name, of which it complains at once, without a broker.
+        """
+        before = self.read()
+        client.get_topic_partitions_async("jmsaio://", _ignore)
+        return self.read() > before
+
+    def read(self) -> int:
+        """Take what was written until now. Returns the number of lines so far."""
+        with self._lock:
+            if self._pipe is not None:
+                while data := self._pipe.read():
+                    self._parse(data)
+            return self.count
+
+    def since(self, count: int, *words: str) -> list[Line]:
+        """The lines after the first ``count`` ones (see ``read``) whose text has all the words; the oldest first."""
+        now = self.read()
+        lines = list(self._lines)[-(now - count) :] if now > count else []
+        return [line for line in lines if all(word in line.text for word in words)]
+
+    def refusal(self, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
+        """The last refusal of a consumer after ``count`` lines, of any topic or subscription where that is None.
+
+        pulsar-client 3.13 warns of it and of "Ignoring reconnection request since we're already connected", and
+        answers only when its creation times out.
+        """
+        reasons: dict[str, str] = {}
         found = None
-        for line in self._lines(start):
-            if match := _ERROR.search(line):
-                errors[match[1]] = match[3]
+        for line in self.since(count):
+            if match := _ERROR.fullmatch(line.text):
+                reasons[line.thread] = match[1]
                 continue
-            match = _CONSUMER.search(line)
-            if match and topic in (None, match[2]) and subscription in (None, match[3]):
-                found = Refusal(match[4], errors.get(match[1], ""))
+            match = _REFUSED_CONSUMER.fullmatch(line.text)
+            if match and topic in (None, match[1]) and subscription in (None, match[2]):
+                found = Refusal(match[3], reasons.get(line.thread, ""))
         return found
 
-    def _lines(self, start: int) -> list[str]:
-        if self.end() == 0:
-            return []
-        try:
-            with open(self.path, "rb") as log:
-                size = log.seek(0, os.SEEK_END)
-                log.seek(max(min(start, size), size - ENOUGH, 0) if start <= size else 0)  # emptied since: all of it
-                return log.read(ENOUGH).decode(errors="replace").splitlines()
-        except OSError:
-            return []
+    def _run(self, pipe: Pipe) -> None:
+        while pipe.wait():
+            self.read()
+
+    def _parse(self, data: bytes) -> None:
+        if self._copy is not None:
+            os.write(self._copy, data)
+        *lines, self._left = (self._left + data).split(b"\n")
+        self._left = self._left[-_LONGEST_LINE:]
+        for raw in lines:
+            found = _LINE.fullmatch(raw.decode(errors="replace"))
+            line = Line("INFO", "", "")
+            if found is not None:
+                line = Line(found["level"], found["source"], found["text"], found["thread"])
+            self._lines.append(line)
+            self.count += 1
+            self.doubts += line.casts_doubt
+
+    def after_fork(self) -> None:
+        """In a child process: what pulsar-client writes there is the child's, once it makes a client."""
+        pipe, self._pipe, self._lock, self._left = self._pipe, None, threading.Lock(), b""
+        if pipe is not None:
+            self._inherited = pipe.identity
+            pipe.close()
 
 
-def _temporary() -> str:
-    """The path of a file that ends with the process."""
-    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
-        return f"/proc/self/fd/{os.memfd_create('jmsaio-pulsar-log')}"
-    descriptor, path = tempfile.mkstemp(prefix="jmsaio-pulsar-", suffix=".log")
-    os.close(descriptor)
-    atexit.register(_remove, path, os.getpid())
-    return path
+def _ignore(*answer: object) -> None:
+    """Nobody waits for it."""
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+NATIVE_LOG = NativeLog()
 
-
-def _remove(path: str, owner: int) -> None:
-    if os.getpid() == owner:
-        with suppress(OSError):
-            os.unlink(path)
-
-
-@cache
-def native_log() -> NativeLog:
-    """The log of this process, made at the first call."""
-    return NativeLog(os.environ.get(VARIABLE))
+os.register_at_fork(after_in_child=NATIVE_LOG.after_fork)

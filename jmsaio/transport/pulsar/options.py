@@ -14,7 +14,7 @@ from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.native_log import native_log
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG
 
 #: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -41,10 +41,9 @@ _COMPRESSION = {
 
 
 def client_configuration(config: Configuration) -> Any:
-    """pulsar-client's ClientConfiguration."""
+    """pulsar-client's ClientConfiguration, with its log in our hands (``native_log``)."""
     native = _pulsar.ClientConfiguration()
-    log = native_log()
-    native.set_file_logger(log.level, log.path)
+    NATIVE_LOG.direct(native)
     credentials = read_credentials(config.auth_plugin, config.auth_params)
     if credentials is not None:
         native.authentication(authentication(credentials))
@@ -95,7 +94,10 @@ def authentication(credentials: Credentials) -> Any:
 
 
 def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) -> Any:
-    """pulsar-client's ProducerConfiguration: no limits of its own and never blocking; the window is ours.
+    """pulsar-client's ProducerConfiguration: no limits of its own and never blocking; window and time-out are ours.
+
+    Its own time-out fails what is on its way and not what it takes a moment later, so the answer for the last of a
+    group would say nothing of the others.
 
     Raises:
         ConfigurationError: chunking together with batching, which pulsar-client can't do.
@@ -117,7 +119,7 @@ def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) 
     if config.batcher_builder == "KEY_BASED":
         native.batching_type(_pulsar.BatchingType.KeyBased)
     native.chunking_enabled(config.chunking_enabled)
-    native.send_timeout_millis(round(config.send_timeout * 1000))
+    native.send_timeout_millis(0)
     native.compression_type(_COMPRESSION[config.compression_type.upper()])
     native.access_mode(getattr(_pulsar.ProducerAccessMode, config.access_mode))
     if config.producer_name is not None:

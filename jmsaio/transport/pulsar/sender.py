@@ -22,6 +22,7 @@ from jmsaio.transport.base import SendDone, SenderOptions, Transaction
 from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
 from jmsaio.transport.pulsar.lane import Lane
 from jmsaio.transport.pulsar.options import MAX_MESSAGE_SIZE
+from jmsaio.transport.pulsar.window import Window
 
 #: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
 _SMALL = 32 * 1024
@@ -53,13 +54,11 @@ class PulsarSender:
         self._on_closed = closed
         self._lanes: list[Lane] = []
         self._turn = 0
-        self._records = 0
-        self._bytes = 0
-        self._room: list[asyncio.Future[None]] = []
-        self._empty: list[asyncio.Future[None]] = []
+        self._window = Window(bridge.loop, options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
         self._closing: asyncio.Future[None] | None = None
-        self._grouped = config.batching_enabled and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
+        batched = config.batching_enabled and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
+        self._grouped = batched and bridge.hears_log  # or the failure of a batch would not be told
         compressed = config.compression_type.upper() != "NONE"
         self._limit = None if compressed or config.chunking_enabled else MAX_MESSAGE_SIZE - _OVERHEAD
         self._checked = bridge.loop.time()
@@ -84,11 +83,12 @@ class PulsarSender:
                 raise failed[0]
             return
         self._lanes += [
-            Lane(self._bridge, native, name, self._ended) for native, name in zip(answers, partitions, strict=True)
+            Lane(self._bridge, native, name, self._window, self._options.config.send_timeout)
+            for native, name in zip(answers, partitions, strict=True)
         ]
 
     def __repr__(self) -> str:
-        state = "closed" if self._failure is not None else f"{self._records} on their way"
+        state = "closed" if self._failure is not None else f"{self._window.records} on their way"
         return f"<PulsarSender {self.topic}, {len(self._lanes)} lanes, {state}>"
 
     @property
@@ -99,7 +99,7 @@ class PulsarSender:
     @property
     def full(self) -> bool:
         """True when the window has no room: await ``ready`` before the next ``send``."""
-        return self._records >= self._options.window_records or self._bytes >= self._options.window_bytes
+        return self._window.full
 
     @property
     def deleted(self) -> bool:
@@ -131,8 +131,7 @@ class PulsarSender:
                     f"a message of {size} bytes to {self.topic}: the broker takes {self._limit} at most;"
                     " compress it (producerConfig.compressionType) or send it in parts"
                 )
-        self._records += 1
-        self._bytes += size
+        self._window.add(size)
         lane = self._lanes[0] if len(self._lanes) == 1 else self._route(record)
         if small and self._grouped and record.deliver_at is None:
             lane.add(message, done, size)
@@ -179,15 +178,8 @@ class PulsarSender:
                 self._turn += 1
         return self._lanes[index]
 
-    def _ended(self, records: int, size: int) -> None:
-        """Records have their outcome: give the window room, look after growth now and then."""
-        self._records -= records
-        self._bytes -= size
-        options = self._options
-        if self._room and self._records <= options.window_records // 2 and self._bytes <= options.window_bytes // 2:
-            _resolve(self._room)
-        if self._empty and self._records == 0:
-            _resolve(self._empty)
+    def _left(self) -> None:
+        """Records have left the window: look after the topic's growth now and then."""
         now = self._bridge.loop.time()
         if now - self._checked > PARTITIONS_CHECK and self._growth is None and self._failure is None:
             self._checked = now
@@ -207,22 +199,28 @@ class PulsarSender:
             self._growth = None
 
     async def ready(self) -> None:
-        """Wait until the window has room, or the sender is closed. Cancelling changes nothing."""
-        while self.full and self._failure is None and self._bridge.failure is None:
-            await _wait(self._room, self._bridge.loop)
+        """Wait until the window has room, or the sender is closed. Cancelling changes nothing.
+
+        Raises:
+            OperationTimeoutError: none within the send time-out.
+        """
+        timeout = self._options.config.send_timeout
+        if timeout <= 0:
+            await self._window.room()
+        elif not await wait_for(self._window.room(), timeout):
+            raise OperationTimeoutError(
+                f"send to {self.topic}: {self._window.records} messages before it have no answer within {timeout:g} s,"
+                " so it was not sent; the broker may be away or overloaded"
+            )
 
     async def drain(self, timeout: float) -> None:
         """Wait until every record taken has its outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
         for lane in self._lanes:
             lane.flush()
-        if not await wait_for(self._drained(), timeout):
+        if not await wait_for(self._window.all_told(), timeout):
             raise OperationTimeoutError(
-                f"{self._records} records to {self.topic} have no answer within {timeout:g} s"
+                f"{self._window.untold} records to {self.topic} have no answer within {timeout:g} s"
             )
-
-    async def _drained(self) -> None:
-        while self._records:
-            await _wait(self._empty, self._bridge.loop)
 
     async def aclose(self, timeout: float) -> None:
         """Let records on their way end within ``timeout`` seconds, fail the rest as in doubt, and close. Idempotent.
@@ -236,8 +234,8 @@ class PulsarSender:
         try:
             for lane in self._lanes:
                 lane.flush()
-            if self._records and not self._bridge.forked:
-                await wait_for(self._drained(), timeout)
+            if self._window.untold and not self._bridge.forked:
+                await wait_for(self._window.all_told(), timeout)
         finally:
             self._end("the sender was closed")
             closing = {} if self._bridge.forked else self._start_closing()
@@ -257,26 +255,7 @@ class PulsarSender:
     def _end(self, reason: str) -> None:
         for lane in self._lanes:
             lane.abandon(reason)
-        _resolve(self._room)
-        _resolve(self._empty)
+        self._window.close()
         if self._growth is not None:
             self._growth.cancel()
         self._on_closed(self)
-
-
-async def _wait(waiters: list[asyncio.Future[None]], loop: asyncio.AbstractEventLoop) -> None:
-    future = loop.create_future()
-    waiters.append(future)
-    try:
-        await future
-    finally:
-        if future in waiters:
-            waiters.remove(future)
-
-
-def _resolve(waiters: list[asyncio.Future[None]]) -> None:
-    waiting = waiters[:]
-    waiters.clear()
-    for future in waiting:
-        if not future.done():
-            future.set_result(None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import _pulsar
@@ -27,7 +26,7 @@ from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.native_log import NativeLog
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
 from tests.transport.pulsar.standins import OK, from_thread
-from tests.transport.pulsar.test_native_log import FENCED, REFUSED, TOPIC, write
+from tests.transport.pulsar.test_native_log import FENCED, REFUSED, TOPIC, own_log, write
 
 BUSY = _pulsar.Result.ConsumerBusy
 
@@ -56,10 +55,10 @@ class Native:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[NativeLog]:
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeLog]:
     """A log of the test's own."""
-    log = NativeLog(str(tmp_path / "log"))
-    monkeypatch.setattr(module, "native_log", lambda: log)
+    log = own_log()
+    monkeypatch.setattr(module, "NATIVE_LOG", log)
     yield log
 
 

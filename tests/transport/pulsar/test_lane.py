@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import _pulsar
@@ -13,24 +14,42 @@ from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError, Sen
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.lane import GROUP, Lane
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.window import Window
 from tests.transport.pulsar.standins import OK, FakeProducer, from_thread
 
 
 class Desk:
     """A lane, its producer, and everything it says."""
 
-    def __init__(self, topic: str = "t") -> None:
+    def __init__(self, topic: str = "t", timeout: float = 0) -> None:
         self.producer = FakeProducer()
         self.ended: list[tuple[int, int]] = []
         self.said: list[tuple[WireId | None, JMSError | None]] = []
-        self.lane = Lane(Bridge(), self.producer, topic, lambda records, size: self.ended.append((records, size)))
+        self.window = Window(asyncio.get_running_loop(), 1000, 10_000, self.left)
+        self.seen = (0, 0)
+        self.lane = Lane(Bridge(), self.producer, topic, self.window, timeout)
+
+    def left(self) -> None:
+        records, size = self.seen[0] - self.window.records, self.seen[1] - self.window.bytes
+        self.seen = self.window.records, self.window.bytes
+        self.ended.append((records, size))
 
     def done(self, place: WireId | None, error: JMSError | None) -> None:
         self.said.append((place, error))
 
     def add(self, count: int) -> None:
         for number in range(count):
+            self.take(10)
             self.lane.add(f"m{number}", self.done, 10)
+
+    def alone(self, size: int) -> None:
+        self.take(size)
+        self.lane.alone("big", self.done, size)
+
+    def take(self, size: int) -> None:
+        self.window.add(size)
+        self.seen = self.window.records, self.window.bytes
 
     @property
     def callbacks(self) -> list[Any]:
@@ -81,7 +100,7 @@ async def test_ids_from_the_last_one(index: int, expected: list[WireId | None]) 
 async def test_a_lone_record_has_its_own_answer() -> None:
     desk = Desk()
     desk.add(2)
-    desk.lane.alone("big", desk.done, 500)
+    desk.alone(500)
     assert [callback is not None for _, callback in desk.producer.sent] == [False, True, True]
     await desk.answer(OK, index=5)
     assert desk.said == [(WireId(3, 4, -1, 5), None)]
@@ -90,7 +109,7 @@ async def test_a_lone_record_has_its_own_answer() -> None:
 
 async def test_failures() -> None:
     desk = Desk()
-    desk.lane.alone("big", desk.done, 500)
+    desk.alone(500)
     await desk.answer(_pulsar.Result.MessageTooBig)
     desk.add(2)
     await anyio.lowlevel.checkpoint()
@@ -110,3 +129,58 @@ async def test_abandon_tells_everybody_once() -> None:
     await desk.answer(OK)
     desk.lane.flush()
     assert (len(desk.said), len(desk.producer.sent)) == (5, 2)
+
+
+async def test_without_an_answer_in_time_records_are_in_doubt_and_stay_in_the_window() -> None:
+    """pulsar-client still holds them and may send them; what its late answer says is told to nobody."""
+    desk = Desk(timeout=0.05)
+    desk.add(2)
+    with anyio.fail_after(10):
+        while not desk.said:
+            await anyio.sleep(0.01)
+    assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 2
+    assert (desk.window.records, desk.window.bytes, desk.window.untold) == (2, 20, 0)
+    desk.add(1)
+    await anyio.lowlevel.checkpoint()
+    first, second = desk.callbacks
+    from_thread(first, OK, _pulsar.MessageId(-1, 3, 4, 1))
+    from_thread(second, OK, _pulsar.MessageId(-1, 3, 5, 0))
+    await anyio.lowlevel.checkpoint()
+    assert desk.said[2:] == [(WireId(3, 5, -1, 0), None)]
+    assert (desk.window.records, desk.window.bytes, desk.window.untold) == (0, 0, 0)
+
+
+async def test_each_group_has_its_own_time() -> None:
+    desk = Desk(timeout=0.2)
+    desk.add(1)
+    await anyio.sleep(0.1)
+    desk.add(1)
+    with anyio.fail_after(10):
+        while len(desk.said) < 2:
+            await anyio.sleep(0.01)
+            assert desk.window.untold == 2 - len(desk.said)
+
+
+async def test_a_failure_that_only_the_log_tells_puts_other_batches_of_a_group_in_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk()
+    desk.add(5)
+    await anyio.lowlevel.checkpoint()
+    monkeypatch.setattr(NATIVE_LOG, "doubts", NATIVE_LOG.doubts + 1)
+    await desk.answer(OK, index=1)
+    assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 3 + [type(None)] * 2
+    assert [place for place, _ in desk.said] == [None] * 3 + [WireId(3, 4, -1, 0), WireId(3, 4, -1, 1)]
+    desk.add(5)
+    await anyio.lowlevel.checkpoint()
+    await desk.answer(OK, index=1)
+    assert [error for _, error in desk.said[5:]] == [None] * 5
+
+
+async def test_the_batch_of_the_last_record_is_beyond_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk()
+    desk.add(3)
+    await anyio.lowlevel.checkpoint()
+    monkeypatch.setattr(NATIVE_LOG, "doubts", NATIVE_LOG.doubts + 1)
+    await desk.answer(OK, index=2)
+    assert [error for _, error in desk.said] == [None] * 3

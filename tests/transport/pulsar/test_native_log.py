@@ -1,15 +1,19 @@
-"""Reading pulsar-client's log back."""
+"""``NativeLog`` with the real pulsar-client: who hears it, what casts doubt, forks, copies, floods."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import _pulsar
 import pytest
 
-from jmsaio.transport.pulsar import native_log as module
-from jmsaio.transport.pulsar.native_log import ENOUGH, NativeLog, Refusal, native_log
+from jmsaio.transport.pulsar.native_log import LINES, NATIVE_LOG, Line, NativeLog, Refusal
+from jmsaio.transport.pulsar.pipe import Pipe
 
+NOWHERE = "pulsar://127.0.0.1:1"
 TOPIC = "persistent://public/default/t"
 FENCED = (
     "2026-11-22 02:10:48.791 WARN  [11] ClientConnection:1731 | [127.0.0.1:1 -> 127.0.0.1:2] Received error response"
@@ -21,26 +25,135 @@ REFUSED = (
 )
 
 
+def own_log() -> NativeLog:
+    """A log into which a test writes."""
+    log = NativeLog()
+    log._pipe = Pipe.make()
+    return log
+
+
 def write(log: NativeLog, text: str) -> None:
-    """As pulsar-client writes: at the end, whatever is there."""
-    with open(log.path, "a") as file:
-        file.write(text)
+    """As pulsar-client writes."""
+    assert log._pipe is not None
+    os.write(log._pipe.writing, text.encode())
+
+
+def run(code: str, **variables: str) -> str:
+    """What a Python process of its own prints: pulsar-client's log is one a process."""
+    head = (
+        "import _pulsar, os\n"
+        "from jmsaio.transport.pulsar.native_log import NATIVE_LOG as log\n"
+        "def client():\n"
+        "    configuration = _pulsar.ClientConfiguration()\n"
+        "    log.direct(configuration)\n"
+        f"    return _pulsar.Client({NOWHERE!r}, configuration)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", head + code], capture_output=True, text=True, timeout=60, env={**os.environ, **variables}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_what_pulsar_client_logs_is_read_at_once() -> None:
+    code = "one = client(); print(log.hears(one)); print([line.source for line in log.since(0, 'not valid')][0])"
+    assert run(code).split() == ["True", "TopicName"]
+
+
+def test_a_client_that_was_made_before_keeps_the_log() -> None:
+    """pulsar-client takes the first logger of a process and no other."""
+    code = (
+        "other = _pulsar.ClientConfiguration(); other.set_file_logger(_pulsar.LoggerLevel.Warn, '/dev/null')\n"
+        f"first = _pulsar.Client({NOWHERE!r}, other)\n"
+        "print(log.hears(client()))"
+    )
+    assert run(code) == "False"
+
+
+def test_a_child_process_has_a_log_of_its_own() -> None:
+    """Nothing of the child's reaches the parent, and the child hears what pulsar-client says there."""
+    code = (
+        "one = client(); log.hears(one); before = log.read()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(7 if log.hears(client()) else 1)\n"
+        "status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "print(status, log.read() == before, log.hears(one))"
+    )
+    assert run(code) == "7 True True"
+
+
+def test_a_flood_never_blocks_pulsar_client() -> None:
+    """The pipe is emptied while the interpreter does something else."""
+    code = (
+        "one = client()\n"
+        "for _ in range(5000): one.get_topic_partitions_async('jmsaio://', lambda *_: None)\n"
+        "print(log.read() >= 15000, len(log.since(0)))"
+    )
+    assert run(code) == f"True {LINES}"
+
+
+def test_a_copy_goes_to_the_file_that_the_environment_names(tmp_path: Path) -> None:
+    run("log.hears(client())", JMSAIO_PULSAR_LOG=str(tmp_path / "log"))
+    assert "Topic name is not valid" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("ClientConnection", "[127.0.0.1:1 -> 127.0.0.1:2] Received send error from server: checksum failed"),
+        ("ProducerImpl", "batchMessageAndSend | Failed to createOpSendMsg: MessageTooBig"),
+        ("ProducerImpl", "[t, p] Backlog is exceeded on topic. Sending exception to producer"),
+        ("ProducerImpl", "[t, p] something that nobody has seen yet"),
+    ],
+)
+def test_lines_that_cast_doubt(source: str, text: str) -> None:
+    assert Line("WARN", source, text).casts_doubt
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("ProducerImpl", "[t, p] Failed to reconnect producer: NotConnected"),
+        ("ClientConnection", "[a -> b] Connection closed with Disconnected"),
+        ("ConsumerImpl", "[t, s, 0] Failed to reconnect consumer: Retryable"),
+    ],
+)
+def test_lines_that_cast_none(source: str, text: str) -> None:
+    assert not Line("WARN", source, text).casts_doubt
+
+
+def test_what_pulsar_client_has_in_its_library() -> None:
+    """The words that are looked for are those of the installed version."""
+    library = next(Path(_pulsar.__file__).parent.glob("pulsar_client.libs/libpulsar*")).read_bytes()
+    words = (b"Received send error from server: ", b"Failed to createOpSendMsg: ", b"Backlog is exceeded on topic")
+    assert [one for one in words if one not in library] == []
+
+
+def test_lines_in_parts_and_lines_that_are_none() -> None:
+    log = own_log()
+    write(log, "2026-01-02 03:04:05.006 WARN  [12] ProducerImpl:7 | [t, p] some")
+    assert log.read() == 0
+    write(log, "thing\nnot of this form\n")
+    assert (log.read(), log.doubts) == (2, 1)
+    assert log.since(0, "something") == [Line("WARN", "ProducerImpl", "[t, p] something", "12")]
+    assert log.since(1) == [Line("INFO", "", "")]
 
 
 def test_a_refusal_is_found_with_the_brokers_reason() -> None:
     """Those of other topics and subscriptions, and older ones, are not taken for it."""
-    log = NativeLog(None)
+    log = own_log()
     write(log, FENCED + REFUSED)
     assert log.refusal(0, TOPIC, "jms-queue") == Refusal("Retryable", "Subscription is fenced")
     assert log.refusal(0, None, "jms-queue") == log.refusal(0, TOPIC, None) == log.refusal(0, None, None)
     assert log.refusal(0, f"{TOPIC}2", "jms-queue") is None
     assert log.refusal(0, TOPIC, "other") is None
-    assert log.refusal(log.end(), TOPIC, "jms-queue") is None
+    assert log.refusal(log.read(), TOPIC, "jms-queue") is None
 
 
 def test_the_reason_is_that_of_the_same_thread() -> None:
     """What another connection was told is no reason for this one."""
-    log = NativeLog(None)
+    log = own_log()
     write(log, FENCED.replace("[11]", "[12]") + REFUSED)
     found = log.refusal(0, TOPIC, "jms-queue")
     assert found == Refusal("Retryable", "")
@@ -48,67 +161,6 @@ def test_the_reason_is_that_of_the_same_thread() -> None:
     assert str(Refusal("Retryable", "Subscription is fenced")) == "Subscription is fenced [Retryable]"
 
 
-def test_the_log_in_memory_is_bounded() -> None:
-    """It is emptied when it has grown, and what is written afterwards is found from an older position, too."""
-    log = NativeLog(None)
-    write(log, "x" * 100)
-    log.trim()
-    assert log.end() == 100
-    write(log, "x" * ENOUGH)
-    position = log.end()
-    log.trim()
-    assert log.end() == 0
-    write(log, FENCED + REFUSED)
-    assert log.refusal(position, TOPIC, "jms-queue") is not None
-
-
-def test_a_file_that_the_environment_names_is_kept(tmp_path: Path) -> None:
-    """It is read, and never emptied."""
-    path = tmp_path / "pulsar.log"
-    log = NativeLog(str(path))
-    assert log.end() == 0 and log.refusal(0, TOPIC, "jms-queue") is None
-    write(log, "x" * ENOUGH + "\n")
-    position = log.end()
-    write(log, FENCED + REFUSED)
-    log.trim()
-    assert path.stat().st_size > ENOUGH
-    assert log.refusal(position, TOPIC, "jms-queue") is not None
-
-
-def test_another_file_under_its_number_is_left_alone(tmp_path: Path) -> None:
-    """A program that closed all descriptors, as daemons do, may have opened its own file there."""
-    log = NativeLog(None)
-    if not log.path.startswith("/proc/"):
-        pytest.skip("no files in memory here")
-    write(log, FENCED + REFUSED)
-    path = tmp_path / "precious"
-    path.write_text("x" * ENOUGH)
-    number = int(log.path.rpartition("/")[2])
-    other = os.open(path, os.O_RDWR)
-    os.dup2(other, number)
-    try:
-        log.trim()
-        assert path.stat().st_size == ENOUGH
-        assert log.refusal(0, TOPIC, "jms-queue") is None
-    finally:
-        os.close(other)
-        os.close(number)
-
-
-def test_without_files_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in the folder for temporary ones serves, and is removed at the end."""
-    monkeypatch.delattr(os, "memfd_create", raising=False)
-    log = NativeLog(None)
-    write(log, FENCED + REFUSED)
-    assert log.refusal(0, TOPIC, "jms-queue") is not None
-    module._remove(log.path, os.getpid() + 1)
-    assert Path(log.path).exists()
-    module._remove(log.path, os.getpid())
-    assert not Path(log.path).exists()
-    assert log.end() == 0
-    log.trim()
-
-
-def test_one_log_a_process() -> None:
-    """pulsar-client takes the first one for all its clients."""
-    assert native_log() is native_log()
+def test_nothing_is_remembered_twice() -> None:
+    before = NATIVE_LOG.read()
+    assert NATIVE_LOG.since(before) == []

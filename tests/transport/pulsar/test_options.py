@@ -44,7 +44,7 @@ def test_producer() -> None:
     assert native.compression_type() == _pulsar.CompressionType.ZSTD
     assert (native.producer_name(), native.initial_sequence_id()) == ("p", 5)
     assert native.access_mode() == _pulsar.ProducerAccessMode.WaitForExclusive
-    assert native.send_timeout_millis() == 1500
+    assert native.send_timeout_millis() == 0  # ours fails what is in doubt, record by record
 
 
 @pytest.mark.parametrize("compression", ["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"])
@@ -101,7 +101,8 @@ def test_positions() -> None:
 
 
 def test_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "native_log", lambda: NativeLog(str(tmp_path / "log")))  # not the one of all tests
+    monkeypatch.setattr(options, "NATIVE_LOG", NativeLog())  # not the one of all tests
+    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
     config = load(
         "pulsar+ssl://h:1",
         operation_timeout=7,

@@ -1,0 +1,228 @@
+"""What was confirmed is stored, whatever happens to the connection while records travel in groups."""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import attrs
+import httpx
+import pytest
+
+from jmsaio.config import ConsumerConfig, ProducerConfig
+from jmsaio.errors import JMSError, OperationTimeoutError, SendError, SendInDoubtError
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.testing import Command, Direction, FaultProxy
+from jmsaio.transport.base import Reader, ReaderOptions, Sender, SubscriptionType
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import Kit, record
+
+#: Seconds that each kind of fault goes on for; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
+SECONDS = float(os.environ.get("JMSAIO_TEST_FAULT_SECONDS", "8"))
+#: Seconds after which a test hangs.
+LONG = 120.0
+#: The window is much larger than what the broker takes in one stall.
+WINDOW = 200_000
+
+Fault = Callable[[FaultProxy], Awaitable[object]]
+
+
+@attrs.define
+class Ledger:
+    """What was sent and what was said of it."""
+
+    sent: int = 0
+    confirmed: set[int] = attrs.field(factory=set)
+    failed: dict[int, JMSError] = attrs.field(factory=dict)
+
+    def send(self, sender: Sender, words: str) -> None:
+        number = self.sent
+        self.sent += 1
+
+        def done(place: WireId | None, error: JMSError | None) -> None:
+            if error is None:
+                self.confirmed.add(number)
+            else:
+                self.failed[number] = error
+
+        sender.send(record(f"{number} {words}"), done)
+
+
+async def send_for(sender: Sender, ledger: Ledger, seconds: float) -> None:
+    """Send in bursts of different length, as fast as the window lets us."""
+    chance = random.Random(7)
+    with anyio.move_on_after(seconds):
+        while True:
+            for _ in range(chance.choice((1, 30, 700, 1500))):
+                if sender.full:
+                    try:
+                        await sender.ready()
+                    except OperationTimeoutError:
+                        continue
+                ledger.send(sender, "x" * chance.randrange(100))
+            await anyio.sleep(chance.choice((0, 0, 0.001, 0.01)))
+
+
+def number_of(one: ReceivedRecord) -> int:
+    return int((one.payload or b"").split()[0])
+
+
+async def stored(kit: Kit, topic: str) -> set[int]:
+    reader: Reader = await kit.transport.open_reader(ReaderOptions(topic, ConsumerConfig()))
+    numbers: set[int] = set()
+    while records := await reader.read(1000, 20):
+        numbers.update(map(number_of, records))
+    await reader.aclose(10)
+    return numbers
+
+
+async def stall(proxy: FaultProxy) -> None:
+    seconds = random.uniform(0.95, 1.35)
+    proxy.stall(random.choice((None, Direction.TO_CLIENT)), seconds=seconds)
+    await anyio.sleep(seconds + 0.3)
+
+
+async def cut(proxy: FaultProxy) -> None:
+    proxy.cut(random.choice((Command.SEND, Command.SEND_RECEIPT)), skip=random.randrange(5))
+    await anyio.sleep(0.5)
+
+
+async def swallow(proxy: FaultProxy) -> None:
+    proxy.swallow(Command.SEND_RECEIPT)
+    await anyio.sleep(1.5)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("fault", [stall, cut, swallow])
+async def test_every_confirmed_record_is_stored(
+    kit: Kit, connect: Any, pulsar_broker: TestBroker, fault: Fault
+) -> None:
+    """And each record has its outcome: those that failed are in doubt or not stored."""
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        behind = await connect(TestBroker(proxy.url, pulsar_broker.web_service_url))
+        sender = await behind.sender(
+            kit.topic, config=ProducerConfig(send_timeout=1.0), window_records=WINDOW, window_bytes=1 << 30
+        )
+        ledger = Ledger()
+        async with anyio.create_task_group() as group:
+            group.start_soon(send_for, sender, ledger, SECONDS)
+            with anyio.move_on_after(SECONDS):
+                while True:
+                    await fault(proxy)
+        proxy.clear()
+        await sender.drain(LONG)
+        await sender.aclose(LONG)
+        assert len(ledger.confirmed) + len(ledger.failed) == ledger.sent
+        assert ledger.confirmed - await stored(kit, kit.topic) == set()
+        assert {type(error) for error in ledger.failed.values()} <= {SendError, SendInDoubtError}
+        assert ledger.confirmed
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("size", [100, 1500])
+async def test_a_batch_that_the_broker_found_damaged_is_not_confirmed(
+    kit: Kit, connect: Any, pulsar_broker: TestBroker, size: int
+) -> None:
+    """pulsar-client drops it and tells it in its log alone, unless the last of a group is in it."""
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        behind = await connect(TestBroker(proxy.url, pulsar_broker.web_service_url))
+        sender, ledger = await behind.sender(kit.topic, window_records=WINDOW), Ledger()
+        for _ in range(10):
+            # Only the oldest batch under way: pulsar-client ends the process when it is another one (test_hazards.py).
+            fault = proxy.flip(Command.SEND)
+            for _ in range(size):
+                ledger.send(sender, "x" * 50)
+            await sender.drain(LONG)
+            assert fault.hits == 1
+        assert ledger.confirmed - await stored(kit, kit.topic) == set()
+        assert len(ledger.confirmed) + len(ledger.failed) == ledger.sent
+        assert ledger.failed
+
+
+async def terminate(http: httpx.AsyncClient, topic: str, kit: Kit) -> None:
+    (await http.post(f"/persistent/{topic}/terminate")).raise_for_status()
+
+
+async def unload(http: httpx.AsyncClient, topic: str, kit: Kit) -> None:
+    for _ in range(3):
+        (await http.put(f"/persistent/{topic}/unload")).raise_for_status()
+        await anyio.sleep(0.5)
+
+
+async def fence(http: httpx.AsyncClient, topic: str, kit: Kit) -> None:
+    """Another producer takes the topic for itself."""
+    config = ProducerConfig(access_mode="ExclusiveWithFencing")
+    other = await kit.sender(f"persistent://{topic}", config=config)
+    await anyio.sleep(1)
+    await other.aclose(10)
+
+
+async def refuse_for_quota(http: httpx.AsyncClient, topic: str, kit: Kit) -> None:
+    """The backlog is over its quota when the producer comes back; the quota is raised later."""
+    quota = f"/namespaces/{topic.rpartition('/')[0]}/backlogQuota"
+    limit = {"limitSize": 1, "limitTime": -1, "policy": "producer_exception"}
+    (await http.post(quota, json=limit)).raise_for_status()
+    (await http.put(f"/persistent/{topic}/unload")).raise_for_status()
+    await anyio.sleep(2)
+    (await http.delete(quota)).raise_for_status()
+
+
+Event = Callable[[httpx.AsyncClient, str, Kit], Awaitable[None]]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("event", [terminate, unload, fence, refuse_for_quota])
+async def test_every_confirmed_record_is_stored_whatever_the_broker_does(
+    kit: Kit, pulsar_broker: TestBroker, event: Event
+) -> None:
+    """What the broker refuses from some time on fails, and what it refuses for a while only is told as well."""
+    async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", timeout=LONG) as http:
+        namespace = f"public/confirmed-{uuid.uuid4()}"
+        (await http.put(f"/namespaces/{namespace}")).raise_for_status()
+        topic = f"{namespace}/t"
+        await kit.box(SubscriptionType.SHARED, f"persistent://{topic}")  # whose backlog counts for the quota
+        config = ProducerConfig(send_timeout=5.0, access_mode="Exclusive" if event is fence else "Shared")
+        sender, ledger = await kit.sender(f"persistent://{topic}", config=config, window_records=WINDOW), Ledger()
+        async with anyio.create_task_group() as group:
+            group.start_soon(send_for, sender, ledger, 3.0)
+            await anyio.sleep(0.5)
+            await event(http, topic, kit)
+        await sender.drain(LONG)
+        await sender.aclose(LONG)
+        assert len(ledger.confirmed) + len(ledger.failed) == ledger.sent
+        missing = set(ledger.confirmed)
+        box = await kit.box(SubscriptionType.SHARED, f"persistent://{topic}", name="after")
+        with anyio.move_on_after(LONG / 4):
+            while missing:
+                found = await box.take(min(500, len(missing)), limit=500)
+                missing.difference_update(map(number_of, found))
+                box.receiver.acknowledge(found)
+        assert ledger.confirmed
+        assert missing == set()
+
+
+@pytest.mark.timeout(300)
+async def test_every_confirmed_record_is_stored_although_the_broker_dies(own_broker: TestBroker, connect: Any) -> None:
+    kit: Kit = await connect(own_broker)
+    sender = await kit.sender(config=ProducerConfig(send_timeout=1.0), window_records=WINDOW)
+    ledger = Ledger()
+    async with anyio.create_task_group() as group:
+        group.start_soon(send_for, sender, ledger, 6.0)
+        await anyio.sleep(2.0)
+        await anyio.to_thread.run_sync(own_broker.kill)
+        await anyio.to_thread.run_sync(own_broker.start)
+    after = ledger.sent
+    with anyio.fail_after(LONG):
+        while not any(number >= after for number in ledger.confirmed):
+            if not sender.full:
+                ledger.send(sender, "after")
+            await anyio.sleep(0.5)
+    await sender.drain(LONG)
+    await sender.aclose(LONG)
+    assert len(ledger.confirmed) + len(ledger.failed) == ledger.sent
+    assert ledger.confirmed - await stored(kit, kit.topic) == set()
