@@ -135,6 +135,7 @@ class QueueBrowser(Getters):
 
     async def stream(self) -> AsyncIterator[Message]:
         """The same messages one by one, read as they are asked for."""
+        self._runtime.home.check()
         self._check_open()
         limit = self._runtime.connection.configuration.queue_browser_read_max
         examined = 0
@@ -204,6 +205,7 @@ class QueueBrowser(Getters):
             await reader.aclose(connection.configuration.close_timeout)
 
     def _check_open(self) -> None:
+        self._runtime.home.check_process()
         if self._runtime.closing:
             raise ObjectClosedError("the session of the browser is closed; create a new one")
 
@@ -224,7 +226,7 @@ class QueueBrowser(Getters):
 
 async def open_browser(runtime: SessionRuntime, destination: Destination, selector: str | None) -> QueueBrowser:
     """Make a browser; see ``Session.create_browser``."""
-    runtime.check_open()
+    runtime.check_call()
     if not isinstance(destination, Queue):
         raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
     runtime.connection.check_may_consume(destination)

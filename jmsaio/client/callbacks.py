@@ -123,11 +123,19 @@ class Callbacks:
 async def run_inside(
     callback: Callback, function: Callable[..., Any], *arguments: Any, in_thread: bool
 ) -> Exception | None:
-    """Call an application's callback with its mark on; returns what it raised (logged), or None."""
+    """Call an application's callback with its mark on; returns what it raised (logged), or None.
+
+    Raises:
+        JMSError: it raised what is no Exception, which ends the session. KeyboardInterrupt and SystemExit pass.
+    """
     with inside(callback):
         try:
             await call(function, *arguments, in_thread=in_thread)
         except Exception as error:
             _log.exception("a %s raised", callback.kind.value)
             return error
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            raise JMSError(f"a {callback.kind.value} raised {error!r}, which is no Exception") from error
     return None

@@ -16,6 +16,7 @@ import attrs
 from jmsaio.client import inside, registry
 from jmsaio.client.deadline import GRACE, Deadline
 from jmsaio.client.getters import Getters
+from jmsaio.client.home import Home
 from jmsaio.client.inside import Kind
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
 from jmsaio.client.opening import Opening
@@ -60,6 +61,7 @@ class Connection(Getters):
     broker: str
     _factory: ConnectionFactory
     _owns_factory: bool = False
+    home: Home = attrs.field(factory=Home.here, init=False)
     uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
     connection_id: str = attrs.field(init=False)
     client_id_value: str | None = attrs.field(default=None, init=False)
@@ -78,6 +80,7 @@ class Connection(Getters):
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _reports: Reports = attrs.field(factory=Reports, init=False)
     _closed_by_listener: bool = attrs.field(default=False, init=False)
+    _failed: SessionRuntime | None = attrs.field(default=None, init=False)
     _deadline: Deadline | None = attrs.field(default=None, init=False)
     _close_error: BaseException | None = attrs.field(default=None, init=False)
 
@@ -147,6 +150,7 @@ class Connection(Getters):
 
     async def start(self) -> None:
         """Start, or restart, delivery. Raises ObjectClosedError. No effect on a started connection."""
+        self.home.check()
         self._state = advance(self._state, Event.START, "connection")
         self._used = True
         self.started = True
@@ -165,6 +169,7 @@ class Connection(Getters):
 
         Cancelling: the connection is stopped, a listener may still run.
         """
+        self.home.check()
         inside.refuse("stop of a connection", self, (Kind.LISTENER,))
         self._state = advance(self._state, Event.STOP, "connection")
         self._used = True
@@ -195,6 +200,7 @@ class Connection(Getters):
         return Opening(self._create_session(mode, acknowledge_scope))
 
     async def _create_session(self, mode: AcknowledgeMode | int, scope: str | None) -> Session:
+        self.home.check()
         self._check_open()
         checked = AcknowledgeMode.of(mode)
         config = self.configuration
@@ -228,6 +234,11 @@ class Connection(Getters):
     def forget(self, runtime: SessionRuntime) -> None:
         """A session has ended."""
         self._runtimes.pop(runtime, None)
+
+    def session_failed(self, runtime: SessionRuntime) -> None:
+        """A session ended by itself: ``close`` says so, unless its own close did."""
+        if self._failed is None or self._failed._close_error is None:
+            self._failed = runtime
 
     def consumed_topics(self) -> Iterator[tuple[str, ...]]:
         """The topics that consumers of this connection are subscribed to, or closed ones have unsettled messages of."""
@@ -300,11 +311,15 @@ class Connection(Getters):
         is free.
 
         Raises:
-            IllegalStateError: called from a listener or completion listener of this connection.
+            IllegalStateError: called from a listener or completion listener of this connection, or outside of its loop.
             JMSError: something did not end as it should; the connection is closed nevertheless.
 
         Cancelling: the connection goes on closing.
         """
+        if self.home.forked:
+            self._state = State.CLOSED  # everything here is the parent's
+            return
+        self.home.check()
         await self.close_by(Deadline.after(self.configuration.close_timeout))
 
     async def close_by(self, deadline: Deadline) -> None:
@@ -323,6 +338,8 @@ class Connection(Getters):
         if not self._ended.is_set():
             bound = self.configuration.close_timeout
             raise OperationTimeoutError(f"the connection did not close within {bound:g} s (close_timeout)")
+        if self._failed is not None:
+            self._failed.raise_close_error()
         error, self._close_error = self._close_error, None
         if isinstance(error, JMSError):
             raise error
@@ -373,6 +390,7 @@ class Connection(Getters):
             self._close_error = self._close_error or error
 
     def _check_open(self) -> None:
+        self.home.check_process()
         if self.closed and not inside.listens(self):
             raise ObjectClosedError("the connection is closed; make a new one")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import _get_running_loop
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -65,7 +66,8 @@ class MessageConsumer(Getters):
 
         Raises:
             ObjectClosedError: the consumer is closed already.
-            IllegalStateError: a listener is set, or another receive of this consumer is waiting.
+            IllegalStateError: a listener is set, another receive of this consumer is waiting, or this is another event
+                loop than the connection's.
             MalformedMessageError: the next message can't be read; it was not acknowledged, which the error can do. The
                 consumer goes on with the message behind it. See the option ``malformed``.
             TransportError: the subscription was lost for good.
@@ -125,6 +127,7 @@ class MessageConsumer(Getters):
         return self
 
     async def __anext__(self) -> Message:
+        self._runtime.home.check_process()
         if self._closed and self._runtime.failure is None:  # also when it was closed between two messages
             raise StopAsyncIteration
         self._check_receive()
@@ -136,6 +139,9 @@ class MessageConsumer(Getters):
         return message
 
     def _check_receive(self) -> None:
+        home = self._runtime.home
+        if _get_running_loop() is not home.loop:
+            home.refuse()
         if self._closed or self._runtime.closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
         if self._listener is not None:
@@ -259,6 +265,7 @@ class MessageConsumer(Getters):
             IllegalStateError: a receive is waiting.
             IllegalArgumentError: it can't be called.
         """
+        self._runtime.home.check()
         self._check_open()
         if listener is not None and not callable(listener):
             raise IllegalArgumentError(f"a message listener is a function of one message, not {listener!r}")
@@ -313,6 +320,10 @@ class MessageConsumer(Getters):
         """
         if self._closed:
             return
+        if self._runtime.home.forked:
+            self._closed = True  # its subscription is the parent's
+            return
+        self._runtime.home.check()
         self._closed = True
         self._listener = None
         self._channel.wanted = False
@@ -324,6 +335,7 @@ class MessageConsumer(Getters):
                 await self._returned
 
     def _check_open(self) -> None:
+        self._runtime.home.check_process()
         if self._closed or self._runtime.closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
 

@@ -29,7 +29,7 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
 
     Cancelling leaves no subscription of this process behind.
     """
-    runtime.check_open()
+    runtime.check_call()
     connection = runtime.connection
     config = connection.configuration
     check(request, connection.client_id, config.strict_client_id)

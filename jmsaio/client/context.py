@@ -192,6 +192,7 @@ class Context(Getters):
 
     async def anonymous_producer(self) -> MessageProducer:
         """The message producer behind this context's producers."""
+        self._session._runtime.home.check()
         self._check_open()
         async with self._opening:
             if self._producer is None:
@@ -209,6 +210,11 @@ class Context(Getters):
         """Close the session, and the connection with the last context on it. Idempotent; see ``Session.close``."""
         if self._closed:
             return
+        home = self._session._runtime.home
+        if home.forked:
+            self._closed = True
+            return
+        home.check()
         inside.refuse("close of a context", self._session._runtime)
         self._closed = True
         try:
@@ -219,6 +225,7 @@ class Context(Getters):
                 await self._shared.connection.close()
 
     def _check_open(self) -> None:
+        self._session._runtime.home.check_process()
         if self.closed and not inside.listens(self._session._runtime):
             raise ObjectClosedError("the context is closed; make a new one")
 

@@ -19,6 +19,7 @@ from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
 from jmsaio.client.deadline import Deadline
 from jmsaio.client.getters import Getters
+from jmsaio.client.home import Home
 from jmsaio.client.opening import Opening
 from jmsaio.client.sending import Senders
 from jmsaio.config import Configuration, load
@@ -53,6 +54,7 @@ class ConnectionFactory(Getters):
     _connections: dict[Connection, None]
     _credentials: tuple[str | None, str | None] | None
     _opening: asyncio.Lock
+    _home: Home | None
     _closed: bool
 
     def __init__(self, config: Config = None, **options: Any) -> None:
@@ -64,6 +66,7 @@ class ConnectionFactory(Getters):
         self._connections = {}
         self._credentials = None
         self._opening = asyncio.Lock()
+        self._home = None
         self._closed = False
 
     @property
@@ -144,7 +147,10 @@ class ConnectionFactory(Getters):
         owned: bool,
         read_max: int | None = None,
     ) -> Connection:
+        if self._home is not None:
+            self._home.check()
         _require_asyncio()
+        self._home = self._home or Home.here()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; make a new one")
         async with self._opening:
@@ -211,6 +217,11 @@ class ConnectionFactory(Getters):
 
         Cancelling: call it again.
         """
+        if self._home is not None:
+            if self._home.forked:
+                self._closed = True  # everything here is the parent's
+                return
+            self._home.check()
         for connection in self._connections:
             inside.refuse("close of the factory", connection)
         await self.close_by(Deadline.after(self.configuration.close_timeout))

@@ -94,7 +94,7 @@ class Settle:
         if self.done:
             return
         runtime, channel = self.runtime, self.channel
-        runtime.check_open()
+        runtime.check_call()
         record = channel.unread.take(self.record)
         if record is None:
             raise IllegalStateError("the message was given back meanwhile; it comes again, with an error of its own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from asyncio import _get_running_loop
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,10 @@ class MessageProducer(Settings):
         Cancelling while it waits for room: the message was not sent. Cancelling the future changes nothing but that
         its outcome is not told.
         """
+        runtime = self._runtime
+        loop = _get_running_loop()
+        if loop is not runtime.home.loop or loop is None:
+            runtime.home.refuse()
         if self._closed or (self._runtime.closing and self._runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not _UNSET:
@@ -139,13 +144,12 @@ class MessageProducer(Settings):
             sent._put_properties(properties if type(properties) is dict else dict(properties))
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(sent, stamp)
-        runtime = self._runtime
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
         if sender is None or sender.full or self._transacting is not None:
             sender, transaction = await self._prepare(target)
         else:
             transaction = None
-        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Receipt] = loop.create_future()
         finished, transacting = runtime.send_finished, self._transacting
         if transacting is not None:
             finished = transacting.finished(future, finished)
@@ -244,6 +248,10 @@ class MessageProducer(Settings):
         inside.refuse("close of a producer", self, (Kind.COMPLETION,))
         if self._closed:
             return
+        if self._runtime.home.forked:
+            self._closed = True  # what is on its way is the parent's
+            return
+        self._runtime.home.check()
         self._closed = True
         self._runtime.children.pop(self, None)
         if self._runtime.closing:

@@ -21,6 +21,7 @@ from jmsaio.client.channel import Channel
 from jmsaio.client.completion import Completions
 from jmsaio.client.deadline import GRACE, Deadline
 from jmsaio.client.dispatch import Dispatch
+from jmsaio.client.home import Home
 from jmsaio.client.inside import Callback, Kind
 from jmsaio.client.opening import Closable
 from jmsaio.engine.ledger import Ledger
@@ -57,6 +58,7 @@ class SessionRuntime:
     concurrency: int = 1
     failure: JMSError | None = None
     transaction: Transacting | None = None
+    home: Home = attrs.field(init=False)
     self_acknowledging: bool = attrs.field(init=False)
     dispatch: Dispatch = attrs.field(init=False)
     callbacks: Callbacks = attrs.field(init=False)
@@ -77,6 +79,7 @@ class SessionRuntime:
     _deadline: Deadline | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.home = self.connection.home
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
         self.callbacks = Callbacks(self._next_job)
         self.dispatch = Dispatch(self.callbacks.wake)
@@ -112,7 +115,9 @@ class SessionRuntime:
             cause = errors.exceptions[0]
             self.failure = JMSError(f"the session ended by itself, its messages come again: {cause}")
             self.failure.__cause__ = cause
+            self._close_error = self.failure
             self.connection.report(self.failure)
+            self.connection.session_failed(self)
         finally:
             self.closing = True
             with anyio.CancelScope(shield=True):
@@ -132,6 +137,10 @@ class SessionRuntime:
 
     async def close(self, deadline: Deadline | None = None) -> None:
         """Ask the session to end, and wait; see ``Session.close``."""
+        if self.home.forked:
+            self.closing = self.closed = True  # its tasks are the parent's
+            return
+        self.home.check()
         self.closing = True
         deadline = deadline or Deadline.after(self.close_timeout)
         if self._deadline is None or deadline.at < self._deadline.at:
@@ -143,8 +152,12 @@ class SessionRuntime:
             await self._ended.wait()
         if not self._ended.is_set():
             raise OperationTimeoutError(f"the session did not close within {self.close_timeout:g} s (close_timeout)")
-        if self._close_error is not None:
-            error, self._close_error = self._close_error, None
+        self.raise_close_error()
+
+    def raise_close_error(self) -> None:
+        """Raise what went wrong with the end of the session, once."""
+        error, self._close_error = self._close_error, None
+        if error is not None:
             raise error
 
     async def _shut_down(self) -> None:
@@ -255,11 +268,11 @@ class SessionRuntime:
 
     async def acknowledge_nothing(self) -> None:
         """``acknowledge`` in AUTO, DUPS_OK and transacted sessions: ignored while the session is open."""
-        self.check_open()
+        self.check_call()
 
     async def acknowledge(self, number: int) -> None:
         """``acknowledge`` of one delivery: as far as the ledger's scope says."""
-        self.check_open()
+        self.check_call()
         await self.carry_out(self.ledger.acknowledge(number))
 
     async def acknowledge_all(self) -> None:
@@ -322,9 +335,15 @@ class SessionRuntime:
         return self.closing and not inside.listens(self)
 
     def check_open(self) -> None:
-        """Raise ObjectClosedError when the session is closed."""
+        """Raise ObjectClosedError when the session is closed, ForkError in a child process."""
+        self.home.check_process()
         if self.refuses():
             raise ObjectClosedError("the session is closed; create a new one")
+
+    def check_call(self) -> None:
+        """``check_open`` for what uses the event loop: IllegalStateError outside of it."""
+        self.home.check()
+        self.check_open()
 
     # ---------------------------------------------------------------- consumers
 

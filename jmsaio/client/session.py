@@ -20,7 +20,7 @@ from jmsaio.client.runtime import SessionRuntime
 from jmsaio.client.subscribing import Kind, Request
 from jmsaio.client.transacting import Transacting
 from jmsaio.client.unsubscribing import unsubscribe
-from jmsaio.errors import IllegalStateError
+from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
@@ -81,12 +81,12 @@ class Session(Getters):
 
     async def create_temporary_queue(self) -> TemporaryQueue:
         """A new queue that lives as long as the connection; only it may consume from it (jms-spec 13)."""
-        self._runtime.check_open()
+        self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_queue()
 
     async def create_temporary_topic(self) -> TemporaryTopic:
         """A new topic that lives as long as the connection; only it may consume from it (jms-spec 13)."""
-        self._runtime.check_open()
+        self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_topic()
 
     def create_message(self) -> Message:
@@ -134,7 +134,7 @@ class Session(Getters):
 
     async def _create_producer(self, destination: Destination | None) -> MessageProducer:
         runtime = self._runtime
-        runtime.check_open()
+        runtime.check_call()
         connection = runtime.connection
         target = None
         if destination is not None:
@@ -258,6 +258,7 @@ class Session(Getters):
 
         Cancelling: a reply that comes later is dropped.
         """
+        self._runtime.home.check()
         if self._requests is None:
             self._requests = Requests(self)
             self._runtime.children[self._requests] = None
@@ -267,7 +268,7 @@ class Session(Getters):
 
     async def acknowledge(self) -> None:
         """Acknowledge every message that the session has delivered; no effect unless CLIENT or INDIVIDUAL."""
-        self._runtime.check_open()
+        self._runtime.check_call()
         if self._runtime.mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL):
             await self._runtime.acknowledge_all()
 
@@ -278,7 +279,7 @@ class Session(Getters):
             IllegalStateError: the session is transacted; use ``rollback``.
             ObjectClosedError: the session is closed.
         """
-        self._runtime.check_open()
+        self._runtime.check_call()
         if self._transacting is not None:
             raise IllegalStateError("recover on a transacted session; use rollback")
         await self._runtime.redeliver_all()
@@ -308,7 +309,7 @@ class Session(Getters):
         await self._transaction("rollback").rollback()
 
     def _transaction(self, call: str) -> Transacting:
-        self._runtime.check_open()
+        self._runtime.check_call()
         if self._transacting is None:
             raise IllegalStateError(f"{call} needs a transacted session: create_session(AcknowledgeMode.TRANSACTED)")
         return self._transacting
@@ -326,10 +327,12 @@ class Session(Getters):
         Raises:
             IllegalStateError: called from a listener or completion listener of this session.
             OperationTimeoutError: something did not end in time; the session is closed nevertheless.
+            JMSError: the session had ended by itself, because a listener of it raised what is no Exception. Told once.
 
         Cancelling: the session goes on closing.
         """
         if self._runtime.closed:
+            self._runtime.raise_close_error()
             return
         inside.refuse("close of a session", self._runtime)
         await self._runtime.close()
@@ -340,7 +343,11 @@ class Session(Getters):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        try:
+            await self.close()
+        except JMSError as closing:
+            if closing is not error:  # else a receive has raised it already
+                raise
 
     def __repr__(self) -> str:
         state = "closed" if self._runtime.closing else "open"

@@ -119,6 +119,7 @@ class Temporaries:
 
     async def delete(self, topic: str) -> None:
         """Delete one. Raises JMSError while consumers of this connection need it; idempotent."""
+        self.connection.home.check()
         if topic not in self._alive:
             return
         if any(topic in names for names in self.connection.consumed_topics()):

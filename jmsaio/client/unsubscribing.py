@@ -28,7 +28,7 @@ _AT_ONCE = 8
 
 async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -> None:
     """Delete a durable subscription; see ``Session.unsubscribe``."""
-    runtime.check_open()
+    runtime.check_call()
     connection = runtime.connection
     subscription = durable_name(connection.client_id, name)
     if not isinstance(name, str) or not name or subscription == connection.configuration.queue_subscription_name:

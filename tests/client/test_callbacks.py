@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -321,3 +323,98 @@ async def test_a_message_that_can_not_be_read_is_reported_and_others_pass(
         consumer.set_message_listener(lambda message: seen.put_nowait(message.get_body(str)))
         assert [await asyncio.wait_for(seen.get(), 20) for _ in range(2)] == ["1", "0"]
     assert [type(error) for error in told] == [jmsaio.MalformedMessageError]
+
+
+class Stop(BaseException):
+    """No Exception."""
+
+
+@pytest.mark.parametrize("closed_by", ["session", "connection"])
+async def test_what_is_no_exception_ends_the_session(url: str, name: Name, closed_by: str) -> None:
+    """A BaseException of a listener ends its session alone; the ExceptionListener and the close tell it."""
+    queue, others = jmsaio.Queue(name("stop")), jmsaio.Queue(name("others"))
+    told: asyncio.Queue[jmsaio.JMSError] = asyncio.Queue()
+
+    async def listener(message: jmsaio.Message) -> None:
+        raise Stop("enough")
+
+    connection = await jmsaio.connect(url)
+    connection.set_exception_listener(told.put_nowait)
+    session, other = await connection.create_session(), await connection.create_session()
+    consumer = await session.create_consumer(queue)
+    consumer.set_message_listener(listener)
+    await fill(connection, queue, 1)
+    error = await asyncio.wait_for(told.get(), 20)
+    assert "Stop('enough')" in str(error)
+    while not session.closed:
+        await asyncio.sleep(0.01)
+    async with other.create_consumer(others) as alive:
+        await fill(connection, others, 1)
+        assert await alive.receive_body(str, timeout=20) == "0"
+    if closed_by == "session":
+        with pytest.raises(jmsaio.JMSError, match="enough") as caught:
+            await session.close()
+        assert isinstance(caught.value.__cause__.__cause__, Stop)  # type: ignore[union-attr]  # it has one
+        await session.close()
+        async with other.create_consumer(queue) as second:
+            assert await second.receive_body(str, timeout=20) == "0"
+        await connection.close()
+    else:
+        with pytest.raises(jmsaio.JMSError, match="enough"):
+            await connection.close()
+        await session.close()
+    assert connection.closed
+
+
+async def test_what_is_no_exception_of_a_completion_listener(connection: jmsaio.Connection, name: Name) -> None:
+    """A completion listener's BaseException ends the session likewise; the others are told."""
+    heard: list[str] = []
+
+    class Listener:
+        def on_completion(self, message: jmsaio.Message) -> None:
+            heard.append(message.get_body(str))
+            if len(heard) == 1:
+                raise Stop("enough")
+
+        def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+            raise AssertionError(error)
+
+    session = await connection.create_session()
+    producer = await session.create_producer(jmsaio.Queue(name("completion")))
+    for text in ("a", "b"):
+        await producer.send_async(text, completion_listener=Listener())
+    while not session.closed:
+        await asyncio.sleep(0.01)
+    with pytest.raises(jmsaio.JMSError, match="enough"):
+        await session.close()
+    assert heard == ["a", "b"]
+
+
+ENDING = """
+import asyncio, sys
+import jmsaio
+
+def end(message):
+    raise {ending}
+
+async def main():
+    async with jmsaio.connect("memory:") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(jmsaio.Queue("q"))
+        consumer.set_message_listener(end)
+        await (await session.create_producer(jmsaio.Queue("q"))).send("x")
+        await asyncio.sleep(30)
+        print("still running")
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(("ending", "code"), [("SystemExit(7)", 7), ("KeyboardInterrupt", 130)])
+def test_what_ends_the_program_ends_it(ending: str, code: int) -> None:
+    """KeyboardInterrupt and SystemExit of a listener end the program as usual."""
+    script = ENDING.format(ending=ending)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=25, check=False)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr

@@ -1,0 +1,67 @@
+"""Where a connection and all that is made from it live: one event loop, in its thread, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio import _get_running_loop
+from typing import NoReturn
+
+import attrs
+
+from jmsaio.errors import ForkError, IllegalStateError
+
+#: Forks between the first process and this one.
+_forks = 0
+
+
+def _after_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@attrs.define(eq=False)
+class Home:
+    """The event loop and process that something was made in.
+
+    Attributes:
+        loop: the event loop.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    _forks: int
+
+    @classmethod
+    def here(cls) -> Home:
+        """The running loop, in this process."""
+        return cls(asyncio.get_running_loop(), _forks)
+
+    @property
+    def forked(self) -> bool:
+        """True in a child process of the one it was made in."""
+        return self._forks != _forks
+
+    def check(self) -> None:
+        """Raise IllegalStateError outside of the loop, and ForkError in a child process.
+
+        Where each call counts, ``_get_running_loop() is not home.loop`` and ``refuse`` do the same.
+        """
+        if _get_running_loop() is not self.loop or self._forks != _forks:
+            self.refuse()
+
+    def check_process(self) -> None:
+        """Raise ForkError in a child process."""
+        if self._forks != _forks:
+            self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """Raise what ``check`` does."""
+        if self.forked:
+            raise ForkError("it was made in the parent process; make a new connection after the fork")
+        raise IllegalStateError(
+            "called outside of the event loop that made the connection; from another thread use "
+            "asyncio.run_coroutine_threadsafe(..., loop), for another loop make another connection"
+        )

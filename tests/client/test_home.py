@@ -1,0 +1,182 @@
+"""One event loop, one process: calls from elsewhere are refused at once, a child's close returns at once."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+import jmsaio
+from jmsaio.client.home import Home
+from tests.client.helpers import fill, texts
+
+Name = Callable[[str], str]
+MODE = jmsaio.AcknowledgeMode.CLIENT
+
+
+async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str, Callable[[], Any]]:
+    """Every public call that uses the loop, by name; each gives an awaitable or raises."""
+    factory, session = connection._factory, await connection.create_session(MODE)
+    consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+    context = await factory.create_context()
+    temporary = await session.create_temporary_queue()
+    transacted = None
+    if connection.transport.capabilities.transactions:
+        transacted = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
+    message = await consumer.receive(timeout=20)
+    assert message is not None
+    browser = await session.create_browser(queue)
+    topic = jmsaio.Topic("t")
+    found: dict[str, Callable[[], Any]] = {
+        "factory.create_connection": factory.create_connection,
+        "factory.create_context": factory.create_context,
+        "connection.start": connection.start,
+        "connection.stop": connection.stop,
+        "connection.create_session": lambda: connection.create_session()._coroutine,
+        "session.create_temporary_queue": session.create_temporary_queue,
+        "session.create_temporary_topic": session.create_temporary_topic,
+        "session.create_producer": lambda: session.create_producer(queue)._coroutine,
+        "session.create_consumer": lambda: session.create_consumer(queue)._coroutine,
+        "session.create_durable_consumer": lambda: session.create_durable_consumer(topic, "d")._coroutine,
+        "session.create_shared_consumer": lambda: session.create_shared_consumer(topic, "s")._coroutine,
+        "session.create_browser": lambda: session.create_browser(queue)._coroutine,
+        "session.unsubscribe": lambda: session.unsubscribe("d"),
+        "session.request": lambda: session.request(queue, "x", timeout=1),
+        "session.acknowledge": session.acknowledge,
+        "session.recover": session.recover,
+        "consumer.receive": consumer.receive,
+        "consumer.receive_no_wait": consumer.receive_no_wait,
+        "consumer.receive_body": lambda: consumer.receive_body(str),
+        "consumer.receive_body_no_wait": lambda: consumer.receive_body_no_wait(str),
+        "consumer.process": lambda: consumer.process().__aenter__(),
+        "consumer.__anext__": consumer.__anext__,
+        "consumer.set_message_listener": lambda: consumer.set_message_listener(print),
+        "producer.send": lambda: producer.send("x"),
+        "producer.send_async": lambda: producer.send_async("x"),
+        "browser.get_enumeration": browser.get_enumeration,
+        "message.acknowledge": message.acknowledge,
+        "temporary.delete": temporary.delete,
+        "context.create_producer": lambda: context.create_producer().send(queue, "x"),
+        "context.create_consumer": lambda: context.create_consumer(queue)._coroutine,
+        "context.start": context.start,
+        "context.request": lambda: context.request(queue, "x", timeout=1),
+    }
+    if transacted is not None:
+        found |= {"transacted.commit": transacted.commit, "transacted.rollback": transacted.rollback}
+    return found
+
+
+CLOSES = ["consumer", "producer", "session", "context", "connection", "factory"]
+
+
+def refused(call: Callable[[], Any], own_loop: bool) -> str:
+    """What a call raises here: in a loop of this thread's own, or driven by hand."""
+    try:
+        waiting = call()
+        if waiting is None:
+            return "nothing"
+        if own_loop:
+
+            async def wait() -> None:
+                await waiting
+
+            asyncio.run(wait())
+        else:
+            waiting.send(None)
+    except jmsaio.JMSError as error:
+        return type(error).__name__
+    except StopIteration:
+        return "nothing"
+    return "it waits"
+
+
+@pytest.mark.parametrize("own_loop", [True, False])
+async def test_another_thread_is_refused_at_once(connection: jmsaio.Connection, name: Name, own_loop: bool) -> None:
+    """Each call that uses the loop raises IllegalStateError in another thread, and the connection goes on."""
+    queue = jmsaio.Queue(name("thread"))
+    await fill(connection, queue, 1)
+    everything = await calls(connection, queue)
+    everything["connection.close"] = connection.close
+    everything["factory.close"] = connection._factory.close
+    found = await anyio.to_thread.run_sync(lambda: {call: refused(made, own_loop) for call, made in everything.items()})
+    assert found == dict.fromkeys(everything, "IllegalStateError")
+    async with connection.create_session() as session, session.create_producer(queue) as producer:
+        await producer.send("goes on")
+
+
+async def test_what_needs_no_loop_works_in_a_thread(session: jmsaio.Session, name: Name) -> None:
+    """Messages may be made and read, and names asked for, in a worker thread."""
+
+    def work() -> list[object]:
+        message = session.create_text_message("x")
+        return [threading.current_thread() is threading.main_thread(), *texts([message]), session.create_queue("q")]
+
+    assert await anyio.to_thread.run_sync(work) == [False, "x", jmsaio.Queue("q")]
+
+
+def test_another_loop_is_refused(name: Name) -> None:
+    """A factory that one loop has used is refused in the next loop of the same thread."""
+    factory = jmsaio.ConnectionFactory(f"memory://{name('loops')}")
+
+    async def connect() -> jmsaio.Connection:
+        return await factory.create_connection()
+
+    connection = asyncio.run(connect())
+    with pytest.raises(jmsaio.IllegalStateError, match="outside of the event loop"):
+        asyncio.run(connect())
+    with pytest.raises(jmsaio.IllegalStateError, match="outside of the event loop"):
+        asyncio.run(connection.start())
+
+
+async def test_home() -> None:
+    """Here is where it was made."""
+    home = Home.here()
+    home.check()
+    home.check_process()
+    assert not home.forked
+
+
+FORKED = """
+import asyncio, os, sys, time
+import jmsaio
+from tests.client.helpers import fill
+from tests.client.test_home import calls, refused
+
+async def main(url, name):
+    async with jmsaio.connect(url) as connection:
+        queue = jmsaio.Queue(name)
+        await fill(connection, queue, 1)
+        everything = await calls(connection, queue)
+        session = await connection.create_session()
+        consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+        context = await connection._factory.create_context()
+        child = os.fork()
+        if child == 0:
+            for call in (session.create_text_message, lambda: consumer.destination, lambda: producer.priority,
+                         lambda: connection.client_id, lambda: context.client_id):
+                everything[repr(call)] = call
+            found = {call: refused(made, False) for call, made in everything.items()}
+            print({call: what for call, what in found.items() if what != "ForkError"}, flush=True)
+            for thing in (consumer, producer, session, context, connection, connection._factory):
+                what = refused(thing.close, False)
+                if what != "nothing" or not thing._closed if hasattr(thing, "_closed") else not thing.closed:
+                    print(thing, what, flush=True)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        await producer.send("the parent goes on")
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_a_child_process_is_refused(url: str, name: Name) -> None:
+    """After a fork every call in the child raises ForkError, each close returns at once, and the parent goes on."""
+    command = [sys.executable, "-c", FORKED, url, name("fork")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["{}", "0"]), done.stderr
