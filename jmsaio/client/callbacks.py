@@ -26,6 +26,18 @@ _log = logging.getLogger("jmsaio")
 Job = Callable[[], Awaitable[None]]
 
 
+class NoExceptionError(JMSError):
+    """A callback raised what is no Exception: its session ends. The ``__cause__`` is what it raised."""
+
+
+def function_of(listener: object, method: str) -> Callable[..., Any] | None:
+    """What of a listener is called: its ``method``, as in Java, else itself; None for what can't be called."""
+    found = getattr(listener, method, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]  # just seen
+    return listener if callable(listener) else None
+
+
 async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = False) -> None:
     """Call a plain or coroutine function of the application and wait for it.
 
@@ -126,7 +138,7 @@ async def run_inside(
     """Call an application's callback with its mark on; returns what it raised (logged), or None.
 
     Raises:
-        JMSError: it raised what is no Exception, which ends the session. KeyboardInterrupt and SystemExit pass.
+        NoExceptionError: it raised what is no Exception. KeyboardInterrupt and SystemExit pass.
     """
     with inside(callback):
         try:
@@ -137,5 +149,5 @@ async def run_inside(
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            raise JMSError(f"a {callback.kind.value} raised {error!r}, which is no Exception") from error
+            raise NoExceptionError(f"a {callback.kind.value} raised {error!r}, which is no Exception") from error
     return None

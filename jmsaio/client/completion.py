@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import attrs
@@ -20,11 +20,22 @@ from jmsaio.model.message import Message
 from jmsaio.model.stream_message import StreamMessage
 
 
-def checked(listener: CompletionListener) -> None:
-    """Refuse what can't be told an outcome, while the caller can still be told. Raises IllegalArgumentError."""
+def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
+    """The listener; refuses what can't be told an outcome, while the caller can still be told.
+
+    Raises IllegalArgumentError.
+    """
+    if isinstance(listener, tuple):
+        if len(listener) != 2 or not all(map(callable, listener)):
+            raise IllegalArgumentError("completion_listener as a pair is (on_completion, on_exception), two functions")
+        return Functions(*listener)
     for call in ("on_completion", "on_exception"):
         if not callable(getattr(listener, call, None)):
-            raise IllegalArgumentError(f"a completion listener needs {call}, which {type(listener).__name__} has not")
+            raise IllegalArgumentError(
+                f"completion_listener needs {call}, which {type(listener).__name__} has not; "
+                "or give a pair of functions: (on_completion, on_exception)"
+            )
+    return listener
 
 
 class CompletionListener(Protocol):
@@ -35,6 +46,18 @@ class CompletionListener(Protocol):
 
     def on_exception(self, message: Message, error: Exception) -> Awaitable[None] | None:
         """``message`` was not sent, or its fate is unknown (SendInDoubtError)."""
+
+
+#: The two functions of a completion listener, without an object around them.
+FunctionPair = tuple[Callable[[Message], Any], Callable[[Message, Exception], Any]]
+
+
+@attrs.frozen(eq=False)
+class Functions:
+    """A pair of functions as a completion listener."""
+
+    on_completion: Callable[[Message], Any]
+    on_exception: Callable[[Message, Exception], Any]
 
 
 @attrs.define(eq=False)

@@ -14,6 +14,7 @@ import anyio
 import attrs
 
 from jmsaio.client import inside, registry
+from jmsaio.client.callbacks import function_of
 from jmsaio.client.deadline import GRACE, Deadline
 from jmsaio.client.getters import Getters
 from jmsaio.client.home import Home
@@ -107,9 +108,13 @@ class Connection(Getters):
 
     @property
     def client_id(self) -> str | None:
-        """The client identifier, or None. Raises ObjectClosedError."""
+        """The client identifier, or None. Setting it: see ``set_client_id``. Raises ObjectClosedError."""
         self._check_open()
         return self.client_id_value
+
+    @client_id.setter
+    def client_id(self, client_id: str) -> None:
+        self.set_client_id(client_id)
 
     def get_client_id(self) -> str | None:
         """The same as ``client_id``."""
@@ -117,6 +122,8 @@ class Connection(Getters):
 
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier: once, and before anything else is done with the connection.
+
+        ``jmsaio.connect`` starts the connection, which is use, unless it is told ``auto_start=False``.
 
         Raises:
             IllegalStateError: it is set already, or the connection was used.
@@ -127,7 +134,10 @@ class Connection(Getters):
             how = "by configuration" if self._administered else "already"
             raise IllegalStateError(f"the client id is set {how}: {self.client_id_value!r}")
         if self._used:
-            raise IllegalStateError("set the client id before anything else is done with the connection")
+            raise IllegalStateError(
+                "set the client id before anything else is done with the connection; jmsaio.connect starts it unless "
+                "it is told auto_start=False"
+            )
         self._take_client_id(client_id)
 
     def _take_client_id(self, client_id: str) -> None:
@@ -236,7 +246,7 @@ class Connection(Getters):
         self._runtimes.pop(runtime, None)
 
     def session_failed(self, runtime: SessionRuntime) -> None:
-        """A session ended by itself: ``close`` says so, unless its own close did."""
+        """A session was ended by a callback: ``close`` says so, unless its own close did."""
         if self._failed is None or self._failed._close_error is None:
             self._failed = runtime
 
@@ -273,11 +283,15 @@ class Connection(Getters):
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """Have a plain or coroutine function told about problems that no caller can be told; None unsets it.
 
+        An object with such a function as ``on_exception`` may be given, too.
+
         Calls come one at a time, from a task of their own. It may do anything, also close the connection.
         """
         self._check_open()
-        if listener is not None and not callable(listener):
-            raise IllegalArgumentError(f"an exception listener is a function of one error, not {listener!r}")
+        if listener is not None and function_of(listener, "on_exception") is None:
+            raise IllegalArgumentError(
+                f"listener must be a function of one error, or have on_exception, and is {type(listener).__name__}"
+            )
         self._reports.listener = listener
 
     def report(self, error: Exception) -> None:

@@ -7,11 +7,12 @@ from asyncio import _get_running_loop
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 import attrs
 
+from jmsaio.client.callbacks import function_of
 from jmsaio.client.channel import Channel
 from jmsaio.client.getters import Getters
 from jmsaio.client.malformed import treat
@@ -33,8 +34,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: A message listener: a plain or coroutine function of one message.
-MessageListener = Callable[[Message], Any]
+
+class HasOnMessage(Protocol):
+    """A message listener as in Java; a plain or coroutine function."""
+
+    def on_message(self, message: Message) -> Any:
+        """Take a message."""
+
+
+#: A message listener: a plain or coroutine function of one message, or an object that has one as ``on_message``.
+MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
 @attrs.define(eq=False)
@@ -47,6 +56,7 @@ class MessageConsumer(Getters):
     _no_local: bool
     _namespace: str
     _listener: MessageListener | None = None
+    _function: Callable[[Message], Any] | None = None  # of the listener
     _in_thread: bool = False
     _closed: bool = False
     _receiving: bool = False
@@ -255,9 +265,10 @@ class MessageConsumer(Getters):
         """Give messages to ``listener``, one at a time in the whole session; None stops that.
 
         Args:
-            listener: plain or coroutine function of one message. When it raises: AUTO and DUPS_OK redeliver the
-                message before later ones, at most ``max_local_redeliveries`` times at once and then with a growing
-                delay; the other modes leave it unacknowledged. The error goes to the connection's ExceptionListener.
+            listener: plain or coroutine function of one message, or an object with such an ``on_message``. When it
+                raises: AUTO and DUPS_OK redeliver the message before later ones, at most ``max_local_redeliveries``
+                times at once and then with a growing delay; the other modes leave it unacknowledged. The error goes to
+                the connection's ExceptionListener; what is no Exception ends the session.
             in_thread: run a plain function in a worker thread, so that it may block.
 
         Raises:
@@ -267,11 +278,14 @@ class MessageConsumer(Getters):
         """
         self._runtime.home.check()
         self._check_open()
-        if listener is not None and not callable(listener):
-            raise IllegalArgumentError(f"a message listener is a function of one message, not {listener!r}")
+        function = function_of(listener, "on_message")
+        if listener is not None and function is None:
+            raise IllegalArgumentError(
+                f"listener must be a function of one message, or have on_message, and is {type(listener).__name__}"
+            )
         if self._receiving:
             raise IllegalStateError("a receive is waiting on this consumer; set the listener before or after it")
-        self._listener, self._in_thread = listener, in_thread
+        self._listener, self._function, self._in_thread = listener, function, in_thread
         self._channel.wanted = listener is not None
         self._runtime.listening(self)
 

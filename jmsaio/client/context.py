@@ -92,9 +92,13 @@ class Context(Getters):
 
     @property
     def client_id(self) -> str | None:
-        """The client identifier."""
+        """The client identifier. Setting it: see ``set_client_id``."""
         self._check_open()
         return self._shared.connection.client_id
+
+    @client_id.setter
+    def client_id(self, client_id: str) -> None:
+        self.set_client_id(client_id)
 
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier: before anything is sent or consumed. Raises as ``Connection.set_client_id``."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 
-from jmsaio.client.completion import CompletionListener, checked
+from jmsaio.client.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.getters import Getters
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.receipt import Receipt
-from jmsaio.client.settings import checked_mode, checked_priority
+from jmsaio.client.settings import checked_mode, checked_priority, log_left_out
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
 from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination
@@ -20,7 +20,6 @@ from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.foreign import is_foreign, write_back
 from jmsaio.model.message import Message
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.text_message import TextMessage
 
 _UNSET: Any = object()
 
@@ -34,7 +33,7 @@ class JMSProducer(Getters):
     _template: Message = attrs.field(factory=Message, init=False)
     _disable_message_id: bool = attrs.field(default=False, init=False)
     _disable_message_timestamp: bool = attrs.field(default=False, init=False)
-    _listener: CompletionListener | None = attrs.field(default=None, init=False)
+    _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
 
     # ---------------------------------------------------------------- properties
 
@@ -96,7 +95,7 @@ class JMSProducer(Getters):
         self._disable_message_timestamp = bool(value)
         return self
 
-    def set_async(self, listener: CompletionListener | None) -> JMSProducer:
+    def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:
         """Make ``send`` asynchronous, with ``listener`` told the outcome; None makes it wait again.
 
         Raises IllegalArgumentError for what is no completion listener.
@@ -137,11 +136,11 @@ class JMSProducer(Getters):
         return self._disable_message_timestamp
 
     @property
-    def async_listener(self) -> CompletionListener | None:
+    def async_listener(self) -> CompletionListener | FunctionPair | None:
         """The completion listener, or None."""
         return self._listener
 
-    def get_async(self) -> CompletionListener | None:
+    def get_async(self) -> CompletionListener | FunctionPair | None:
         """The same as ``async_listener``."""
         return self._listener
 
@@ -192,11 +191,11 @@ class JMSProducer(Getters):
     async def send(
         self, destination: Destination, body: Any = _UNSET, *, message: Any = _UNSET
     ) -> Receipt | asyncio.Future[Receipt]:
-        """Send a message or a body: None and str are a text, a mapping a map, bytes bytes, other values an object.
+        """Send a message or a body: str is a text, bytes bytes, a mapping a map, a list a stream.
 
         Args:
             destination: where to.
-            body: a body or a message, also one of another library; None is a text message without text.
+            body: a body or a message, also one of another library; not None: for an empty text, TextMessage(None).
             message: instead of ``body``, what must be a message: None is refused.
 
         Returns:
@@ -210,7 +209,7 @@ class JMSProducer(Getters):
         """
         producer = await self._open()
         given = _only(body, message)
-        sent, foreign = outgoing(TextMessage(None) if given is None else given)
+        sent, foreign = outgoing(given, log_left_out)
         self._apply(sent)
         producer._disable_message_id = self._disable_message_id
         producer._disable_message_timestamp = self._disable_message_timestamp

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from jmsaio.client import inside
-from jmsaio.client.completion import CompletionListener, checked
+from jmsaio.client.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.inside import Kind
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.sending import PendingSend
-from jmsaio.client.settings import Settings, Target, checked_mode, checked_priority
+from jmsaio.client.settings import Settings, Target, checked_mode, checked_priority, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
 from jmsaio.errors import (
     InvalidDestinationError,
@@ -110,7 +110,7 @@ class MessageProducer(Settings):
         priority: int | None = None,
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
-        completion_listener: CompletionListener = _UNSET,
+        completion_listener: CompletionListener | FunctionPair = _UNSET,
     ) -> asyncio.Future[Receipt]:
         """Send a message; returns a future as soon as the message has its place in the send window.
 
@@ -119,8 +119,8 @@ class MessageProducer(Settings):
         Args:
             completion_listener: told the outcome, in the order of the sends of this session, by the session's
                 callback worker; plain or coroutine functions ``on_completion(message)`` and
-                ``on_exception(message, error)``. Left out: only the future tells. IllegalArgumentError when it has not
-                both, so for None, too (jms-spec 10).
+                ``on_exception(message, error)`` of an object, or a pair of them. Left out: only the future tells.
+                IllegalArgumentError when it has not both, so for None, too (jms-spec 10).
 
         Otherwise as ``send``. What is wrong with the call is raised here; what fails later fails the future.
 
@@ -134,12 +134,12 @@ class MessageProducer(Settings):
         if self._closed or (self._runtime.closing and self._runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not _UNSET:
-            checked(completion_listener)
+            completion_listener = checked(completion_listener)
         if message is _UNSET:
             target, given = self._own_target(), destination_or_message
         else:
             target, given = self._other_target(destination_or_message), message
-        sent, foreign = outgoing(given)
+        sent, foreign = outgoing(given, log_left_out)
         if properties:
             sent._put_properties(properties if type(properties) is dict else dict(properties))
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)

@@ -7,18 +7,27 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from jmsaio.client import inside
-from jmsaio.client.callbacks import call
+from jmsaio.client.callbacks import call, function_of
 from jmsaio.errors import JMSError
 
 _log = logging.getLogger("jmsaio")
 
-#: Told about problems that no caller can be told; a plain or coroutine function of the error.
-ExceptionListener = Callable[[JMSError], Any]
+
+class HasOnException(Protocol):
+    """An exception listener as in Java; a plain or coroutine function."""
+
+    def on_exception(self, error: JMSError) -> Any:
+        """Take a problem."""
+
+
+#: Told about problems that no caller can be told: a plain or coroutine function of the error, or an object that has
+#: one as ``on_exception``.
+ExceptionListener = Callable[[JMSError], Any] | HasOnException
 
 #: Reports that wait for a slow listener at most.
 _MOST = 1000
@@ -76,7 +85,7 @@ class Reports:
         _telling.set(self)
         try:
             while self._waiting:
-                error, listener = self._waiting.popleft(), self.listener
+                error, listener = self._waiting.popleft(), function_of(self.listener, "on_exception")
                 if listener is None:
                     continue
                 try:

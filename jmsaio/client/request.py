@@ -13,6 +13,7 @@ import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
+from jmsaio.client.settings import log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
 from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -48,7 +49,7 @@ class Requests:
     ) -> Message:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
-        message, _ = outgoing(body)
+        message, _ = outgoing(body, log_left_out)
         try:
             async with asyncio.timeout(limit):
                 producer = await self._open()
@@ -158,7 +159,7 @@ class _Requestor:
 
         Raises MessageFormatError for what is no message; otherwise as ``MessageProducer.send``.
         """
-        request, _ = outgoing(message)
+        request, _ = outgoing(message, log_left_out)
         request.jms_reply_to = self._replies
         await self._producer.send(request)
         return await self._consumer.receive()

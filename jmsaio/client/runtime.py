@@ -16,7 +16,7 @@ import anyio
 import attrs
 
 from jmsaio.client import inside
-from jmsaio.client.callbacks import Callbacks, Job, run_inside
+from jmsaio.client.callbacks import Callbacks, Job, NoExceptionError, run_inside
 from jmsaio.client.channel import Channel
 from jmsaio.client.completion import Completions
 from jmsaio.client.deadline import GRACE, Deadline
@@ -115,9 +115,10 @@ class SessionRuntime:
             cause = errors.exceptions[0]
             self.failure = JMSError(f"the session ended by itself, its messages come again: {cause}")
             self.failure.__cause__ = cause
-            self._close_error = self.failure
             self.connection.report(self.failure)
-            self.connection.session_failed(self)
+            if isinstance(cause, NoExceptionError):
+                self._close_error = self.failure
+                self.connection.session_failed(self)
         finally:
             self.closing = True
             with anyio.CancelScope(shield=True):
@@ -421,8 +422,8 @@ class SessionRuntime:
         return None
 
     async def _listen(self, consumer: MessageConsumer, record: ReceivedRecord) -> None:
-        channel, listener = consumer._channel, consumer._listener
-        if listener is None:
+        channel, listener = consumer._channel, consumer._function
+        if listener is None or consumer._listener is None:
             channel.put_back(record)
             return
         try:

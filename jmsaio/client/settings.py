@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,6 +15,8 @@ from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime import SessionRuntime
+
+_log = logging.getLogger("jmsaio")
 
 
 @attrs.frozen
@@ -145,6 +148,11 @@ class Settings(Getters):
         self._runtime.home.check_process()
         if self._closed or self._runtime.refuses():
             raise ObjectClosedError("the producer is closed; create a new one")
+
+
+def log_left_out(what: str, error: Exception) -> None:
+    """Say what of a message of another library is not sent (seed 004)."""
+    _log.warning("%s of the message of another library can't be read and is not sent: %r", what, error)
 
 
 def checked_mode(mode: int) -> int:

@@ -148,7 +148,7 @@ def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> Non
     if "queue_browser_read_max" in values or not text:
         return
     digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdecimal() and len(digits) < 20:
+    if digits.isascii() and digits.isdecimal() and len(digits) < 20 and abs(int(text)) < 2**31:  # an int of Java
         values["queue_browser_read_max"] = int(text)
     else:
         values["ignored"] = (f"${ENVIRON_BROWSER} = {text[:40]!r} is not an integer: it counts as 0, no limit",)

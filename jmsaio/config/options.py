@@ -60,6 +60,7 @@ class Option:
         unit: unit of the written value: ms, us, s, ns, bytes, or "".
         status: built, not built, or without a meaning here.
         low: smallest value, in ``unit``.
+        high: largest value of a number that is no duration, in ``unit``; None: Java's largest int, or 1 TiB.
         choices: the values of a choice, compared without case unless ``exact``.
         exact: a choice is spelled exactly.
         off: written value at or below which a duration means "off" (the field is None), or None.
@@ -74,6 +75,7 @@ class Option:
     unit: str = ""
     status: Status = Status.BUILT
     low: float | None = None
+    high: float | None = None
     choices: tuple[str, ...] = ()
     exact: bool = False
     off: float | None = None
@@ -88,7 +90,7 @@ class Option:
     @property
     def secret(self) -> bool:
         """True when its value must not be shown."""
-        return self.kind is Kind.SECRET
+        return self.kind in (Kind.SECRET, Kind.MAP)  # of a map, each value may be one
 
 
 class Directory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import tomllib
 from collections.abc import Mapping
 from urllib.parse import unquote_plus
@@ -13,6 +14,10 @@ import attrs
 from jmsaio.config.configuration import SCHEMES
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
+
+#: What may have a secret behind it, in a URL without its scheme; and what has none.
+_SECRET = re.compile("[:@]")
+_HOST_PORT = re.compile(r"[\w.-]+:\d{1,5}")
 
 
 @attrs.frozen
@@ -54,7 +59,8 @@ def split_url(text: str) -> tuple[Broker, dict[str, object]]:
         if not pair:
             continue
         if not equals or not name:
-            raise ConfigurationError(f"option {name!r} in the URL has no '=' and value", key=name)
+            known = name.partition(":")[0]
+            raise ConfigurationError(f"option {known!r} in the URL has no '=' and value", key=known)
         options[name] = unquote_plus(value)
     return parse_broker(base), options
 
@@ -71,18 +77,20 @@ def parse_broker(base: str) -> Broker:
     scheme, colon, rest = base.partition(":")
     scheme = scheme.lower()
     if scheme == "memory":
-        return _memory(base, rest)
+        return _memory(rest)
     if not colon or scheme not in SCHEMES:
         known = "memory:, pulsar://host:6650 or pulsar+ssl://host:6651"
-        reason = f"{base!r} is not a broker URL that jmsaio knows{nearest(scheme, SCHEMES)}; write {known}"
+        shown = f"{scheme}://..." if colon else repr(base)  # what stands behind may be a secret, here and below
+        reason = f"{shown} is not a broker URL that jmsaio knows{nearest(scheme, SCHEMES)}; write {known}"
         raise ConfigurationError(reason, key="brokerServiceUrl")
     if not rest.startswith("//"):
-        raise ConfigurationError(f"broker URL {base!r} needs '//' behind {scheme}:", key="brokerServiceUrl")
+        raise ConfigurationError(f"a broker URL needs '//' behind {scheme}:", key="brokerServiceUrl")
     hosts, slash, path = rest[2:].partition("/")
     if slash and path:
-        reason = f"broker URL {base!r} has a path; name the namespace with jms.systemNamespace=tenant/namespace"
+        hint = "name the namespace with jms.systemNamespace=tenant/namespace"
+        reason = f"broker URL {scheme}://{hosts}/... has a path; {hint}"
         raise ConfigurationError(reason, key="brokerServiceUrl")
-    places = [_host_port(base, place, SCHEMES[scheme]) for place in hosts.split(",")]
+    places = [_host_port(place, SCHEMES[scheme]) for place in hosts.split(",")]
     service_url = f"{scheme}://" + ",".join(f"{host}:{port}" for host, port in places)
     if scheme in ("http", "https"):
         return Broker("pulsar" if scheme == "http" else "pulsar+ssl", "", service_url, service_url)
@@ -90,15 +98,15 @@ def parse_broker(base: str) -> Broker:
     return Broker(scheme, "", service_url, f"{web}://{places[0][0]}:8080")
 
 
-def _memory(base: str, rest: str) -> Broker:
+def _memory(rest: str) -> Broker:
     name = rest.removeprefix("//").rstrip("/")
     if (rest and not rest.startswith("//")) or "/" in name or "," in name:
-        reason = f"{base!r} is not the URL of an embedded broker; write memory: or memory://name"
+        reason = "this is not the URL of an embedded broker; write memory: or memory://name"
         raise ConfigurationError(reason, key="brokerServiceUrl")
     return Broker("memory", name, f"memory://{name}" if name else "memory:", "")
 
 
-def _host_port(base: str, place: str, default_port: int) -> tuple[str, int]:
+def _host_port(place: str, default_port: int) -> tuple[str, int]:
     host, port = place, str(default_port)
     if place.startswith("["):  # IPv6
         host, bracket, tail = place.partition("]")
@@ -107,7 +115,8 @@ def _host_port(base: str, place: str, default_port: int) -> tuple[str, int]:
     elif ":" in place:
         host, _, port = place.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ConfigurationError(f"broker URL {base!r}: {place!r} is not host:port", key="brokerServiceUrl")
+        shown = place if port.isdigit() else f"{host}:..."
+        raise ConfigurationError(f"broker URL: {shown!r} is not host:port", key="brokerServiceUrl")
     return host, int(port)
 
 
@@ -132,8 +141,10 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
+        name = str(path).partition("?")[0]
+        if _SECRET.search(name) and not _HOST_PORT.fullmatch(name):
+            name = "..."
         hint = "" if "." in path.name and ":" not in path.name else "; is it meant as a URL, such as pulsar://host:6650?"
-        name = str(path).partition("?")[0]  # what stands behind may be a secret, in a URL without its scheme
         raise ConfigurationError(f"can't read configuration file {name!r}: {_reason(error)}{hint}") from None
     try:
         data = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)

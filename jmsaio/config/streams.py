@@ -28,6 +28,11 @@ def check_fields(target: object, directory: Directory) -> None:
             object.__setattr__(target, option.field, value)
 
 
+def _names(properties: Mapping[str, str]) -> str:
+    """The names only: a value may be a secret."""
+    return repr(dict.fromkeys(properties, "***"))
+
+
 _PRODUCER = Directory(PRODUCER)
 _CONSUMER = Directory(CONSUMER)
 _DEAD_LETTER = Directory(DEAD_LETTER)
@@ -56,7 +61,7 @@ class ProducerConfig:
     initial_sequence_id: int | None = None
     batcher_builder: str = "DEFAULT"
     lazy_start_partitioned_producers: bool = False
-    properties: Mapping[str, str] = attrs.field(factory=dict)
+    properties: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
 
     def __attrs_post_init__(self) -> None:
         check_fields(self, _PRODUCER)
@@ -168,7 +173,7 @@ class ConsumerConfig:
     auto_ack_oldest_chunked_message_on_queue_full: bool = False
     crypto_failure_action: str = "FAIL"
     use_schema: bool = False
-    properties: Mapping[str, str] = attrs.field(factory=dict)
+    properties: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
 
     def __attrs_post_init__(self) -> None:
         check_fields(self, _CONSUMER)

@@ -43,7 +43,8 @@ PRODUCER = (
     _producer("hashingScheme", _C, "JavaStringHash", choices=("JavaStringHash",), note="hash of the group id"),
     _producer("producerName", _T, None, "producer_name", note="name shown by the broker"),
     _producer("accessMode", _C, "Shared", "access_mode", choices=ACCESS_MODES, note="who else may send to the topic"),
-    _producer("initialSequenceId", _I, None, "initial_sequence_id", low=0, note="number of the first message"),
+    _producer("initialSequenceId", _I, None, "initial_sequence_id", low=0, high=2**63 - 1,
+              note="number of the first message"),
     _producer("batcherBuilder", _C, "DEFAULT", "batcher_builder", choices=("DEFAULT", "KEY_BASED"), exact=True,
               note="KEY_BASED: one batch a group id, for Key_Shared"),
     _producer("lazyStartPartitionedProducers", _F, False, "lazy_start_partitioned_producers", **_LATER,
@@ -63,7 +64,8 @@ PRODUCER = (
 )  # fmt: skip
 
 CONSUMER = (
-    _consumer("receiverQueueSize", _I, 1000, "receiver_queue_size", low=0, note="messages prefetched"),
+    _consumer("receiverQueueSize", _I, 1000, "receiver_queue_size", low=0, high=1_000_000,
+              note="messages prefetched"),
     _consumer("maxTotalReceiverQueueSizeAcrossPartitions", _I, 50000, "max_total_receiver_queue_size_across_partitions",
               low=0, note="the same, for all partitions together"),
     _consumer("ackTimeoutMillis", _D, 0, "ack_timeout", unit="ms", off=0,

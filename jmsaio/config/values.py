@@ -16,6 +16,8 @@ from jmsaio.errors import ConfigurationError
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 #: Longest duration, ten years: more is a unit mistaken for another.
 _LONGEST = 10 * 366 * 86400.0
+#: Largest numbers where an option has no bound of its own.
+_MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
 
 
 def written(option: Option, value: object) -> object:
@@ -166,6 +168,9 @@ def _integer(option: Option, value: object) -> int:
 def _bounded(option: Option, number: float) -> float:
     if option.low is not None and number < option.low:
         raise refuse(option, number, f"must be at least {option.low:g}")
+    high = option.high or _MOST_IN.get(option.unit, _MOST)
+    if abs(number) > high:
+        raise ConfigurationError(f"option {option.name}: must be at most {high:.0f}", key=option.name)
     return number
 
 

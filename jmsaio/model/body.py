@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.bytes_message import BytesMessage
-from jmsaio.model.foreign import adopt, is_foreign
+from jmsaio.model.foreign import LeftOut, _unsaid, adopt, is_foreign
 from jmsaio.model.map_message import MapMessage
 from jmsaio.model.message import Message
 from jmsaio.model.object_message import JavaObject, ObjectMessage
 from jmsaio.model.stream_message import StreamMessage
 from jmsaio.model.text_message import TextMessage
 
+_AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
-def outgoing(given: Any) -> tuple[Message, bool]:
+
+def outgoing(given: Any, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
     """The message of what an application gives to be sent, and whether it was made from a foreign message.
+
+    Args:
+        given: a message, also of another library, or a body.
+        left_out: told what of a foreign message can't be read.
 
     Raises:
         MessageFormatError: None, or no message can hold it.
@@ -28,17 +34,18 @@ def outgoing(given: Any) -> tuple[Message, bool]:
     if given is None:
         raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
     foreign = is_foreign(given)
-    return adopt(given) if foreign else message_for(given), foreign
+    return adopt(given, left_out) if foreign else message_for(given), foreign
 
 
 def message_for(body: Any) -> Message:
     """The message for a body; a message stays as it is.
 
-    str and None: text; bytes: bytes; a mapping: map, or object when a value has no JMS type; a list or tuple: stream,
-    or object likewise; bool, numbers and JavaObject: object.
+    str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream, or object when a value has no JMS type;
+    JavaObject: object.
 
     Raises:
-        MessageFormatError: no message can hold it; names the type.
+        MessageFormatError: no message can hold it, or only an ObjectMessage, which has to be asked for: a Java client
+            reads a dict in one as text.
     """
     if isinstance(body, Message):
         return body
@@ -49,13 +56,15 @@ def message_for(body: Any) -> Message:
     if isinstance(body, Mapping):
         try:
             return MapMessage(body)
-        except (MessageFormatError, IllegalArgumentError):
-            return ObjectMessage(dict(body))
+        except (MessageFormatError, IllegalArgumentError) as error:
+            raise MessageFormatError(f"no MapMessage can hold this dict: {error}; {_AS_OBJECT}") from error
     if isinstance(body, list | tuple):
         try:
             return StreamMessage(body)
         except MessageFormatError:
             return ObjectMessage(list(body))
-    if isinstance(body, bool | int | float | JavaObject):
+    if isinstance(body, JavaObject):
         return ObjectMessage(body)
+    if isinstance(body, bool | int | float):
+        raise MessageFormatError(f"{body!r:.100} is no body by itself; {_AS_OBJECT}")
     raise MessageFormatError(f"no message can hold a {type(body).__name__}; send str, bytes, dict, list or a message")

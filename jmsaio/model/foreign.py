@@ -32,6 +32,13 @@ _WRITTEN_BACK: Final = {
 }
 _CHUNK: Final = 64 * 1024
 
+#: Told what of a foreign message is left out, and the error of reading it.
+LeftOut = Callable[[str, Exception], None]
+
+
+def _unsaid(what: str, error: Exception) -> None:
+    """Nobody asks."""
+
 
 @runtime_checkable
 class MessageLike(Protocol):
@@ -60,24 +67,29 @@ def is_foreign(value: Any) -> bool:
     return not isinstance(value, Message) and not isinstance(value, type) and isinstance(value, MessageLike)
 
 
-def adopt(foreign: Any) -> Message:
+def adopt(foreign: Any, left_out: LeftOut = _unsaid) -> Message:
     """A message of ours with the content of a foreign one.
 
-    Left out are, as seed 004 says: an object body, and a property that is an object, that can't be read or has no JMS
-    type; a JMSReplyTo that is no destination. So are the properties that only a provider sets.
+    Left out are, as seed 004 says: an object body or a property that can't be read, whatever it raises, a property that
+    is an object or has no JMS type, and a JMSReplyTo that is no destination. So are the properties that only a provider
+    sets.
+
+    Args:
+        foreign: the object.
+        left_out: told what can't be read, and why.
 
     Raises:
-        MessageFormatError: None, an object without the message interface, or one that raises on access.
+        MessageFormatError: None, an object without the message interface, or one that raises on access to the rest.
     """
     if isinstance(foreign, Message):
         return foreign
     if not is_foreign(foreign):
         raise MessageFormatError(f"this is no message: {type(foreign).__name__}")
     try:
-        message = _copy_body(foreign)
+        message = _copy_body(foreign, left_out)
         for name in list(foreign.get_property_names()):
             if name not in RESERVED and name != CONNECTION_ID and not _set_by_provider(name):
-                _copy_property(foreign, name, message)
+                _copy_property(foreign, name, message, left_out)
         _copy_headers(foreign, message)
     except MessageFormatError:
         raise
@@ -90,11 +102,12 @@ def _set_by_provider(name: str) -> bool:
     return name.startswith("JMSX") and name not in (GROUP_ID, GROUP_SEQ)
 
 
-def _copy_property(foreign: Any, name: str, message: Message) -> None:
+def _copy_property(foreign: Any, name: str, message: Message, left_out: LeftOut) -> None:
     try:
         value = canonical_property(foreign.get_object_property(name), name)
-    except MessageFormatError:
-        return  # an object that can't be read or sent is left out (seed 004)
+    except Exception as error:  # whatever the other library raises for what it can't read (seed 004)
+        left_out(f"property {name!r}", error)
+        return
     message.set_object_property(name, value)
 
 
@@ -113,12 +126,12 @@ def _copy_headers(foreign: Any, message: Message) -> None:
             message.jms_reply_to = None  # a foreign destination need not be kept (jms-spec 1.8)
 
 
-def _copy_body(foreign: Any) -> Message:
+def _copy_body(foreign: Any, left_out: LeftOut) -> Message:
     """The first body interface that fits; those that have more methods go first."""
     for needed, copy in _BODIES:
         if all(_offers(foreign, name) for name in needed):
             return copy(foreign)
-    return Message()
+    return _copy_object(foreign, left_out) if _offers(foreign, "get_object") else Message()
 
 
 def _offers(foreign: Any, name: str) -> bool:
@@ -156,11 +169,12 @@ def _copy_text(foreign: Any) -> Message:
     return TextMessage(foreign.get_text() if _offers(foreign, "get_text") else foreign.text)
 
 
-def _copy_object(foreign: Any) -> Message:
+def _copy_object(foreign: Any, left_out: LeftOut) -> Message:
     try:
         value = foreign.get_object()
-    except MessageFormatError:
-        value = None  # an object that can't be read is left out (seed 004)
+    except Exception as error:  # as for a property
+        left_out("the object body", error)
+        value = None
     return ObjectMessage(value)
 
 
@@ -170,7 +184,6 @@ _BODIES: Final[tuple[tuple[tuple[str, ...], Callable[[Any], Message]], ...]] = (
     (("read_object", "reset"), _copy_stream),
     (("get_text",), _copy_text),
     (("text",), _copy_text),
-    (("get_object",), _copy_object),
 )
 
 

@@ -418,3 +418,30 @@ def test_what_ends_the_program_ends_it(ending: str, code: int) -> None:
     script = ENDING.format(ending=ending)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=25, check=False)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
+
+
+async def test_objects_are_listeners_as_in_java(connection: jmsaio.Connection, name: Name) -> None:
+    """An object with ``on_message`` is a message listener, one with ``on_exception`` an exception listener."""
+    heard: asyncio.Queue[object] = asyncio.Queue()
+
+    class Listener:
+        async def on_message(self, message: jmsaio.Message) -> None:
+            heard.put_nowait(message.get_body(str))
+            raise ValueError("not now")
+
+        def on_exception(self, error: jmsaio.JMSError) -> None:
+            heard.put_nowait(str(error))
+
+    listener, queue = Listener(), jmsaio.Queue(name("object"))
+    connection.set_exception_listener(listener)
+    assert connection.exception_listener is listener
+    async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        consumer = await session.create_consumer(queue)
+        consumer.set_message_listener(listener)
+        assert consumer.message_listener is listener
+        await fill(connection, queue, 1)
+        assert await asyncio.wait_for(heard.get(), 20) == "0"
+        assert "not now" in str(await asyncio.wait_for(heard.get(), 20))
+        for refuse in (consumer.set_message_listener, connection.set_exception_listener):
+            with pytest.raises(jmsaio.IllegalArgumentError, match="listener must be a function"):
+                refuse(object())

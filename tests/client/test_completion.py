@@ -289,3 +289,15 @@ async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(
         ("first", 1, sent[0]), ("second", 2, sent[1])
     ]
     assert listener.told == [(message, None)] * 2
+
+
+async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Session, name: Name) -> None:
+    """Two functions are told as an object with both methods is; what is no pair of functions is refused."""
+    told: asyncio.Queue[str] = asyncio.Queue()
+    pair = (lambda message: told.put_nowait(message.text), lambda message, error: told.put_nowait("failed"))
+    producer = await session.create_producer(jmsaio.Queue(name("pair")))
+    await producer.send_async("sent", completion_listener=pair)
+    assert await asyncio.wait_for(told.get(), 20) == "sent"
+    for wrong in ((print,), (print, 5), ()):
+        with pytest.raises(jmsaio.IllegalArgumentError, match="pair"):
+            await producer.send_async("a", completion_listener=wrong)  # type: ignore[arg-type]  # callers may do so

@@ -211,3 +211,16 @@ async def test_many_stuck_listeners_do_not_add_up(name: Name) -> None:
     with pytest.raises(jmsaio.OperationTimeoutError, match="did not return"):
         await asyncio.wait_for(connection.close(), 11)
     assert all(session.closed for session in sessions)
+
+
+async def test_the_client_id_of_a_connection_that_is_not_started(url: str, name: Name) -> None:
+    """What ``connect(auto_start=False)`` gives takes a client id; a started one is used and says what to do."""
+    async with jmsaio.connect(url, auto_start=False) as connection:
+        connection.client_id = name("set")
+        assert connection.client_id == name("set")
+        with pytest.raises(jmsaio.IllegalStateError, match="already"):
+            connection.client_id = "other"
+        await connection.start()
+    async with jmsaio.connect(url) as started:
+        with pytest.raises(jmsaio.IllegalStateError, match="auto_start=False"):
+            started.client_id = name("late")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -73,8 +74,10 @@ async def test_a_message_that_must_be_one(context: jmsaio.Context, name: Name) -
         await producer.send(queue, message=None)
     with pytest.raises(TypeError, match="either"):
         await producer.send(queue)
-    async with context.create_consumer(queue) as consumer:
+    with pytest.raises(jmsaio.MessageFormatError, match=r"send TextMessage\(None\)"):
         await producer.send(queue, None)
+    async with context.create_consumer(queue) as consumer:
+        await producer.send(queue, jmsaio.TextMessage(None))
         empty = await consumer.receive(timeout=20)
         assert isinstance(empty, jmsaio.TextMessage) and empty.text is None
 
@@ -88,3 +91,30 @@ async def test_a_foreign_message_takes_the_producers_properties(context: jmsaio.
         assert message is not None and message.get_body(str) == "foreign"
         assert (message.properties["n"], message.properties["m"], message.jms_type) == (5, 6, "t")
         assert foreign.jms_message_id == message.jms_message_id
+
+
+async def test_a_pair_of_functions_is_a_completion_listener(context: jmsaio.Context, name: Name) -> None:
+    """``set_async`` takes two functions, too."""
+    told: asyncio.Queue[str] = asyncio.Queue()
+    pair = (lambda message: told.put_nowait(message.text), lambda message, error: told.put_nowait("failed"))
+    producer = context.create_producer().set_async(pair)
+    assert producer.async_listener is pair
+    await producer.send(context.create_queue(name("pair")), "sent")
+    assert await asyncio.wait_for(told.get(), 20) == "sent"
+
+
+async def test_what_is_left_out_of_a_foreign_message_is_logged(
+    context: jmsaio.Context, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A property of another library's message that can't be read is not sent, and the log says so."""
+
+    class Unreadable(Foreign):
+        def get_object_property(self, key: str) -> object:
+            raise LookupError("no such class")
+
+    queue = context.create_queue(name("unreadable"))
+    async with context.create_consumer(queue) as consumer:
+        await context.create_producer().send(queue, Unreadable())
+        message = await consumer.receive(timeout=20)
+    assert message is not None and not message.property_exists("n")
+    assert [entry.message for entry in caplog.records if "no such class" in entry.message]

@@ -196,3 +196,22 @@ def test_the_value_of_one_configuration_can_build_another() -> None:
     config = load("memory:", consumer={"ack_timeout_backoff": Backoff(min_delay=1, max_delay=2)})
     assert config.consumer.ack_timeout_backoff == Backoff(min_delay=1, max_delay=2)
     assert hash(config.service_url) == hash("memory:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["user:PW@h:1", "pulsar://h:1/token:PW", "h:1/token:PW", "pulsar://h:PW", "pulsr://h:1/PW", "memory:PW",
+     "memory://a/PW", "pulsar:h/PW", "pulsar://h?token:PW", "PW@h"],
+)  # fmt: skip
+def test_what_may_be_a_secret_is_in_no_error(text: str) -> None:
+    """A URL that is not understood is not repeated where a secret may stand in it."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(text)
+    assert "PW" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["receive_buffer", "send_window_messages", "listener_concurrency", "memory_limit"])
+def test_a_bound_that_nobody_can_mean_is_refused(name: str) -> None:
+    """Sizes and numbers have an upper bound."""
+    with pytest.raises(ConfigurationError, match=f"{name}: must be at most"):
+        load("memory:", **{name: 10**30})

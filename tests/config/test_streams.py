@@ -84,3 +84,13 @@ def test_backoff_stays_within_its_bounds(low: float, more: float, multiplier: fl
     backoff = Backoff(min_delay=low, max_delay=low + more, multiplier=multiplier)
     assert low <= backoff.delay(count) <= low + more
     assert backoff.delay(count) <= backoff.delay(count + 1)
+
+
+@pytest.mark.parametrize("kind", [ProducerConfig, ConsumerConfig])
+def test_values_of_properties_are_not_shown(kind: type[ProducerConfig | ConsumerConfig]) -> None:
+    """A property of a producer or consumer may be a secret: only its name is in the repr, and in an error."""
+    assert "hidden" not in repr(kind(properties={"token": "hidden"}))
+    assert "'token': '***'" in repr(kind(properties={"token": "hidden"}))
+    with pytest.raises(ConfigurationError) as caught:
+        kind(properties={"token": ["hidden"]})  # type: ignore[dict-item]  # what a caller may do
+    assert "hidden" not in str(caught.value)

@@ -50,3 +50,17 @@ def test_text() -> None:
 
 def test_a_secrets_value_is_never_in_a_refusal() -> None:
     assert "hidden" not in str(refuse(PASSWORD, "hidden", "no"))
+
+
+@pytest.mark.parametrize(("unit", "most"), [("", 2**31 - 1), ("bytes", 2**40)])
+def test_numbers_are_bounded(unit: str, most: int) -> None:
+    """A number that nobody can mean is refused."""
+    option = Option("x.size", Section.CONNECTION, Kind.INTEGER, 1, "size", unit=unit)
+    assert given(option, most) == most
+    for value in (most + 1, 10**30, str(10**30)):
+        with pytest.raises(ConfigurationError, match=r"x\.size: must be at most"):
+            given(option, value)
+    bounded = Option("x.few", Section.CONNECTION, Kind.INTEGER, 1, "few", high=5)
+    assert given(bounded, 5) == 5
+    with pytest.raises(ConfigurationError, match="at most 5"):
+        given(bounded, 6)

@@ -178,7 +178,7 @@ SENDS: Calls = [
     lambda context, where, _: context.create_producer().send(where, b"bytes"),
     lambda context, where, _: context.create_producer().send(where, {"a": "map"}),
     lambda context, where, _: context.create_producer().send(where, ["an", {"object": None}]),
-    lambda context, where, _: context.create_producer().send(where, None),
+    lambda context, where, _: context.create_producer().send(where, jmsaio.TextMessage(None)),
 ]
 CONSUMERS: Calls = [
     lambda context, where, selector: context.create_consumer(where, selector),

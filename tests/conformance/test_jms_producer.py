@@ -36,7 +36,7 @@ async def test_sending_a_message(context: jmsaio.Context, name: Name, kind: str)
     ("kind", "message_class", "body"),
     [
         *twins(f"{CLIENT}.sendAndRecvTest2", jmsaio.TextMessage, "sent"),
-        *twins(f"{CLIENT}.sendAndRecvTest3", jmsaio.ObjectMessage, {"a": {"nested": ["object", 1.5, None]}}),
+        *twins(f"{CLIENT}.sendAndRecvTest3", jmsaio.ObjectMessage, [{"a": {"nested": ["object", 1.5, None]}}]),
         *twins(f"{CLIENT}.sendAndRecvTest4", jmsaio.MapMessage, EVERY_TYPE),
         *twins(f"{CLIENT}.sendAndRecvTest5", jmsaio.BytesMessage, bytes(range(256))),
     ],

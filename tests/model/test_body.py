@@ -11,7 +11,7 @@ from jmsaio.errors import MessageFormatError
 from jmsaio.model.body import message_for, outgoing
 from jmsaio.model.map_message import MapMessage
 from jmsaio.model.message import Message
-from jmsaio.model.object_message import JavaObject
+from jmsaio.model.object_message import JavaObject, ObjectMessage
 from jmsaio.model.text_message import TextMessage
 from jmsaio.model.values import Byte, Char
 from tests.model.test_foreign import Foreign
@@ -29,15 +29,10 @@ from tests.model.test_foreign import Foreign
         ({}, "map", {}),
         ({"a": 1, "b": b"x", "c": None}, "map", {"a": 1, "b": b"x", "c": None}),
         (OrderedDict(a=Byte(1)), "map", {"a": 1}),
-        ({"a": [1]}, "object", {"a": [1]}),
-        ({"": 1}, "object", {"": 1}),
         ([], "stream", []),
         ([1, "a", None, Char("x")], "stream", [1, "a", None, "x"]),
         ((1, 2), "stream", [1, 2]),
         ([1, {"a": 2}], "object", [1, {"a": 2}]),
-        (True, "object", True),
-        (5, "object", 5),
-        (1.5, "object", 1.5),
         (JavaObject("a.B", b""), "object", JavaObject("a.B", b"")),
     ],
 )
@@ -56,6 +51,14 @@ def test_a_message_stays_as_it_is() -> None:
 def test_bodies_that_no_message_holds(body: Any) -> None:
     with pytest.raises(MessageFormatError):
         message_for(body)
+
+
+@pytest.mark.parametrize("body", [{"a": [1]}, {"": 1}, {"a": {"b": 1}}, True, False, 5, 1.5])
+def test_what_only_an_object_message_holds_has_to_be_asked_for(body: Any) -> None:
+    """A dict that is no map, a number and a boolean are refused with the way to send them."""
+    with pytest.raises(MessageFormatError, match=r"send ObjectMessage\(value\)"):
+        message_for(body)
+    assert message_for(ObjectMessage(body)).get_body(object) == body
 
 
 def test_what_is_sent_is_a_message() -> None:

@@ -158,6 +158,27 @@ def test_objects_are_left_out() -> None:
     assert adopt(ForeignObject(MessageFormatError("no such class")))._body() is None
 
 
+class ClassNotFound(Exception):
+    """Another library's error."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), ClassNotFound("x"), KeyError("x"), MessageFormatError("x")])
+def test_what_can_not_be_read_is_left_out_and_told_whatever_it_raises(error: Exception) -> None:
+    """A property and an object body that raise are left out, whatever their error's class; the rest is sent."""
+
+    class Unreadable(ForeignObject):
+        def get_object_property(self, name: str) -> Any:
+            if name == "unreadable":
+                raise error
+            return super().get_object_property(name)
+
+    foreign, told = Unreadable(error), list[tuple[str, Exception]]()
+    foreign.values = {"a": 1, "unreadable": 2}
+    message = adopt(foreign, lambda what, why: told.append((what, why)))
+    assert message.KIND == "object" and message._body() is None and message.properties == {"a": 1}
+    assert told == [("the object body", error), ("property 'unreadable'", error)]
+
+
 def test_headers_of_the_client() -> None:
     foreign = ForeignText()
     foreign.jms_correlation_id, foreign.jms_type, foreign.jms_reply_to = "c", "t", Queue("q")
@@ -175,11 +196,6 @@ class Names(Foreign):
         raise RuntimeError("broken")
 
 
-class Values(Foreign):
-    def get_object_property(self, name: str) -> Any:
-        raise RuntimeError("broken")
-
-
 class Correlation(Foreign):
     def __init__(self) -> None:
         super().__init__()
@@ -193,7 +209,7 @@ class Stream(ForeignStream):
 
 @pytest.mark.parametrize(
     "foreign",
-    [BrokenText(), BrokenTextAttribute(), Names(), Values(a=1), Correlation(), Stream(), Foreign(**{"a b": 1}), None,
+    [BrokenText(), BrokenTextAttribute(), Names(), Correlation(), Stream(), Foreign(**{"a b": 1}), None,
      "text", 5, Foreign, object()],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
