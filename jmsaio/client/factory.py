@@ -292,7 +292,10 @@ async def open_transport(config: Configuration) -> Transport:
         from jmsaio.transport.memory import open_transport as open_memory
 
         if config.fallback:
-            _log.info("no broker is configured: using the embedded one (set JMSAIO_URL for a real one)")
+            _log.warning(
+                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where nobody "
+                "outside this process gets a message; name a real one, such as pulsar://host:6650, or 'memory:'"
+            )
         return await open_memory(config)
     from jmsaio.transport.pulsar import open_transport as open_pulsar
 

@@ -23,7 +23,8 @@ _MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
 def written(option: Option, value: object) -> object:
     """Value of ``option`` written in a URL, a map or a file, in the option's own unit, as the field has it.
 
-    Everything is text first, as in Starlight: "true" in any case is true and every other text is false.
+    Everything is text first, as in Starlight. A flag is "true" or "false" in any case; Starlight takes every other text
+    for false, which turns a "yes" into its opposite, so it is refused here.
 
     Raises:
         ConfigurationError: not a value of this option, or the option is not built and the value is not its default.
@@ -99,7 +100,10 @@ def _given(option: Option, value: object) -> object:
 
 
 def _flag(option: Option, value: object) -> bool:
-    return _text(option, value).strip().lower() == "true"
+    text = _text(option, value).strip().lower()
+    if text not in ("true", "false"):
+        raise refuse(option, value, "must be true or false")
+    return text == "true"
 
 
 def _text(option: Option, value: object) -> str:

@@ -61,7 +61,11 @@ async def test_falling_back_to_the_embedded_broker_is_said(
     with caplog.at_level(logging.INFO, "jmsaio"):
         async with jmsaio.connect():
             pass
-    assert len([record for record in caplog.records if "embedded" in record.message]) == 1
+        async with jmsaio.connect("memory:"):
+            pass
+    [said] = [record for record in caplog.records if "embedded" in record.message]
+    assert said.levelno == logging.WARNING
+    assert "'memory:'" in said.message and "$JMSAIO_URL" in said.message
 
 
 async def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,9 +46,18 @@ def test_fields_own_names_take_seconds() -> None:
     assert ConsumerConfig(dead_letter={"maxRedeliverCount": 2}).dead_letter == DeadLetterPolicy(max_redeliver_count=2)
 
 
-@pytest.mark.parametrize("value", [True, "5", "TRUE", "true", False, "yes", 1, "", "false"])
-def test_flags_are_read_as_starlight_does(value: object) -> None:
-    expected = str(value).lower() == "true"
+@pytest.mark.parametrize("value", ["5", "yes", "on", "no", 1, 0, "", "truefalse"])
+def test_flags_that_are_neither_true_nor_false_are_refused(value: object) -> None:
+    """Starlight takes them for false, which is the opposite of what some of them say."""
+    with pytest.raises(ConfigurationError, match=r"consumerConfig\.readCompacted = .*: must be true or false"):
+        ConsumerConfig().merge({"readCompacted": value})
+    with pytest.raises(ConfigurationError, match="must be true or false"):
+        ConsumerConfig(read_compacted=value)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("value", [True, "TRUE", "true", " True ", False, "false", "FALSE"])
+def test_flags_are_true_or_false_in_any_case(value: object) -> None:
+    expected = str(value).strip().lower() == "true"
     assert ConsumerConfig().merge({"readCompacted": value}).read_compacted is expected
     assert ConsumerConfig(read_compacted=value).read_compacted is expected  # type: ignore[arg-type]  # text is taken
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from jmsaio.config import load
 from jmsaio.config.options import Kind, Option, Section
 from jmsaio.config.values import default, given, refuse, written
 from jmsaio.errors import ConfigurationError
@@ -12,6 +13,7 @@ MICROS = Option("x.micros", Section.CONNECTION, Kind.DURATION, 1000, "micros", u
 OFF = Option("x.off", Section.CONNECTION, Kind.DURATION, 0, "off", unit="ms", off=0)
 COUNT = Option("x.count", Section.CONNECTION, Kind.INTEGER, 1, "count", low=1)
 RATIO = Option("x.ratio", Section.CONNECTION, Kind.NUMBER, 2.0, "ratio", low=1)
+FLAG = Option("x.flag", Section.CONNECTION, Kind.FLAG, False, "flag")
 NAME = Option("x.name", Section.CONNECTION, Kind.TEXT, None, "name")
 EXACT = Option("x.exact", Section.CONNECTION, Kind.CHOICE, "a", "exact", choices=("a", "B"), exact=True)
 PASSWORD = Option("x.password", Section.CONNECTION, Kind.SECRET, None, "password", low=1)
@@ -38,6 +40,17 @@ def test_numbers_and_choices() -> None:
     for option, value in ((COUNT, "0"), (COUNT, 1.5), (COUNT, False), (RATIO, 0), (EXACT, "b"), (COUNT, "")):
         with pytest.raises(ConfigurationError, match="option x"):
             written(option, value)
+
+
+def test_flags() -> None:
+    """A flag says true or false, else it is refused by name, also for hostname verification."""
+    assert written(FLAG, "True") is given(FLAG, True) is True
+    assert written(FLAG, "false") is given(FLAG, False) is False
+    for value in ("yes", "1", 1, "", None):
+        with pytest.raises(ConfigurationError, match=r"option x\.flag"):
+            written(FLAG, value)
+    with pytest.raises(ConfigurationError, match="tlsEnableHostnameVerification = 'yes': must be true or false"):
+        load("pulsar+ssl://h?tlsEnableHostnameVerification=yes")
 
 
 def test_text() -> None:
