@@ -35,8 +35,6 @@ BATCH = 256
 #: Growth of the delay of what a selector rejects. It may go to the wrong consumer several times in a row by chance:
 #: doubling would keep it from the right one for half a minute after five times.
 REJECTED_GROWTH = 1.3
-#: First delay in seconds of records that a lingering channel passes on.
-_PASS_ON = 0.25
 
 
 @attrs.frozen
@@ -110,7 +108,7 @@ class Channel:
         filter: what the consumer wants.
         released: called once at close, frees the subscription's name.
         more: the receiver may have records that the last fill left there.
-        lingering: its consumer is closed, but deliveries are not settled; what arrives is for others.
+        lingering: its consumer is closed, but deliveries are not settled; it takes nothing more.
         unread: records that the application was told can't be read.
     """
 
@@ -139,7 +137,6 @@ class Channel:
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
     _delays: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(multiplier=REJECTED_GROWTH), init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
-    _passes: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(_PASS_ON, 8 * _PASS_ON), init=False)
     _held: Held = attrs.field(init=False)
     unread: Unread = attrs.field(init=False)
 
@@ -161,10 +158,8 @@ class Channel:
         Returns:
             True when there may be more to take at once.
         """
-        if self.closed:
+        if self.closed or self.lingering:
             return False
-        if self.lingering:
-            return self._pass_on()
         room = self.batch - len(self.inbox)
         self.more = True
         if self._held:
@@ -188,20 +183,6 @@ class Channel:
         except JMSError as error:
             self.fail(error)
             return []
-
-    def _pass_on(self) -> bool:
-        """Nobody receives here any more, but the receiver has to stay for its unsettled deliveries.
-
-        The broker goes on sending to it, so what comes is given back for other consumers of the subscription. A batch
-        has one delay, so that it keeps its order.
-        """
-        if not self.filter.shared:
-            return False
-        records = self._receive(self.batch)
-        if records:
-            delay = max(self._passes.next(record.message_id) for record in records)
-            self.receiver.negative_acknowledge(records, delay, counted=False)
-        return len(records) == self.batch
 
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
         now = time.time_ns() // 1_000_000
@@ -371,7 +352,11 @@ class Channel:
         self.wanted = False
         self.lingering = True
         self.release()
-        self.changed(self)
+
+    async def stop(self, timeout: float) -> None:
+        """What the broker sent or would send to a lingering channel is for others."""
+        if self.lingering and self.filter.shared and not self.filter.alone:
+            await self.receiver.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
         """Give back the rest and close the receiver; delete the subscription where it must not stay. Idempotent."""

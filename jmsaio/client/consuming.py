@@ -63,6 +63,8 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
             if planned.drop_at_close and named:
                 await make_way(connection, planned.subscription)
             await subscribe(connection, channel)
+        else:
+            await _resume(runtime, adopted)
     except BaseException as error:
         if release is not None:
             release()
@@ -84,6 +86,16 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     if channel.filter.concerns_others:
         runtime.dispatch.mark(channel)
     return consumer
+
+
+async def _resume(runtime: SessionRuntime, adopted: Channel) -> None:
+    """Receive again with a channel that was taken over; where that fails it lingers on."""
+    try:
+        await adopted.receiver.resume(runtime.connection.configuration.operation_timeout)
+    except BaseException:
+        adopted.released = None
+        runtime.linger(adopted)
+        raise
 
 
 def parse_selector(text: str | None) -> Selector | None:

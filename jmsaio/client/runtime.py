@@ -378,6 +378,8 @@ class SessionRuntime:
         deadline = Deadline.after(self.close_timeout)
         await self._wait_for_callbacks(deadline.left(1))
         await self._close_lingering(deadline)
+        if channel in self._lingering and not self.self_acknowledging:
+            await channel.stop(deadline.left())
 
     async def _close_lingering(self, deadline: Deadline | None = None) -> None:
         deadline = deadline or Deadline.after(self.close_timeout)

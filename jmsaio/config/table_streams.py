@@ -65,7 +65,7 @@ PRODUCER = (
 
 CONSUMER = (
     _consumer("receiverQueueSize", _I, 1000, "receiver_queue_size", low=0, high=1_000_000,
-              note="messages prefetched"),
+              note="messages prefetched; with 0 on Pulsar one message or batch"),
     _consumer("maxTotalReceiverQueueSizeAcrossPartitions", _I, 50000, "max_total_receiver_queue_size_across_partitions",
               low=0, note="the same, for all partitions together"),
     _consumer("ackTimeoutMillis", _D, 0, "ack_timeout", unit="ms", off=0,

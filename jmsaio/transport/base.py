@@ -228,6 +228,19 @@ class Receiver(Protocol):
     async def seek(self, position: Position | WireId | int, timeout: float) -> None:
         """Move the subscription: to an end, to a record (which comes next), or to a publish time in milliseconds."""
 
+    async def stop(self, timeout: float) -> None:
+        """Take nothing more from the broker, until ``resume``.
+
+        What was not taken goes back, uncounted. What was taken can still be settled, and no other receiver of this
+        transport hands it out before. A broker that can't be told keeps it from the receivers of other clients, or
+        not. For shared and key-shared subscriptions; others have nobody who waits for what a receiver holds back.
+
+        Cancellation: stopping goes on.
+        """
+
+    async def resume(self, timeout: float) -> None:
+        """Take records again after ``stop``. Raises as ``Transport.open_receiver``; the receiver is stopped then."""
+
     async def aclose(self, timeout: float) -> None:
         """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent."""
 

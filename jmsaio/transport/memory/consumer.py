@@ -31,12 +31,13 @@ class Consumer:
         waiting: numbers of the records that it gave back and that wait for their time.
         parked: key-shared: numbers of records of its keys that wait for a permit, a heap.
         listed: it stands in the list of those with permits.
+        stopped: nothing is sent to it; what it holds is still its own.
         dead_after: deliveries with a count above this go to the dead letters.
     """
 
     __slots__ = (
         "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "name", "number", "parked",
-        "port", "queue", "subscription", "taken", "waiting",
+        "port", "queue", "stopped", "subscription", "taken", "waiting",
     )  # fmt: skip
 
     def __init__(self, subscription: Subscription, port: Port, config: ConsumerConfig, number: int, size: int) -> None:
@@ -54,6 +55,7 @@ class Consumer:
         self.waiting: set[int] = set()
         self.parked: list[int] = []
         self.listed = False
+        self.stopped = False
         policy = config.dead_letter
         self.dead_after = sys.maxsize if policy is None else policy.max_redeliver_count
 
@@ -64,6 +66,8 @@ class Consumer:
 
     def take(self, limit: int) -> list[StoredRecord]:
         """The records for the application, up to ``limit``; their permits go back."""
+        if self.stopped:
+            return []
         if self.zero_queue:
             return self._ask(limit)
         queue = self.queue

@@ -40,8 +40,8 @@ class MemoryReceiver:
     """
 
     __slots__ = (
-        "_broker", "_by_priority", "_closed", "_consumers", "_failure", "_link", "_refused", "_single", "_turn",
-        "_wake", "_wanted", "armed", "pattern",
+        "_broker", "_by_priority", "_closed", "_consumers", "_failure", "_link", "_refused", "_single", "_stopped",
+        "_turn", "_wake", "_wanted", "armed", "pattern",
     )  # fmt: skip
 
     def __init__(self, link: Link, wanted: base.Subscription, wake: Wake, by_priority: bool = False) -> None:
@@ -56,6 +56,7 @@ class MemoryReceiver:
         self._failure: JMSError | None = None
         self._refused: JMSError | None = None
         self._closed = False
+        self._stopped = False
         self.armed = True
         self.pattern: re.Pattern[str] = re.compile(r"(?!)")
         logs = [log for topic in wanted.topics for log in self._broker.open(topic)]
@@ -88,7 +89,14 @@ class MemoryReceiver:
                 subscription.properties.update(wanted.properties)
             size = self._queue_size(log, total)
             self._consumers[log] = subscription.join(self, wanted.type, wanted.config, size)
+            self._keep_stopped(log)
         self._note()
+
+    def _keep_stopped(self, log: Log) -> None:
+        """A consumer that has just joined takes nothing while the receiver is stopped."""
+        if self._stopped:
+            consumer = self._consumers[log]
+            consumer.subscription.stop(consumer)
 
     def _note(self) -> None:
         self._single = next(iter(self._consumers.values())) if len(self._consumers) == 1 else None
@@ -137,6 +145,7 @@ class MemoryReceiver:
             try:
                 size = 0 if consumer.zero_queue else consumer.capacity
                 self._consumers[log] = subscription.join(self, self._wanted.type, self._wanted.config, size)
+                self._keep_stopped(log)
             except ConsumerBusyError as error:
                 reason = error
         self._finish(reason)
@@ -302,6 +311,20 @@ class MemoryReceiver:
             for consumer in consumers:
                 consumer.subscription.seek(position)
             self._broker.freed()
+
+    async def stop(self, timeout: float) -> None:
+        """Take nothing more. See ``Receiver.stop``."""
+        with self._broker.lock:
+            self._stopped = True
+            for consumer in self._consumers.values():
+                consumer.subscription.stop(consumer)
+
+    async def resume(self, timeout: float) -> None:
+        """Take records again. See ``Receiver.resume``."""
+        with self._broker.lock:
+            self._stopped = False
+            for consumer in self._consumers.values():
+                consumer.subscription.resume(consumer)
 
     async def aclose(self, timeout: float) -> None:
         """Give back what is not acknowledged, and close. See ``Receiver.aclose``."""

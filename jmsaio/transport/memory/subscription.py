@@ -176,6 +176,8 @@ class Subscription:
 
     def room(self, consumer: Consumer) -> None:
         """A consumer has permits again."""
+        if consumer.stopped:
+            return
         parked = consumer.parked
         while parked and len(consumer.queue) < consumer.capacity:
             record = self.returned.pop(heapq.heappop(parked), None)
@@ -301,16 +303,9 @@ class Subscription:
         for record in queue:
             self.give_back(consumer, record.number, None, counted=False)
 
-    def leave(self, consumer: Consumer, keep: bool = False) -> None:
-        """A consumer is gone: what it holds comes again at once, counted if the application had it.
-
-        A subscription that is not durable is deleted with its last consumer, unless ``keep``.
-        """
-        if consumer not in self.consumers:
-            return
+    def _take_off(self, consumer: Consumer) -> None:
+        """Nothing goes to a consumer any more, and what it did not take or gave back is for others at once."""
         self._give_back_queue(consumer)
-        for number in list(consumer.held):
-            self.give_back(consumer, number, None, counted=True)
         for number in consumer.waiting.copy():
             self._no_longer_wait(number)
             heapq.heappush(self._replay, number)
@@ -320,8 +315,36 @@ class Subscription:
                 self._policy.settled(record)
                 heapq.heappush(self._replay, number)
         consumer.parked.clear()
+        if not consumer.stopped:
+            consumer.stopped = True
+            self._policy.left(consumer)
+
+    def stop(self, consumer: Consumer) -> None:
+        """A consumer takes nothing more; what it took stays its own until it settles it."""
+        if consumer in self.consumers:
+            self._take_off(consumer)
+            self.dispatch()
+
+    def resume(self, consumer: Consumer) -> None:
+        """A consumer that was stopped takes records again."""
+        if consumer in self.consumers and consumer.stopped:
+            consumer.stopped = False
+            replaced = self._policy.joined(consumer)
+            if replaced is not None:
+                self._give_back_queue(replaced)
+            self.dispatch()
+
+    def leave(self, consumer: Consumer, keep: bool = False) -> None:
+        """A consumer is gone: what it holds comes again at once, counted if the application had it.
+
+        A subscription that is not durable is deleted with its last consumer, unless ``keep``.
+        """
+        if consumer not in self.consumers:
+            return
+        self._take_off(consumer)
+        for number in list(consumer.held):
+            self.give_back(consumer, number, None, counted=True)
         consumer.taken.clear()
-        self._policy.left(consumer)
         self.consumers.remove(consumer)
         if self.consumers or self.durable or keep:
             self.dispatch()
@@ -378,7 +401,8 @@ class Subscription:
                 held.clear()
             consumer.listed = False
             self.consumers.append(consumer)
-            self._policy.joined(consumer)
+            if not consumer.stopped:
+                self._policy.joined(consumer)
 
     def delete(self) -> None:
         """Remove the subscription; its consumers are taken off before."""

@@ -10,12 +10,14 @@ soon is told record by record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from jmsaio.transport.pulsar.batch import Batch
-from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.feed import Feed
+from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.record import Key, PulsarRecord
 from jmsaio.transport.pulsar.settled import Known, Settled
 
@@ -26,6 +28,13 @@ HOLD = 0.015
 class Custody:
     """What one receiver answers for.
 
+    Args:
+        bridge: the event loop.
+        shared: see below.
+        name: the subscription.
+        handed: what applications got from receivers that stopped.
+        come_back: gets records that were kept aside and are to be handed out now.
+
     Attributes:
         shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
         settled: what was acknowledged.
@@ -33,8 +42,14 @@ class Custody:
         told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
 
-    def __init__(self, bridge: Bridge, shared: bool) -> None:
+    def __init__(
+        self, bridge: Bridge, shared: bool, name: str = "", handed: Handed | None = None,
+        come_back: Callable[[list[PulsarRecord]], object] = ignore,
+    ) -> None:  # fmt: skip
         self.shared = shared
+        self.name = name
+        self.handed = Handed() if handed is None else handed
+        self.come_back = come_back
         self.told_at: float | None = None
         self._bridge = bridge
         self._waiting: dict[Batch, Feed] = {}  # batches with parts
@@ -48,9 +63,11 @@ class Custody:
         """Make records of native messages and put them out, except those that are known already."""
         out, shared = self.out, self.shared
         returned: _Returned | None = None
+        handed = self.handed.entries(feed.topic, self.name)
         for together, batch, again in feed.entries(natives):
             count = together[0].redelivery_count() if shared else 0
-            if again or count or feed.topic is None:
+            concerned = handed and _entry(together[0]) in handed
+            if again or count or concerned or feed.topic is None:
                 if returned is None:
                     returned = _Returned(self, feed)
                 returned.admit(together, again, taken)
@@ -178,12 +195,38 @@ class Custody:
         self.settled.clear()
         feed.forget()
 
+    def is_held(self, record: PulsarRecord) -> bool:
+        """True when an application has the record from a receiver that stopped: it is kept aside until that is settled.
+
+        One that was given back is marked.
+        """
+        case = self.handed.find(self.name, record)
+        if case is None:
+            return False
+        record.redelivery_count = max(1, record.redelivery_count)
+        if not case.held:
+            return False
+        self.out[record] = True
+        case.copies.append(partial(self._settled_elsewhere, record))
+        return True
+
+    def _settled_elsewhere(self, record: PulsarRecord, acknowledged: bool) -> None:
+        if acknowledged:
+            self.acknowledge((record,), waiting=True)
+        elif self.out.get(record):
+            self.come_back([record])
+
     def has_twin(self, record: PulsarRecord, native: Any) -> None:
         """The broker sent a record again that is out.
 
         Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
         """
         self._twins.setdefault(record, []).append(native)
+
+
+def _entry(native: Any) -> tuple[int, int]:
+    place = native.message_id()
+    return place.ledger_id(), place.entry_id()
 
 
 class _Returned:
@@ -203,6 +246,8 @@ class _Returned:
             count = native.redelivery_count() if custody.shared else 0
             record = PulsarRecord(native, feed, feed.serial, count)
             if (count or again) and self._is_known(record):
+                continue
+            if len(custody.handed) and custody.is_held(record):
                 continue
             custody.out[record] = False
             if self._out is not None:

@@ -41,6 +41,7 @@ class Feed:
         failure: what ended it, or None.
         serial: number of the last record made of its messages.
         batch: the batch that its last message belongs to, or None.
+        stopped: its consumer was closed until ``resume``.
         persistent: the ids of its messages are those of one persistent topic.
     """
 
@@ -57,6 +58,7 @@ class Feed:
         self.native = native
         self.topic = topic
         self.failure: JMSError | None = None
+        self.stopped = False
         self.serial = 0
         self.batch: Batch | None = None
         self.persistent = topic is not None and not topic.startswith("non-persistent://")
@@ -110,6 +112,8 @@ class Feed:
         self._armed = False
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
+        if self.stopped:
+            return
         if int(result) == OK:
             self._late = message
         elif self.failure is None:
@@ -122,7 +126,7 @@ class Feed:
         if self._late is not None and limit > 0:
             taken.append(self._late)
             self._late = None
-        while len(taken) < limit and not self._armed and self.failure is None:
+        while len(taken) < limit and not self._armed and self.failure is None and not self.stopped:
             self._take_here(taken, limit)
         return taken
 
@@ -182,6 +186,23 @@ class Feed:
         """Forget how far it was: ids begin anew."""
         self._high = None
         self._again = False
+
+    def stop(self, native: Any) -> None:
+        """Take nothing more: the consumer is being closed, and ``native`` takes what is still to be settled."""
+        self.stopped = True
+        self.native = native
+        self._late = None
+        self.batch = None
+
+    def resume(
+        self, native: Any, receive: Callable[[Callable[[Any, Any], None]], None], receive_now: Callable[[int], Any]
+    ) -> None:
+        """Take from another consumer of the same topic; the answer of the old one must have come (``disarmed``)."""
+        self.native = native
+        self._receive = receive
+        self._receive_now = receive_now
+        self.failure = None
+        self.stopped = False
 
     def discard(self) -> None:
         """Forget what was received but not taken, and how far it was; for seek."""

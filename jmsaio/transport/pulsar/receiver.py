@@ -29,9 +29,11 @@ from jmsaio.transport.pulsar.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.custody import Custody
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.feed import Feed
+from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.record import PulsarRecord
 from jmsaio.transport.pulsar.returns import Returns
+from jmsaio.transport.pulsar.stopping import OpenNative, Stopping
 
 #: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
 ACK_GROUP_TIME = 0.1
@@ -51,7 +53,12 @@ class PulsarReceiver:
     """
 
     def __init__(
-        self, bridge: Bridge, subscription: Subscription, wake: Wake, closed: Callable[[PulsarReceiver], None]
+        self,
+        bridge: Bridge,
+        subscription: Subscription,
+        wake: Wake,
+        closed: Callable[[PulsarReceiver], None],
+        handed: Handed | None = None,
     ) -> None:
         self.subscription = subscription
         self.dead_letters: DeadLetters | None = None
@@ -60,9 +67,10 @@ class PulsarReceiver:
         self._on_closed = closed
         self._shared = subscription.type in SHARED
         self._feeds: list[Feed] = []
-        self._custody = Custody(bridge, self._shared)
+        self._custody = Custody(bridge, self._shared, subscription.name, handed, self._come_back)
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
+        self._stopping = Stopping(bridge, subscription, self._custody, self._feeds, self._woken)
         self._returns = Returns(bridge.loop, self._due)
         self._late = Returns(bridge.loop, self._timed_out)
         self._endings: list[Callable[[], object]] = []
@@ -88,13 +96,22 @@ class PulsarReceiver:
 
     @property
     def natives(self) -> list[Any]:
-        """Its native consumers."""
-        return [feed.native for feed in self._feeds]
+        """Its native consumers; none while it is stopped."""
+        return [feed.native for feed in self._feeds if not feed.stopped]
 
     @property
     def heard(self) -> int:
         """Records that came, up to now."""
         return sum(feed.serial for feed in self._feeds)
+
+    @property
+    def stopped(self) -> bool:
+        """Nothing is received until ``resume``."""
+        return self._stopping.stopped
+
+    def opens_with(self, open_native: OpenNative) -> None:
+        """How to subscribe once more, after ``stop``."""
+        self._stopping.open_native = open_native
 
     def on_close(self, function: Callable[[], object]) -> None:
         """Call a function when the receiver is closed."""
@@ -175,7 +192,12 @@ class PulsarReceiver:
         self._check()
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
-        self._custody.acknowledge(records)
+        self._acknowledge(records)
+
+    def _acknowledge(self, records: Sequence[object], waiting: bool = False) -> None:
+        self._custody.acknowledge(records, waiting)
+        if self._stopping.held:
+            self._stopping.settled(records, acknowledged=True)
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back; they come again after about ``delay`` seconds.
@@ -215,7 +237,7 @@ class PulsarReceiver:
     def letter_moved(self, record: PulsarRecord) -> None:
         """A dead letter is stored in its topic: it is acknowledged here."""
         if self._bridge.failure is None:
-            self._custody.acknowledge((record,), waiting=True)
+            self._acknowledge((record,), waiting=True)
 
     def letter_failed(self, record: PulsarRecord) -> None:
         """A dead letter could not be stored: it comes again in a second."""
@@ -230,12 +252,19 @@ class PulsarReceiver:
         if self._shared:
             for record in dismissed:
                 record.feed.native.negative_acknowledge(record.native)
+            if self._stopping.held:
+                self._stopping.settled(dismissed, acknowledged=False)
         else:
             again = [record.again(record not in self._uncounted) for record in dismissed]
             self._custody.out.update(dict.fromkeys(again, True))
-            self._back = deque(sorted((*again, *self._back), key=lambda record: record.place))
-            self._woken()
+            self._come_back(again)
         self._uncounted.difference_update(dismissed)
+
+    def _come_back(self, records: list[PulsarRecord]) -> None:
+        """Records that are on their way back come next, in their order."""
+        if not self._closed:
+            self._back = deque(sorted((*records, *self._back), key=lambda record: record.place))
+            self._woken()
 
     def _timed_out(self, records: list[PulsarRecord]) -> None:
         """Records that were not acknowledged in time go back; our own timer, for pulsar-client's starts at 10 s."""
@@ -262,11 +291,12 @@ class PulsarReceiver:
         """
         self._check()
         self._custody.tell_all()
+        loop = self._bridge.loop
+        deadline = loop.time() + timeout
+        await self._stopping.drain(timeout)
         told = self._custody.told_at
         if told is None:
             return
-        loop = self._bridge.loop
-        deadline = loop.time() + timeout
         pause = told + 1.5 * ACK_GROUP_TIME - loop.time()
         if pause > 0:
             await asyncio.sleep(min(pause, timeout))
@@ -293,6 +323,8 @@ class PulsarReceiver:
         """Start one native operation on every feed."""
         futures = {}
         for feed in self._feeds if feeds is None else feeds:
+            if feed.stopped:  # nothing native stands behind it
+                continue
             words = f"{what}, {feed.topic or self.subscription.pattern}, subscription {self.subscription.name}"
             futures[self._bridge.start(start(feed), words)] = words
         return futures
@@ -305,6 +337,7 @@ class PulsarReceiver:
             OperationTimeoutError: no answer in time.
         """
         self._check()
+        await self._stopping.resume(timeout, prefetch=False)
         try:
             await self._bridge.ask_all(self._start(lambda feed: feed.native.unsubscribe_async, "unsubscribe"), timeout)
         except TransportError as error:
@@ -341,6 +374,24 @@ class PulsarReceiver:
         self._uncounted.clear()
         self._back.clear()
 
+    async def stop(self, timeout: float) -> None:
+        """Take nothing more (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""
+        self._check()
+        if self._shared:
+            self._back.clear()
+            unseen, self._uncounted = self._uncounted, set()
+            seen = [record for record in self._returns.take_all() if record not in unseen]
+            await self._stopping.stop(seen, list(unseen), timeout)
+
+    async def resume(self, timeout: float) -> None:
+        """Take records again after ``stop``.
+
+        Raises:
+            JMSError: as of subscribing; the receiver is stopped then.
+        """
+        self._check()
+        await self._stopping.resume(timeout)
+
     async def aclose(self, timeout: float) -> None:
         """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent.
 
@@ -363,6 +414,8 @@ class PulsarReceiver:
         finally:
             self._custody.tell_all()
             closing = self._start(lambda feed: feed.native.close_async, "close")
+            self._stopping.leave(self._uncounted)
+        await self._stopping.aclose(deadline - self._bridge.loop.time())
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         except JMSError:

@@ -34,6 +34,12 @@ class Returns:
         if self._heap[0][2] is record:
             self._arm()
 
+    def take_all(self) -> list[PulsarRecord]:
+        """Forget all of them, and say which they were."""
+        records = [record for _, _, record in self._heap]
+        self.close()
+        return records
+
     def close(self) -> None:
         """Forget all of them."""
         self._heap.clear()

@@ -17,8 +17,10 @@ from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Sub
 from jmsaio.transport.pulsar.attempts import Attempts
 from jmsaio.transport.pulsar.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.options import consumer_configuration
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.stopping import queue_size
 
 #: Seconds between two looks at the number of partitions.
 PARTITIONS_CHECK = 60.0
@@ -39,6 +41,7 @@ class Subscriber:
     client: Any
     timeout: float
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
+    handed: Handed = attrs.field(factory=Handed, init=False)
 
     async def partitions(self, topic: str) -> list[str]:
         """Full names of a topic's partitions, or its own name if it has none."""
@@ -52,7 +55,8 @@ class Subscriber:
         self.bridge.check()
         if not subscription.durable:
             raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
-        receiver = PulsarReceiver(self.bridge, subscription, wake, closed)
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed)
+        receiver.opens_with(partial(self._subscribe_anew, subscription))
         policy = subscription.config.dead_letter
         if policy is not None:
             receiver.dead_letters = DeadLetters(
@@ -83,10 +87,7 @@ class Subscriber:
 
     async def _add(self, receiver: PulsarReceiver, subscription: Subscription, topics: list[str]) -> None:
         """One native consumer for each topic. All that were made belong to the receiver, also if one fails."""
-        config = subscription.config
-        size, count = config.receiver_queue_size, len(topics) + len(receiver.topics)
-        if count > 1:
-            size = max(1, min(size, config.max_total_receiver_queue_size_across_partitions // count))
+        size = queue_size(subscription, len(topics) + len(receiver.topics))
         tasks = [self.bridge.loop.create_task(self._subscribe(subscription, topic, size)) for topic in topics]
         try:
             await asyncio.wait(tasks)
@@ -120,7 +121,7 @@ class Subscriber:
         ).run()
 
     async def _subscribe_pattern(self, subscription: Subscription, pattern: str) -> Any:
-        native = consumer_configuration(subscription, subscription.config.receiver_queue_size)
+        native = consumer_configuration(subscription, queue_size(subscription, 1))
         return await Attempts(
             self.bridge,
             partial(self.client.subscribe_async_v2, _pulsar.TopicRegex(pattern), subscription.name, native),
@@ -129,6 +130,13 @@ class Subscriber:
             close_late,
             subscription=subscription.name,
         ).run()
+
+    async def _subscribe_anew(self, subscription: Subscription, topic: str | None, size: int) -> Any:
+        """One native consumer of a subscription that was there before."""
+        if topic is not None:
+            return await self._subscribe(subscription, topic, size)
+        assert subscription.pattern is not None
+        return await self._subscribe_pattern(subscription, subscription.pattern)
 
     def _follow(self, receiver: PulsarReceiver) -> None:
         """Look for new partitions now and then, until the receiver is closed."""
@@ -140,6 +148,8 @@ class Subscriber:
         subscription = attrs.evolve(receiver.subscription, position=Position.EARLIEST)
         while not receiver.closed:
             await asyncio.sleep(PARTITIONS_CHECK)
+            if receiver.stopped:
+                continue
             try:
                 lists = await asyncio.gather(*map(self.partitions, subscription.topics))
                 known = set(receiver.topics)

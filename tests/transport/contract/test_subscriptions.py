@@ -271,3 +271,56 @@ async def test_two_clients_share_a_subscription(harness: Harness) -> None:
     assert sorted(got, key=int) == [str(number) for number in range(40)]
     await other.stop()
     assert await inboxes[0].rest(QUIET) == []
+
+
+@pytest.mark.parametrize("type_", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+async def test_a_stopped_receiver_keeps_what_it_gave_out_and_nothing_else(
+    harness: Harness, type_: SubscriptionType
+) -> None:
+    topic = harness.topic()
+    first = await harness.inbox(topic, type=type_)
+    await harness.fill(topic, *"abcdef")
+    kept = await first.take(2)
+    await first.receiver.stop(GUARD)
+    await first.receiver.stop(GUARD)
+    second = await harness.inbox(topic, type=type_)
+    rest = await second.take(4)
+    assert sorted(texts(rest)) == list("cdef")
+    assert {one.redelivery_count for one in rest} == {0}
+    await harness.fill(topic, "g")
+    assert texts(await second.take(1)) == ["g"]
+    assert await first.rest() == []
+    first.receiver.acknowledge(kept[:1])
+    first.receiver.negative_acknowledge(kept[1:], 0.0)
+    [again] = await second.take(1)
+    assert (texts([again]), again.redelivery_count) == (["b"], 1)
+    await first.receiver.settle(GUARD)
+    await second.close()
+    await first.receiver.resume(GUARD)
+    assert sorted(texts(await first.take(6))) == list("bcdefg")
+    assert await first.rest() == []
+
+
+async def test_a_resumed_receiver_still_has_what_it_gave_out(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, *"abcd")
+    kept = await inbox.take(2)
+    await inbox.receiver.stop(GUARD)
+    await inbox.receiver.resume(GUARD)
+    rest = await inbox.take(2)
+    assert texts(rest) == ["c", "d"]
+    assert await inbox.rest() == []
+    inbox.receiver.acknowledge([*kept, *rest])
+    await inbox.close()
+    assert await (await harness.inbox(topic)).rest() == []
+
+
+async def test_a_batch_arrives_without_a_receiver_queue(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, receiver_queue_size=0)
+    sent = [str(number) for number in range(10)]
+    await harness.fill(topic, *sent)
+    for expected in sent:
+        assert await inbox.consume(1) == [expected]
+    assert await inbox.rest() == []

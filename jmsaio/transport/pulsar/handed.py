@@ -1,0 +1,96 @@
+"""Records that an application got from a receiver which has stopped or is closed, and that were not settled then.
+
+The broker gives such records to other receivers at once, and does not say that they were delivered before. Those of
+the same transport know it from here: what is still in the application's hands is kept aside until it is settled, and
+what was given back is marked as redelivered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+
+import attrs
+
+from jmsaio.transport.pulsar.record import PulsarRecord
+
+#: Entries remembered at most of each subscription, and subscriptions.
+ENTRIES = 10_000
+SUBSCRIPTIONS = 1000
+#: Identifies an entry in a cluster: ledger, entry.
+Entry = tuple[int, int]
+
+
+@attrs.define(eq=False)
+class Case:
+    """One record that an application got.
+
+    Attributes:
+        published: when it was published, which tells it from another one at the same place.
+        held: the application may still settle it.
+        copies: what other receivers got of it and keep aside; each is called with True when it was acknowledged, with
+            False when it was given back.
+    """
+
+    published: int
+    held: bool
+    copies: list[Callable[[bool], None]] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class Handed:
+    """The cases of one transport, by topic and subscription, by entry, by index."""
+
+    _cases: OrderedDict[tuple[str, str], dict[Entry, dict[int, Case]]] = attrs.field(factory=OrderedDict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def add(self, subscription: str, records: Iterable[PulsarRecord], held: bool) -> None:
+        """An application has records, and may settle them (``held``) or not."""
+        for record in records:
+            entries = self._cases.setdefault((record.topic, subscription), {})
+            ledger, entry, index = record.place
+            entries.setdefault((ledger, entry), {})[index] = Case(record.publish_time, held)
+            if len(entries) > ENTRIES:
+                del entries[next(iter(entries))]
+        while len(self._cases) > SUBSCRIPTIONS:
+            self._cases.popitem(last=False)
+
+    def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
+        """The entries of a topic that are concerned; those of a pattern are not looked for."""
+        return self._cases.get((topic, subscription), ()) if topic is not None else ()
+
+    def find(self, subscription: str, record: PulsarRecord) -> Case | None:
+        """What is known of a record that came; one that is not held is forgotten thereby."""
+        case = self._case(subscription, record)
+        if case is not None and not case.held:
+            self._forget(subscription, record)
+        return case
+
+    def settled(self, subscription: str, records: Iterable[PulsarRecord], acknowledged: bool) -> None:
+        """The application settled records; those that are not known are left out."""
+        for record in records:
+            case = self._case(subscription, record)
+            if case is None or not case.held:
+                continue
+            case.held = False
+            if acknowledged or case.copies:
+                self._forget(subscription, record)
+            for tell in case.copies:
+                tell(acknowledged)
+
+    def _case(self, subscription: str, record: PulsarRecord) -> Case | None:
+        ledger, entry, index = record.place
+        case = self._cases.get((record.topic, subscription), {}).get((ledger, entry), {}).get(index)
+        return case if case is not None and case.published == record.publish_time else None
+
+    def _forget(self, subscription: str, record: PulsarRecord) -> None:
+        entries = self._cases[record.topic, subscription]
+        ledger, entry, index = record.place
+        cases = entries[ledger, entry]
+        del cases[index]
+        if not cases:
+            del entries[ledger, entry]
+        if not entries:
+            del self._cases[record.topic, subscription]

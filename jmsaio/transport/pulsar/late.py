@@ -1,0 +1,78 @@
+"""``LateSettler``: stands in for a native consumer that was closed while its application had records.
+
+pulsar-client can't be told to stop: as long as a consumer is open, the broker fills its queue. So a receiver that stops
+closes it, and what is acknowledged later goes through a consumer without a queue that is open for this moment only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from jmsaio.errors import JMSError
+from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+
+_log = logging.getLogger("jmsaio")
+
+
+class LateSettler:
+    """Takes the calls of ``_pulsar.Consumer`` that settle records.
+
+    Args:
+        bridge: the way back from native threads.
+        open_consumer: subscribes once more.
+        what: the subscription in words.
+        timeout: seconds to close the consumer.
+
+    Attributes:
+        failure: why the last acknowledgements could not be told; taken by ``PulsarReceiver.settle``.
+    """
+
+    def __init__(
+        self, bridge: Bridge, open_consumer: Callable[[], Awaitable[Any]], what: str, timeout: float
+    ) -> None:
+        self.failure: JMSError | None = None
+        self._bridge = bridge
+        self._open = open_consumer
+        self._what = what
+        self._timeout = timeout
+        self._waiting: list[Any] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def acknowledge_async(self, message: Any, callback: None) -> None:
+        """Acknowledge a native message, or the native id of an entry, soon."""
+        self._waiting.append(message)
+        if self._task is None:
+            self._task = self._bridge.loop.create_task(self._run())
+
+    def negative_acknowledge(self, message: Any) -> None:
+        """Nothing: closing the consumer gave everything back."""
+
+    async def drained(self, timeout: float) -> bool:
+        """Wait until everything taken is told; False when the time is over."""
+        task = self._task
+        return task is None or await wait_for(asyncio.wait([task]), timeout)
+
+    async def aclose(self, timeout: float) -> None:
+        """Wait as ``drained``; what was not told comes again."""
+        if not await self.drained(timeout) and self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                native = await self._open()
+                waiting, self._waiting = self._waiting, []
+                for message in waiting:
+                    native.acknowledge_async(message, None)
+                # Closing sends what is grouped.
+                await self._bridge.ask(native.close_async, f"close {self._what}", self._timeout)
+        except JMSError as error:
+            self.failure = error
+            _log.warning("acknowledgements of %s could not be told, so these messages come again: %s",
+                         self._what, error)  # fmt: skip
+            self._waiting.clear()
+        finally:
+            self._task = None

@@ -1,0 +1,164 @@
+"""``Stopping``: a receiver that takes nothing more while its application has records that it may settle yet.
+
+pulsar-client can't be told to stop: it fills its queue as long as a consumer is open, and nothing but closing it gives
+the prefetched records back uncounted. Closing gives back what the application has, too. Other receivers of this
+transport keep their copies of that aside until it is settled (``Handed``); other clients get it at once, as they do
+from the Java client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Container, Sequence
+from functools import partial
+from typing import Any
+
+from jmsaio.errors import JMSError, OperationTimeoutError
+from jmsaio.transport.base import Subscription
+from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
+from jmsaio.transport.pulsar.custody import Custody
+from jmsaio.transport.pulsar.feed import Feed
+from jmsaio.transport.pulsar.late import LateSettler
+from jmsaio.transport.pulsar.record import PulsarRecord
+
+#: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
+OpenNative = Callable[[str | None, int], Awaitable[Any]]
+
+#: Seconds to close the consumer that told late acknowledgements.
+_CLOSE = 10.0
+
+
+class Stopping:
+    """The stopping and resuming of one receiver.
+
+    Attributes:
+        stopped: its native consumers are closed.
+        held: applications have records of it that its consumers gave back.
+        open_native: subscribes once more.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        subscription: Subscription,
+        custody: Custody,
+        feeds: list[Feed],
+        woken: Callable[[], None],
+    ) -> None:
+        self.stopped = False
+        self.held = False
+        self.open_native: OpenNative | None = None
+        self._bridge = bridge
+        self._subscription = subscription
+        self._custody = custody
+        self._feeds = feeds
+        self._woken = woken
+        self._settlers: list[LateSettler] = []
+
+    async def stop(self, seen: Sequence[PulsarRecord], unseen: Sequence[PulsarRecord], timeout: float) -> None:
+        """Close the native consumers.
+
+        Args:
+            seen: records that the application had and gave back, whose delay does not count any more.
+            unseen: other records on their way back.
+            timeout: seconds to wait.
+
+        Cancellation: closing goes on.
+        """
+        if self.stopped or self.open_native is None:
+            return
+        self.stopped = self.held = True
+        custody, name = self._custody, self._subscription.name
+        custody.tell_all()
+        custody.dismiss(unseen)
+        custody.handed.add(name, custody.dismiss(seen), held=False)
+        custody.handed.add(name, [record for record, back in custody.out.items() if not back], held=True)
+        closing = {}
+        for feed in self._feeds:
+            words = f"close {feed.topic or self._subscription.pattern}, subscription {name}"
+            native = feed.native
+            settler = LateSettler(self._bridge, partial(self.open_native, feed.topic, 0), words, _CLOSE)
+            self._settlers.append(settler)
+            feed.stop(settler)
+            closing[self._bridge.start(native.close_async, words)] = words
+        await self._bridge.ask_all(closing, timeout)
+
+    def settled(self, records: Sequence[object], acknowledged: bool) -> None:
+        """The application settled records: others that keep copies of them are told."""
+        known = [record for record in records if isinstance(record, PulsarRecord)]
+        self._custody.handed.settled(self._subscription.name, known, acknowledged)
+
+    def leave(self, unseen: Container[PulsarRecord]) -> None:
+        """The receiver is closed: what its application got and did not settle comes to others, marked."""
+        if self.held:
+            self.settled(list(self._custody.out), acknowledged=False)
+        left = [record for record in self._custody.out if record not in unseen]
+        self._custody.handed.add(self._subscription.name, left, held=False)
+
+    async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
+        """Subscribe anew. What comes again of what the application has is known by its custody.
+
+        Args:
+            timeout: seconds to wait.
+            prefetch: receive, too; otherwise the consumers get nothing.
+
+        Raises:
+            JMSError: as of subscribing.
+        """
+        if not self.stopped or self.open_native is None:
+            return
+        deadline = self._bridge.loop.time() + timeout
+        await self.drain(timeout)
+        for feed in self._feeds:
+            if not await wait_for(feed.disarmed(), deadline - self._bridge.loop.time()):
+                raise OperationTimeoutError(f"resume {self._subscription.name}: it did not stop in {timeout:g} s")
+        size = queue_size(self._subscription, len(self._feeds)) if prefetch else 0
+        opening = [self.open_native(feed.topic, size) for feed in self._feeds]
+        answers = await asyncio.gather(*opening, return_exceptions=True)
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
+        natives = [answer for answer in answers if not isinstance(answer, BaseException)]
+        if failures:
+            for native in natives:
+                native.close_async(ignore)
+            raise failures[0]
+        for feed, native in zip(self._feeds, natives, strict=True):
+            feed.resume(native, native.receive_async, native.receive)
+        self.stopped = False
+        if prefetch:
+            self._bridge.loop.call_soon(self._woken)
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until late acknowledgements are told.
+
+        Raises:
+            OperationTimeoutError: they were not, in time.
+            JMSError: why they can't be; those messages come again.
+        """
+        if not self._settlers:
+            return
+        deadline = self._bridge.loop.time() + timeout
+        failures: list[JMSError] = []
+        for settler in self._settlers:
+            if not await settler.drained(deadline - self._bridge.loop.time()):
+                raise OperationTimeoutError(f"acknowledge in {self._subscription.name}: not told within {timeout:g} s")
+            if settler.failure is not None:
+                failures.append(settler.failure)
+                settler.failure = None
+        if failures:
+            raise failures[0]
+
+    async def aclose(self, timeout: float) -> None:
+        """Wait until late acknowledgements are told, at most ``timeout`` seconds."""
+        await asyncio.gather(*(settler.aclose(timeout) for settler in self._settlers))
+
+
+def queue_size(subscription: Subscription, count: int) -> int:
+    """Native receiver queue of each of ``count`` topics or partitions of a subscription.
+
+    At least 1: with 0, pulsar-client drops all of a batch but its first record.
+    """
+    config = subscription.config
+    size = config.receiver_queue_size
+    if count > 1:
+        size = min(size, config.max_total_receiver_queue_size_across_partitions // count)
+    return max(1, size)

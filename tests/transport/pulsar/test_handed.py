@@ -1,0 +1,67 @@
+"""``Handed``: what applications have from receivers that stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.transport.pulsar import handed
+from jmsaio.transport.pulsar.handed import Handed
+from jmsaio.transport.pulsar.record import PulsarRecord
+from tests.transport.pulsar.fakes import FakeFeed, FakeMessage, make_record
+
+
+class Later(FakeMessage):
+    """Published at another time."""
+
+    def publish_timestamp(self) -> int:
+        return 99
+
+
+def test_what_was_given_back_is_told_once() -> None:
+    known, record = Handed(), make_record(5, 1)
+    known.add("s", [record], held=False)
+    assert list(known.entries(record.topic, "s")) == [(1, 5)]
+    assert known.find("other", record) is None
+    case = known.find("s", make_record(5, 1))
+    assert case is not None and not case.held
+    assert known.find("s", record) is None
+    assert len(known) == 0
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_copies_wait_until_the_application_settles(acknowledged: bool) -> None:
+    known, record, told = Handed(), make_record(5), []
+    known.add("s", [record], held=True)
+    for _ in range(2):
+        case = known.find("s", make_record(5))
+        assert case is not None and case.held
+        case.copies.append(told.append)
+    known.settled("s", [make_record(6), record, record], acknowledged)
+    assert told == [acknowledged] * 2
+    assert len(known) == 0
+
+
+def test_given_back_without_copies_is_remembered_for_the_next() -> None:
+    known, record = Handed(), make_record(5)
+    known.add("s", [record], held=True)
+    known.settled("s", [record], acknowledged=False)
+    case = known.find("s", record)
+    assert case is not None and not case.held
+
+
+def test_another_record_at_the_same_place_is_not_known() -> None:
+    known, record = Handed(), make_record(5)
+    known.add("s", [record], held=True)
+    other = PulsarRecord(Later(5), FakeFeed(), 1, 0)  # type: ignore[arg-type]  # the part of a feed that it needs
+    assert known.find("s", other) is None
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handed, "ENTRIES", 3)
+    monkeypatch.setattr(handed, "SUBSCRIPTIONS", 2)
+    known, feed = Handed(), FakeFeed()
+    for name in "abc":
+        known.add(name, [make_record(entry, feed=feed) for entry in range(5)], held=False)
+    assert len(known) == 2
+    assert [list(known.entries(feed.topic, name)) for name in "abc"] == [[], *[[(1, 2), (1, 3), (1, 4)]] * 2]
+    assert known.entries(None, "c") == ()

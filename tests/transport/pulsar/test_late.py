@@ -1,0 +1,78 @@
+"""``LateSettler``: acknowledgements after the native consumer was closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import _pulsar
+import anyio
+import anyio.lowlevel
+import pytest
+
+from jmsaio.errors import BrokerUnavailableError
+from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.late import LateSettler
+
+
+class Opened:
+    """Native consumers that were opened: what each was told until it was closed."""
+
+    def __init__(self) -> None:
+        self.told: list[list[Any]] = []
+        self.closed = 0
+        self.failure: Exception | None = None
+
+    async def open(self) -> Opened:
+        await anyio.lowlevel.checkpoint()
+        if self.failure is not None:
+            raise self.failure
+        self.told.append([])
+        return self
+
+    def acknowledge_async(self, message: Any, callback: None) -> None:
+        self.told[-1].append(message)
+
+    def close_async(self, callback: Callable[[Any], None]) -> None:
+        self.closed += 1
+        callback(_pulsar.Result.Ok)
+
+
+async def test_what_comes_together_goes_through_one_consumer_that_is_closed_then() -> None:
+    opened = Opened()
+    settler = LateSettler(Bridge(), opened.open, "s", 5)
+    settler.acknowledge_async("a", None)
+    settler.acknowledge_async("b", None)
+    settler.negative_acknowledge("c")
+    assert await settler.drained(5)
+    assert (opened.told, opened.closed) == ([["a", "b"]], 1)
+    settler.acknowledge_async("d", None)
+    await settler.aclose(5)
+    assert (opened.told, opened.closed) == ([["a", "b"], ["d"]], 2)
+    assert await settler.drained(0)
+
+
+async def test_what_can_not_be_told_is_an_error_and_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    opened = Opened()
+    opened.failure = BrokerUnavailableError("gone")
+    settler = LateSettler(Bridge(), opened.open, "close t", 5)
+    settler.acknowledge_async("a", None)
+    assert await settler.drained(5)
+    assert isinstance(settler.failure, BrokerUnavailableError)
+    assert "come again" in caplog.text
+    opened.failure = None
+    settler.acknowledge_async("b", None)
+    assert await settler.drained(5)
+    assert opened.told == [["b"]]
+
+
+async def test_closing_is_bounded() -> None:
+    async def never() -> None:
+        await anyio.sleep_forever()
+
+    settler = LateSettler(Bridge(), never, "s", 5)
+    settler.acknowledge_async("a", None)
+    assert not await settler.drained(0.01)
+    with anyio.fail_after(5):
+        await settler.aclose(0.01)
+        await settler.drained(5)

@@ -1,0 +1,95 @@
+"""``Stopping``: what the contract suite can't see of receivers that stop."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import ConsumerBusyError
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.stopping import queue_size
+from tests.transport.pulsar.conftest import HANG, Kit, send, texts
+
+
+@pytest.mark.parametrize(
+    ("size", "total", "count", "expected"),
+    [(1000, 50000, 1, 1000), (1000, 50000, 100, 500), (1000, 10, 100, 1), (0, 50000, 1, 1), (0, 50000, 3, 1)],
+)
+def test_queue_size(size: int, total: int, count: int, expected: int) -> None:
+    """Never 0, with which pulsar-client drops all of a batch but its first record."""
+    config = ConsumerConfig(receiver_queue_size=size, max_total_receiver_queue_size_across_partitions=total)
+    assert queue_size(Subscription((), "s", SubscriptionType.SHARED, config), count) == expected
+
+
+@pytest.mark.broker
+async def test_stopping_and_resuming_with_a_pattern(kit: Kit) -> None:
+    """Late acknowledgements find their topic."""
+    topics = [f"{kit.topic}-{letter}" for letter in "ab"]
+    for topic in topics:
+        await send(await kit.sender(topic), topic)
+    pattern = f"{kit.topic}-.*"
+    box = await kit.box(pattern=pattern)
+    first, second = await box.take(2)
+    await box.receiver.stop(HANG)
+    box.receiver.acknowledge([first])
+    await box.receiver.settle(HANG)
+    await box.receiver.resume(HANG)
+    await box.nothing()
+    await box.receiver.aclose(HANG)
+    [again] = await (await kit.box(pattern=pattern)).take(1)
+    assert (again.payload, again.redelivery_count) == (second.payload, 1)
+
+
+@pytest.mark.broker
+async def test_a_stopped_subscription_can_be_deleted(kit: Kit) -> None:
+    box = await kit.box()
+    await send(await kit.sender(), "a", "b")
+    await box.take(1)
+    await box.receiver.stop(HANG)
+    await box.receiver.unsubscribe(HANG)
+    await box.receiver.aclose(HANG)
+    await (await kit.box(position=Position.LATEST)).nothing()
+
+
+@pytest.mark.broker
+async def test_what_can_not_be_resumed_stays_stopped(kit: Kit) -> None:
+    box = await kit.box()
+    await send(await kit.sender(), "a")
+    await box.take(1)
+    await box.receiver.stop(HANG)
+    other = await kit.box(SubscriptionType.EXCLUSIVE)
+    with pytest.raises(ConsumerBusyError):
+        await box.receiver.resume(HANG)
+    assert box.receiver.stopped
+    await other.receiver.aclose(HANG)
+    await box.receiver.resume(HANG)
+    assert not box.receiver.stopped
+
+
+@pytest.mark.broker
+async def test_ordered_subscriptions_do_not_stop(kit: Kit) -> None:
+    """Nobody else waits for what they hold."""
+    box = await kit.box(SubscriptionType.EXCLUSIVE)
+    await box.receiver.stop(HANG)
+    await send(await kit.sender(), "a")
+    assert texts(await box.take(1)) == ["a"]
+
+
+@pytest.mark.broker
+async def test_a_new_record_after_the_copies_that_are_kept_aside(kit: Kit) -> None:
+    """A receiver that keeps copies goes on, and closing the one that stopped lets them go."""
+    box, sender = await kit.box(), await kit.sender()
+    await send(sender, "a", "b", "c")
+    await box.take(2)
+    await box.receiver.stop(HANG)
+    other = await kit.box()
+    assert texts(await other.take(1)) == ["c"]
+    await send(sender, "d")
+    assert texts(await other.take(1)) == ["d"]
+    await other.nothing()
+    with anyio.fail_after(HANG):
+        await box.receiver.aclose(HANG)
+    again = await other.take(2)
+    assert sorted(texts(again)) == ["a", "b"]
+    assert {one.redelivery_count for one in again} == {1}
