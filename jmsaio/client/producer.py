@@ -46,6 +46,7 @@ class MessageProducer(Settings):
     _transacting: Transacting | None
     _prefix: str
     _sequence: int = 0
+    _now: int = 0  # of the last send, in milliseconds
     _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
 
     # ---------------------------------------------------------------- sending
@@ -124,6 +125,8 @@ class MessageProducer(Settings):
 
         Otherwise as ``send``. What is wrong with the call is raised here; what fails later fails the future.
 
+        Each millisecond one call lets the loop's other tasks run, so a loop of sends holds nobody up.
+
         Cancelling while it waits for room: the message was not sent. Cancelling the future changes nothing but that
         its outcome is not told.
         """
@@ -145,7 +148,7 @@ class MessageProducer(Settings):
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(sent, stamp)
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
-        if sender is None or sender.full or self._transacting is not None:
+        if sender is None or sender.full or self._transacting is not None or self._now != runtime.turn:
             sender, transaction = await self._prepare(target)
         else:
             transaction = None
@@ -168,6 +171,9 @@ class MessageProducer(Settings):
     async def _prepare(self, target: Target) -> tuple[Sender, Any]:
         """A sender with room and the transaction of now, both asked for in the same turn of the loop."""
         transacting, connection = self._transacting, self._runtime.connection
+        if self._now != self._runtime.turn:  # whoever sends in a loop without waiting lets others run each millisecond
+            self._runtime.turn = self._now
+            await asyncio.sleep(0)
         while True:
             sender = connection.senders.cached(target.topic, target.queue_subscription)
             if sender is None:
@@ -207,7 +213,7 @@ class MessageProducer(Settings):
         level = self._priority if priority is None else checked_priority(priority)
         lives = self._time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live")
         delayed = self._delivery_delay if delay is None else milliseconds(delay, "delivery_delay")
-        now = time.time_ns() // 1_000_000
+        self._now = now = time.time_ns() // 1_000_000
         message_id = None
         if not self._disable_message_id:
             self._sequence = sequence = self._sequence + 1

@@ -67,6 +67,7 @@ class SessionRuntime:
     _producers: int = attrs.field(default=0, init=False)
     children: dict[Closable, None] = attrs.field(factory=dict, init=False)
     pending_sends: int = attrs.field(default=0, init=False)
+    turn: int = attrs.field(default=0, init=False)  # millisecond in which a send last let the loop go on
     closing: bool = attrs.field(default=False, init=False)
     closed: bool = attrs.field(default=False, init=False)
     _lingering: dict[Channel, None] = attrs.field(factory=dict, init=False)

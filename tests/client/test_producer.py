@@ -202,3 +202,25 @@ async def test_a_delay_in_a_transaction_counts_from_the_send(name: Name) -> None
             await session.commit()
             message = await consumer.receive(timeout=20)
             assert message is not None and message.jms_delivery_time == receipt.timestamp + 500
+
+
+async def test_a_loop_of_sends_holds_nobody_up(session: jmsaio.Session, name: Name) -> None:
+    """Others of the loop run meanwhile, also while the window has room for everything."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with session.create_producer(session.create_queue(name("tight"))) as producer:
+        await producer.send("opened")
+        counting = asyncio.create_task(count())
+        await asyncio.sleep(0)
+        before = turns
+        futures = [await producer.send_async("x") for _ in range(3000)]  # takes many milliseconds
+        held_up = turns - before
+        counting.cancel()
+        await asyncio.gather(*futures)
+    assert held_up >= 3

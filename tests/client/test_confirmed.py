@@ -1,0 +1,123 @@
+"""What was confirmed is stored although the connection stalls: for each way of sending, and over partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from typing import Any
+
+import anyio
+import attrs
+import httpx
+import pytest
+
+import jmsaio
+from jmsaio.errors import JMSError, OperationTimeoutError, SendError
+from jmsaio.testing import FaultProxy
+from tests.support.broker import TestBroker
+
+#: Seconds of stalls.
+SECONDS = 8.0
+#: Seconds after which a test hangs.
+LONG = 120.0
+
+
+@attrs.define
+class Told:
+    """What was said of the messages to one destination."""
+
+    topic: jmsaio.Topic
+    confirmed: set[str] = attrs.field(factory=set)
+    failed: dict[str, JMSError] = attrs.field(factory=dict)
+    refused: int = 0
+
+    def on_completion(self, message: jmsaio.Message) -> None:
+        self.confirmed.add(message.get_body(str))
+
+    def on_exception(self, message: jmsaio.Message, error: JMSError) -> None:
+        self.failed[message.get_body(str)] = error
+
+
+async def send_and_wait(session: jmsaio.Session, told: Told, end: float) -> None:
+    producer = await session.create_producer(told.topic)
+
+    async def work() -> None:
+        while time.monotonic() < end:
+            text = str(uuid.uuid4())
+            try:
+                await producer.send(text)
+                told.confirmed.add(text)
+            except SendError as error:
+                told.failed[text] = error
+            except OperationTimeoutError:
+                told.refused += 1
+
+    await asyncio.gather(*(work() for _ in range(300)))
+
+
+async def send_many(session: jmsaio.Session, told: Told, end: float) -> None:
+    producer, futures = await session.create_producer(told.topic), {}
+    while time.monotonic() < end:
+        text = str(uuid.uuid4())
+        try:
+            futures[text] = await producer.send_async(text)
+        except OperationTimeoutError:
+            told.refused += 1
+    for text, outcome in zip(futures, await asyncio.gather(*futures.values(), return_exceptions=True), strict=True):
+        if isinstance(outcome, JMSError):
+            told.failed[text] = outcome
+        else:
+            told.confirmed.add(text)
+
+
+async def send_with_listener(session: jmsaio.Session, told: Told, end: float) -> None:
+    producer = await session.create_producer(told.topic)
+    while time.monotonic() < end:
+        try:
+            await producer.send_async(jmsaio.TextMessage(str(uuid.uuid4())), completion_listener=told)
+        except OperationTimeoutError:
+            told.refused += 1
+    await producer.close()
+
+
+async def all_of(session: jmsaio.Session, told: Told, consumer: jmsaio.MessageConsumer) -> set[str]:
+    """The confirmed messages that do not come."""
+    missing = set(told.confirmed)
+    while missing:
+        message = await consumer.receive(timeout=20)
+        if message is None:
+            break
+        missing.discard(message.get_body(str))
+    return missing
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("way", "partitions"), [(send_and_wait, 0), (send_many, 0), (send_many, 3), (send_with_listener, 0)]
+)
+async def test_every_confirmed_message_is_stored(pulsar_broker: TestBroker, way: Any, partitions: int) -> None:
+    """Stalls are longer than the send time-out, while sends go on."""
+    name = f"persistent://public/default/confirmed-{uuid.uuid4()}"
+    if partitions:
+        async with httpx.AsyncClient(base_url=pulsar_broker.web_service_url, timeout=LONG) as http:
+            path = f"/admin/v2/{name.replace('://', '/')}/partitions"
+            (await http.put(path, json=partitions)).raise_for_status()
+    direct = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    told = Told(jmsaio.Topic(name))
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(direct) as reading:
+        session = await reading.create_session()
+        consumer = await session.create_consumer(told.topic)
+        options = f"webServiceUrl={pulsar_broker.web_service_url}&producerConfig.sendTimeoutMs=1000"
+        async with jmsaio.connect(f"{proxy.url}?{options}", send_window_messages=100_000) as sending:
+            async with anyio.create_task_group() as group:
+                group.start_soon(way, await sending.create_session(), told, time.monotonic() + SECONDS / 2)
+                await anyio.sleep(0.5)
+                for _ in range(round(SECONDS / 4)):
+                    seconds = random.uniform(1.1, 1.35)
+                    proxy.stall(seconds=seconds)
+                    await anyio.sleep(seconds + 0.2)
+        assert told.confirmed and told.failed
+        assert {type(error).__name__ for error in told.failed.values()} <= {"SendInDoubtError", "SendError"}
+        assert await all_of(session, told, consumer) == set()
