@@ -52,11 +52,15 @@ class Reports:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: JMSError | None = attrs.field(default=None, init=False)
 
-    def add(self, error: Exception) -> None:
-        """Log a problem now and have the listener told later; what ``lost`` has told is not told again."""
+    def add(self, error: Exception, logged: bool = False) -> None:
+        """Log a problem now, unless it is ``logged``, and have the listener told later.
+
+        What ``lost`` has told is not told again.
+        """
         if error is self._lost:
             return
-        _log.error("%s", error, exc_info=error)
+        if not logged:
+            _log.error("%s", error, exc_info=error)
         self._tell_later(error)
 
     def lost(self, error: JMSError) -> None:

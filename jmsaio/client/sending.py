@@ -12,11 +12,17 @@ import attrs
 
 from jmsaio.client.precreating import precreate
 from jmsaio.client.receipt import Receipt
+from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, ObjectClosedError
+from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
+
+#: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
+_TEMPORARY_IDLE = 10.0
+#: Seconds between two looks for idle senders, at least.
+_SHORTEST_LOOK = 0.1
 
 
 class PendingSend:
@@ -56,6 +62,7 @@ class PendingSend:
 class _Entry:
     sender: Sender
     used: float
+    limit: float | None  # seconds without a send after which it is closed
     subscriptions: set[str] = attrs.field(factory=set)  # of queues on this topic, created
 
 
@@ -75,6 +82,7 @@ class Senders:
     _entries: OrderedDict[str, _Entry] = attrs.field(factory=OrderedDict, init=False)
     _opening: dict[str, asyncio.Lock] = attrs.field(factory=dict, init=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _making: anyio.CapacityLimiter = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -89,7 +97,7 @@ class Senders:
             return None
         if len(self._entries) > 1:
             self._entries.move_to_end(topic)
-        if self.config.producer_auto_close is not None:
+        if entry.limit is not None:
             entry.used = time.monotonic()
         return entry.sender
 
@@ -113,6 +121,8 @@ class Senders:
             entry = self._entries.get(topic)
             if entry is not None and entry.sender.deleted:
                 await self.close_topic(topic, self.config.close_timeout)
+            if is_temporary(topic):
+                await self._check_alive(topic)
             if queue_subscription is not None and self.config.precreate_queue_subscription:
                 await precreate(self.transport, self.config, topic, queue_subscription)
             entry = self._entries.get(topic) or await self._make(topic)
@@ -130,9 +140,29 @@ class Senders:
                 window_records=self.config.send_window_messages,
                 window_bytes=self.config.send_window_bytes,
             )
-            entry = _Entry(await self.transport.open_sender(topic, options), time.monotonic())
-            self._entries[topic] = entry
+            sender = await self.transport.open_sender(topic, options)
+            self._entries[topic] = entry = _Entry(sender, time.monotonic(), self._limit(topic))
+            if entry.limit is not None and self._closing_idle is None:
+                self._closing_idle = asyncio.create_task(self._close_when_idle(), name="jmsaio idle senders")
             return entry
+
+    def _limit(self, topic: str) -> float | None:
+        limit = self.config.producer_auto_close
+        if not is_temporary(topic):
+            return limit
+        return _TEMPORARY_IDLE if limit is None else min(limit, _TEMPORARY_IDLE)
+
+    async def _check_alive(self, topic: str) -> None:
+        """Refuse to send to a temporary destination that was deleted: the broker would make the topic anew."""
+        admin = self.transport.admin
+        if admin is None:
+            return
+        try:
+            await admin.partitions(topic)
+        except NotFoundError as error:
+            raise InvalidDestinationError(
+                f"the temporary destination {topic} does not exist any more: its connection has deleted it"
+            ) from error
 
     async def close_topic(self, topic: str, timeout: float) -> None:
         """Close the sender to a topic, so that the topic can be deleted."""
@@ -141,17 +171,25 @@ class Senders:
             await entry.sender.aclose(timeout)
 
     async def close_idle(self) -> None:
-        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``."""
-        limit = self.config.producer_auto_close
-        if limit is None:
-            return
-        horizon = time.monotonic() - limit
-        for topic in [topic for topic, entry in self._entries.items() if entry.used < horizon]:
+        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner."""
+        now = time.monotonic()
+        idle = [topic for topic, one in self._entries.items() if one.limit is not None and now - one.used > one.limit]
+        for topic in idle:
             await self.close_topic(topic, self.config.close_timeout)
+
+    async def _close_when_idle(self) -> None:
+        """Look now and then, as long as there are senders with a limit."""
+        while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
+            await asyncio.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
+            await self.close_idle()
+        self._closing_idle = None
 
     async def close(self, timeout: float) -> None:
         """Close every sender, all at once; what is on its way may end within ``timeout`` seconds."""
         self._closed = True
+        if self._closing_idle is not None:
+            self._closing_idle.cancel()
+            await asyncio.wait({self._closing_idle}, timeout=timeout)
         entries = list(self._entries.values())
         self._entries.clear()
         async with anyio.create_task_group() as group:

@@ -9,9 +9,17 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import attrs
 
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError
+from jmsaio.errors import (
+    AdminError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    NotFoundError,
+    ObjectClosedError,
+)
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
 from jmsaio.transport.base import Admin
 
@@ -22,8 +30,15 @@ _log = logging.getLogger("jmsaio")
 
 QUEUE_PREFIX = "jms-temp-queue-"
 TOPIC_PREFIX = "jms-temp-topic-"
+#: Seconds in which pulsar-client's producers notice that a topic was terminated: they try again after 0.1 s.
+_PRODUCERS_END = 0.5
 #: Names of deleted ones that are remembered.
 _REMEMBERED = 1000
+
+
+def is_temporary(topic: str) -> bool:
+    """Whether a full topic name is that of a temporary destination, ours or Java's."""
+    return topic.rpartition("/")[2].startswith((QUEUE_PREFIX, TOPIC_PREFIX))
 
 
 @attrs.define(eq=False)
@@ -98,8 +113,7 @@ class Temporaries:
             InvalidDestinationError: it belongs to another connection, or is deleted.
         """
         for topic in resolve(destination, self.connection.configuration.system_namespace).topics:
-            last = topic.rpartition("/")[2]
-            if last.startswith((QUEUE_PREFIX, TOPIC_PREFIX)) and topic not in self._alive:
+            if is_temporary(topic) and topic not in self._alive:
                 raise InvalidDestinationError(
                     f"{destination!r} is temporary and was deleted, or belongs to another connection: "
                     "only its own connection may consume from it"
@@ -144,8 +158,21 @@ class Temporaries:
             raise
 
     async def _delete(self, admin: Admin, topic: str) -> None:
+        """Delete the topic, although others may still have senders to it.
+
+        pulsar-client's producers connect again by themselves, and make a deleted topic anew. Those of a terminated
+        one end for good, as Java's do. So a topic that is in use is terminated first, and deleted a moment later.
+        """
+        force = self.connection.configuration.force_delete_temporary_destinations
         try:
-            await admin.delete_topic(topic, force=self.connection.configuration.force_delete_temporary_destinations)
+            try:
+                await admin.delete_topic(topic)
+            except AdminError as error:
+                if not error.in_use:
+                    raise
+                await admin.terminate_topic(topic)
+                await asyncio.sleep(_PRODUCERS_END)
+                await admin.delete_topic(topic, force=force)
         except NotFoundError:
             _log.debug("temporary destination %s is gone already", topic)
 
@@ -153,10 +180,14 @@ class Temporaries:
         """Delete all that are left. Failures are reported to the ExceptionListener and logged; others go on."""
         if self._running:
             await asyncio.wait(self._running, timeout=self.connection.configuration.close_timeout)
-        for topic in list(self._alive):
-            try:
-                await self.delete(topic)
-            except JMSError as error:
-                _log.warning("temporary destination %s was not deleted: %s", topic, error)
-                self.connection.report(error)
+        async with anyio.create_task_group() as group:
+            for topic in list(self._alive):
+                group.start_soon(self._delete_last, topic)
         self._alive.clear()
+
+    async def _delete_last(self, topic: str) -> None:
+        try:
+            await self.delete(topic)
+        except JMSError as error:
+            _log.warning("temporary destination %s is left, `jmsaio sweep` can remove it: %s", topic, error)
+            self.connection.report(error, logged=True)

@@ -334,6 +334,9 @@ class Admin(Protocol):
     async def delete_topic(self, topic: str, force: bool = False) -> None:
         """Delete a topic with its subscriptions; ``force`` also with connected clients."""
 
+    async def terminate_topic(self, topic: str) -> None:
+        """Let a topic take no more records: its senders fail from now on, and are no clients of it any more."""
+
     async def topics(self, namespace: str) -> list[str]:
         """Full names of the topics of ``tenant/namespace``, partitions listed one by one."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 
+import anyio
 import pytest
 
 import jmsaio
+from jmsaio.client import sending
 from jmsaio.client.factory import open_transport
 from jmsaio.client.sending import Senders
 from jmsaio.config import load
@@ -122,3 +124,31 @@ async def test_a_queue_keeps_messages_without_admin(pulsar_broker: TestBroker) -
                 await producer.send("kept")
             async with session.create_consumer(queue) as consumer:
                 assert await consumer.receive_body(str, timeout=20) == "kept"
+
+
+async def test_a_sender_that_is_not_used_closes_by_itself(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the configured time; to a temporary destination, whose owner may be gone, soon without being told."""
+    monkeypatch.setattr(sending, "_TEMPORARY_IDLE", 0.1)
+    async with jmsaio.connect(url, producer_auto_close=0.2) as set_so, jmsaio.connect(url) as unset:
+        for connection, kept in ((set_so, 0), (unset, 1)):
+            async with connection.create_session() as session, session.create_producer() as producer:
+                await producer.send(await session.create_temporary_queue(), "x")
+                await producer.send(jmsaio.Queue(f"idle-{uuid.uuid4()}"), "x")
+                with anyio.fail_after(20):
+                    while len(connection.senders._entries) > kept:
+                        await anyio.sleep(0.05)
+
+
+async def test_a_temporary_destination_is_not_revived(url: str) -> None:
+    """A reply that comes too late is refused, also by a sender that is made for it."""
+    async with jmsaio.connect(url) as owner, jmsaio.connect(url) as other, other.create_session() as session:
+        async with owner.create_session() as owning:
+            queue = await owning.create_temporary_queue()
+            await queue.delete()
+        async with session.create_producer() as producer:
+            with pytest.raises(jmsaio.InvalidDestinationError, match="does not exist any more"):
+                await producer.send(jmsaio.Queue(queue.name), "late")
+        admin = other.transport.admin
+        assert admin is not None
+        with pytest.raises(jmsaio.NotFoundError):
+            await admin.partitions(queue.name)

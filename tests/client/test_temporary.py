@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
 
 import pytest
 
 import jmsaio
+from jmsaio.transport.base import Subscription, SubscriptionType
 
 Name = Callable[[str], str]
 
@@ -85,17 +87,22 @@ async def test_closing_deletes_them(url: str, connection: jmsaio.Connection) -> 
 
 
 async def test_one_that_can_not_be_deleted_is_reported_and_the_others_go(
-    url: str, connection: jmsaio.Connection
+    url: str, connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A consumer that no jmsaio connection may have holds it; the log has one line of it."""
     told: list[str] = []
     async with jmsaio.connect(url) as owner, owner.create_session() as session:
         owner.set_exception_listener(lambda error: told.append(str(error)))
         held, free = await session.create_temporary_queue(), await session.create_temporary_topic()
-        async with connection.create_session() as other, other.create_producer(held) as producer:
-            await producer.send("x")
+        config = connection.configuration.consumer
+        foreign = Subscription((held.name,), "holder", SubscriptionType.SHARED, config)
+        holder = await connection.transport.open_receiver(foreign, lambda: None)
         assert {held.name, free.name} <= await temporary_topics(connection)
     assert len(told) == 1 and held.name in told[0]
     assert free.name not in await temporary_topics(connection)
+    lines = [one for one in caplog.records if held.name in one.getMessage()]
+    assert len(lines) == 1 and lines[0].exc_info is None and "jmsaio sweep" in lines[0].getMessage()
+    await holder.aclose(5)
     admin = connection.transport.admin
     assert admin is not None
     await admin.delete_topic(held.name, force=True)
@@ -167,3 +174,33 @@ async def test_many_deleted_ones_are_not_remembered_for_ever(
             await producer.send(destination, "x")
         with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
             await session.create_producer(destination)
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_request_and_reply_leave_no_topic(url: str, connection: jmsaio.Connection, force: bool) -> None:
+    """Though the one who answers still has its sender to the reply queue, and answers once more, too late."""
+    server = await connection.create_session()
+    queue, replies = jmsaio.Queue(f"requests-{uuid.uuid4()}"), set()
+    async with server.create_consumer(queue) as consumer, server.create_producer() as producer:
+
+        async def answer() -> None:
+            request = await consumer.receive(timeout=20)
+            assert request is not None and request.jms_reply_to is not None
+            reply = server.create_text_message("reply")
+            reply.jms_correlation_id = request.jms_message_id
+            await producer.send(request.jms_reply_to, reply)
+            replies.add(request.jms_reply_to)
+
+        for _ in range(3):
+            async with jmsaio.connect(url, force_delete_temporary_destinations=force) as client:
+                async with client.create_session() as session:
+                    answers = asyncio.ensure_future(answer())
+                    assert (await session.request(queue, "request", timeout=20)).get_body(str) == "reply"
+                    await answers
+        assert len(replies) == 3
+        for destination in replies:
+            with pytest.raises(jmsaio.JMSError):
+                await producer.send(destination, "too late")
+        await asyncio.sleep(0.3 if url.startswith("memory") else 1.0)  # for a producer that connects again
+        left = {topic.rpartition("/")[2] for topic in await temporary_topics(connection)}
+        assert not left & {destination.name.rpartition("/")[2] for destination in replies}

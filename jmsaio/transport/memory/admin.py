@@ -48,6 +48,12 @@ class MemoryAdmin:
             self._broker.check_up()
             self._broker.delete(topic, force)
 
+    async def terminate_topic(self, topic: str) -> None:
+        """Let a topic take no more records: its senders fail from now on."""
+        with self._broker.lock:
+            self._broker.check_up()
+            self._broker.terminate(topic)
+
     async def topics(self, namespace: str) -> list[str]:
         """Full names of the topics of a namespace, partitions one by one, sorted."""
         with self._broker.lock:

@@ -10,7 +10,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, JMSError, NotFoundError
+from jmsaio.errors import (
+    AdminError,
+    BrokerUnavailableError,
+    InvalidDestinationError,
+    JMSError,
+    NotFoundError,
+    TransportError,
+)
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position
@@ -131,6 +138,13 @@ class Broker:
 
     # ---------------------------------------------------------------- topics
 
+    def open_to_send(self, topic: str) -> list[Log]:
+        """As ``open``. Raises TransportError if the topic was terminated."""
+        logs = self.open(topic)
+        if any(log.terminated for log in logs):
+            raise terminated(topic)
+        return logs
+
     def find(self, topic: str) -> list[Log]:
         """The partitions of a topic, or the topic alone.
 
@@ -212,10 +226,18 @@ class Broker:
                 tail.leave()
                 tail.port.end(gone)
             for owner in list(log.senders):
-                owner.topic_deleted()
+                owner.topic_ended(NotFoundError(f"topic {topic} was deleted"))
             for record in list(log.records.values()):
                 log.drop(record)
         self.freed()
+
+    def terminate(self, topic: str) -> None:
+        """Let a topic take no more records. Raises NotFoundError if there is none."""
+        for log in self.find(topic):
+            log.terminated = True
+            for owner in list(log.senders):
+                owner.topic_ended(terminated(topic))
+            log.senders.clear()
 
     def remove(self, subscription: Subscription, reason: JMSError | None) -> None:
         """Delete a subscription; its receivers end with ``reason``."""
@@ -312,6 +334,11 @@ class Broker:
 
 _brokers: dict[str, Broker] = {}
 _registry = threading.Lock()
+
+
+def terminated(topic: str) -> TransportError:
+    """What a send to a terminated topic fails with."""
+    return TransportError(f"topic {topic} was terminated: it takes no more messages", "TopicTerminated")
 
 
 def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:

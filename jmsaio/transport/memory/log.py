@@ -42,8 +42,8 @@ class Port(Protocol):
 class Owner(Protocol):
     """A sender as a log knows it."""
 
-    def topic_deleted(self) -> None:
-        """The topic is gone: what is sent from now on fails."""
+    def topic_ended(self, error: JMSError) -> None:
+        """The topic is gone, or takes no more: what is sent from now on fails with ``error``."""
 
 
 class Listener(Protocol):
@@ -66,12 +66,13 @@ class Log:
         listeners: subscriptions and readers.
         subscriptions: subscriptions by name.
         senders: senders that are open.
+        terminated: it takes no more records.
         keeps_unread: records stay while there is no subscription, as dead letters must.
     """
 
     __slots__ = (
         "broker", "keeps_unread", "ledger", "listeners", "name", "next", "partition", "records", "senders",
-        "subscriptions",
+        "subscriptions", "terminated",
     )  # fmt: skip
 
     def __init__(self, broker: Broker, name: str, ledger: int, partition: int) -> None:
@@ -84,6 +85,7 @@ class Log:
         self.listeners: list[Listener] = []
         self.subscriptions: dict[str, Subscription] = {}
         self.senders: set[Owner] = set()
+        self.terminated = False
         self.keeps_unread = False
 
     def append(self, record: OutgoingRecord, size: int, sequence_id: int, now: float) -> StoredRecord:

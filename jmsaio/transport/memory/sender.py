@@ -10,7 +10,6 @@ from typing import cast
 
 from jmsaio.errors import (
     JMSError,
-    NotFoundError,
     ObjectClosedError,
     OperationTimeoutError,
     SendError,
@@ -202,13 +201,13 @@ class MemorySender:
 
     @property
     def deleted(self) -> bool:
-        """Its topic was deleted. See ``Sender.deleted``."""
+        """Its topic was deleted, or terminated. See ``Sender.deleted``."""
         return self._failure is not None
 
-    def topic_deleted(self) -> None:
-        """The topic is gone: what is sent from now on fails, and what waits fails at once."""
+    def topic_ended(self, error: JMSError) -> None:
+        """The topic is gone, or takes no more: what is sent from now on fails, and what waits fails at once."""
         self._special = True
-        self._failure = NotFoundError(f"topic {self._topic} was deleted")
+        self._failure = error
         while self._waiting:
             self._fail_first(self._failure)
 

@@ -81,7 +81,8 @@ class MemoryTransport:
         with self._broker.lock:
             self._check()
             self._senders = {sender for sender in self._senders if not sender.closed}
-            sender = MemorySender(self._link, self._broker.open(topic), topic, options, self._config.memory_limit)
+            logs = self._broker.open_to_send(topic)
+            sender = MemorySender(self._link, logs, topic, options, self._config.memory_limit)
             self._senders.add(sender)
             return sender
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.transport.contract.harness import GUARD, Harness
+from tests.transport.contract.harness import GUARD, QUIET, Harness, Outcomes, record
 
 
 async def test_topics_are_created_once(harness: Harness) -> None:
@@ -152,3 +153,31 @@ async def test_subscription_properties_are_replaced(harness: Harness) -> None:
     await harness.admin.set_subscription_properties(topic, "s", {"jmsaio.selector": "größe > 6"})
     assert await harness.admin.subscription_properties(topic, "s") == {"jmsaio.selector": "größe > 6"}
     assert (await harness.admin.stats(topic)).subscriptions["s"].properties == {"jmsaio.selector": "größe > 6"}
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_a_terminated_topic(harness: Harness, partitions: int) -> None:
+    """It keeps what it holds and takes no more; its senders are no clients of it, and don't make it anew."""
+    admin = harness.admin
+    topic = harness.topic()
+    await admin.create_topic(topic, partitions)
+    sender = await harness.sender(topic)
+    await harness.send(sender, "stored")
+    await admin.terminate_topic(topic)
+    with anyio.fail_after(GUARD):
+        while True:
+            outcomes = Outcomes()
+            sender.send(record("refused"), outcomes)
+            await sender.drain(GUARD)
+            if any(error is not None for error in outcomes.errors):
+                break
+    await anyio.sleep(QUIET)
+    with anyio.fail_after(GUARD):
+        while (await admin.stats(topic)).producers:
+            await anyio.sleep(0.05)
+    await admin.delete_topic(topic)
+    await anyio.sleep(2 * QUIET)
+    with pytest.raises(NotFoundError):
+        await admin.partitions(topic)
+    with pytest.raises(NotFoundError):
+        await admin.terminate_topic(topic)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, NotFoundError
+from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, JMSError, NotFoundError
 from jmsaio.transport.base import Position
 from jmsaio.transport.memory.broker import Broker, broker_named, forget_broker
 from jmsaio.transport.memory.clock import ManualClock, SystemClock
@@ -42,7 +42,7 @@ class FakeSender:
         if self.sizes:
             self.broker.block(self)
 
-    def topic_deleted(self) -> None:
+    def topic_ended(self, error: JMSError) -> None:
         self.deleted = True
 
 
