@@ -13,6 +13,7 @@ import anyio
 import tenacity
 
 from jmsaio.admin.activity import Activity, read_activity
+from jmsaio.admin.causes import cause_of
 from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.admin.paths import (
     cursor_key,
@@ -253,7 +254,7 @@ class RestAdmin:
             raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
         except httpx.HTTPError as error:
             raise AdminError(
-                f"{what}: {self._url} can't be reached: {error or type(error).__name__};"
+                f"{what}: {self._url} can't be reached: {cause_of(error)};"
                 " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
             ) from error
 

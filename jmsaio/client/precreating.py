@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from jmsaio.client.channel import Channel
     from jmsaio.client.connection import Connection
 
+#: Seconds between two attempts.
+_PAUSE = 1.0
 #: Result codes of a broker that is about to be ready.
 _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
 #: Statuses of REST that may be another one the next time: too slow, too many, or the server's own trouble.
@@ -33,7 +36,8 @@ _PASSING_STATUSES = (408, 429)
 async def precreate(transport: Transport, config: Configuration, topic: str, subscription: str) -> None:
     """Create a queue's subscription where it is missing, at the topic's beginning.
 
-    A failure that may pass is asked again each second, for ``jms.waitForServerStartupTimeout``.
+    A failure that may pass is asked again each second, for ``jms.waitForServerStartupTimeout``; a broker that does not
+    answer at all for ``operationTimeoutMs`` only.
 
     Args:
         transport: whose admin interface is used; without one a consumer is opened and closed.
@@ -48,13 +52,34 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
     Cancelling may leave the subscription behind, which does no harm.
     """
     retrying = tenacity.AsyncRetrying(
-        stop=tenacity.stop_after_delay(config.wait_for_server_startup_timeout),
-        wait=tenacity.wait_fixed(1),
+        stop=partial(_is_late, config),
+        wait=tenacity.wait_fixed(_PAUSE),
         retry=tenacity.retry_if_exception(passes),
         reraise=True,
         sleep=anyio.sleep,
     )
-    await retrying(_create, transport, config, topic, subscription)
+    try:
+        await retrying(_create, transport, config, topic, subscription)
+    except JMSError as error:
+        if not is_away(error):
+            raise
+        # Its sentence says all; the network libraries' frames behind it would bury that.
+        raise error.with_traceback(None) from None
+
+
+def _is_late(config: Configuration, state: tenacity.RetryCallState) -> bool:
+    """Whether the next attempt would come too late."""
+    error = None if state.outcome is None else state.outcome.exception()
+    away = error is not None and is_away(error)
+    limit = config.operation_timeout if away else config.wait_for_server_startup_timeout
+    return (state.seconds_since_start or 0.0) + _PAUSE > limit
+
+
+def is_away(error: BaseException) -> bool:
+    """True when the broker gave no answer at all."""
+    if isinstance(error, AdminError):
+        return error.status is None
+    return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
 
 
 async def open_receiver(connection: Connection, channel: Channel) -> Receiver:
@@ -85,10 +110,10 @@ async def open_receiver(connection: Connection, channel: Channel) -> Receiver:
 
 def passes(error: BaseException) -> bool:
     """True for a failure that may be gone when the same is asked again."""
-    if isinstance(error, AdminError):
-        return error.status is None or error.status in _PASSING_STATUSES or error.status >= 500
-    if isinstance(error, BrokerUnavailableError | OperationTimeoutError):
+    if is_away(error):
         return True
+    if isinstance(error, AdminError) and error.status is not None:
+        return error.status in _PASSING_STATUSES or error.status >= 500
     return isinstance(error, JMSError) and error.error_code in _PASSING_CODES
 
 

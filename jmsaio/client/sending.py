@@ -14,7 +14,7 @@ from jmsaio.client.precreating import precreate
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
-from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError
+from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
@@ -171,10 +171,19 @@ class Senders:
             await entry.sender.aclose(timeout)
 
     async def close_idle(self) -> None:
-        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner."""
+        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner.
+
+        One with messages that have no answer yet is in use.
+        """
         now = time.monotonic()
-        idle = [topic for topic, one in self._entries.items() if one.limit is not None and now - one.used > one.limit]
-        for topic in idle:
+        for topic, entry in list(self._entries.items()):
+            if entry.limit is None or now - entry.used <= entry.limit or self._entries.get(topic) is not entry:
+                continue
+            try:
+                await entry.sender.drain(0.0)
+            except OperationTimeoutError:
+                entry.used = now
+                continue
             await self.close_topic(topic, self.config.close_timeout)
 
     async def _close_when_idle(self) -> None:

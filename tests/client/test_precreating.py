@@ -210,3 +210,15 @@ async def test_a_subscription_that_is_not_created_is_told_at_once(strict: str, o
                 await session.create_consumer(jmsaio.Queue("queue"))
             with anyio.fail_after(AT_ONCE), pytest.raises(NotFoundError, match=r"\(Subscription does not exist\)"):
                 await session.create_durable_consumer(jmsaio.Topic("topic"), "durable")
+
+
+async def test_a_broker_that_does_not_answer_is_asked_for_the_operation_time_out() -> None:
+    """Waiting for a start is for brokers that answer; of the others the sentence is told, without what lies below."""
+    error = AdminError("create subscription: http://x can't be reached: Connection refused")
+    error.__cause__ = OSError("deep below")
+    config = load("memory://x", operation_timeout=0.5, wait_for_server_startup_timeout=3600.0)
+    admin = Admin(error)
+    with anyio.fail_after(AT_ONCE), pytest.raises(AdminError, match="Connection refused") as told:
+        await precreate(Transport(admin), config, "persistent://a/b/c", "s")  # type: ignore[arg-type] # a part
+    assert admin.calls == 1
+    assert told.value.__cause__ is None and told.value.__suppress_context__

@@ -13,6 +13,7 @@ from jmsaio.client import sending
 from jmsaio.client.factory import open_transport
 from jmsaio.client.sending import Senders
 from jmsaio.config import load
+from jmsaio.testing import embedded_broker
 from tests.support.broker import TestBroker
 
 _TRANSACTED = jmsaio.AcknowledgeMode.TRANSACTED
@@ -152,3 +153,30 @@ async def test_a_temporary_destination_is_not_revived(url: str) -> None:
         assert admin is not None
         with pytest.raises(jmsaio.NotFoundError):
             await admin.partitions(queue.name)
+
+
+async def test_an_idle_sender_closes_by_itself_and_the_next_send_makes_another(url: str) -> None:
+    """``jms.producerAutoCloseTimeoutSec`` needs nobody to look; the producer does not notice."""
+    async with jmsaio.connect(url, producer_auto_close=0.2) as connection, connection.create_session() as session:
+        queue = jmsaio.Queue(f"idle-{uuid.uuid4()}")
+        producer = await session.create_producer(queue)
+        await producer.send("1")
+        async with asyncio.timeout(20):
+            while connection.senders._entries:
+                await asyncio.sleep(0.05)
+        await producer.send("2")
+        async with session.create_consumer(queue) as consumer:
+            assert [await consumer.receive_body(str, timeout=20) for _ in range(2)] == ["1", "2"]
+
+
+async def test_a_sender_with_messages_on_their_way_is_not_idle() -> None:
+    """However long the answer takes, the sender is closed after it only."""
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url, producer_auto_close=0.1) as connection:
+            async with connection.create_session() as session:
+                producer = await session.create_producer(session.create_queue("slow"))
+                broker.faults.delay_answers(1.0)
+                await producer.send("1")
+                async with asyncio.timeout(20):
+                    while connection.senders._entries:
+                        await asyncio.sleep(0.05)

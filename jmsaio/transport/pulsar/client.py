@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
+import math
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import _pulsar
 import anyio
@@ -39,6 +37,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.pulsar.attempts import Attempts
 from jmsaio.transport.pulsar.bridge import Bridge, Released, holds_native, wait_for
 from jmsaio.transport.pulsar.closing import NativeClient
+from jmsaio.transport.pulsar.connecting import Reach
 from jmsaio.transport.pulsar.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.options import (
     client_configuration,
@@ -66,6 +65,12 @@ CAPABILITIES = Capabilities(
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
 
 
+#: Looked up at connect where a listener is named. It comes into being, and passes, for the broker stores nothing of it.
+_LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
+#: Seconds between two looks into pulsar-client's log for the answer to a look-up.
+_LISTENER_LOOK = 0.1
+
+
 class PulsarTransport:
     """A ``Transport`` over pulsar-client. Made by ``open_transport``."""
 
@@ -87,6 +92,7 @@ class PulsarTransport:
         self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
+        self._reach = Reach(config)
         self._watch = Watch(
             self._bridge,
             config.service_url,
@@ -116,18 +122,40 @@ class PulsarTransport:
         return self._watch.listeners
 
     async def prove(self) -> None:
-        """Wait until the broker answers, at most ``connect_timeout``.
+        """Wait until the broker answers, at most ``connect_timeout``; and knows the ``listenerName``, if there is one.
+
+        An address that stays silent for ``connectionTimeoutMs`` is not waited for any longer.
 
         Raises:
             BrokerUnavailableError: it does not; carries host, port and cause.
+            ConfigurationError: it has no listener of that name.
             JMSSecurityError: it refuses the credentials.
         """
-        timeout = self._config.connect_timeout
+        loop = self._bridge.loop
+        begin, timeout = loop.time(), self._config.connect_timeout
+        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._reach.silent())
         try:
-            probe = partial(self._client.get_topic_partitions_async, _PROBE)
-            await self._bridge.ask(probe, f"connect to {self._config.service_url}", timeout)
+            await asyncio.wait({asking, looking}, return_when=asyncio.FIRST_COMPLETED)
+            answered = asking.done()
+            if answered:
+                await asking
         except (OperationTimeoutError, BrokerUnavailableError) as error:
-            raise await self._unavailable(error) from error
+            raise await self._reach.failure(loop.time() - begin) from error
+        finally:
+            asking.cancel()
+            looking.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(asking, looking, return_exceptions=True)
+        if not answered:
+            raise await self._reach.failure(loop.time() - begin)
+        await self._check_listener(begin + timeout)
+
+    async def _ask_broker(self, timeout: float) -> None:
+        probe = partial(self._client.get_topic_partitions_async, _PROBE)
+        try:
+            await self._bridge.ask(probe, f"connect to {self._config.service_url}", timeout)
+        except (OperationTimeoutError, BrokerUnavailableError):
+            raise
         except JMSSecurityError as error:
             if error.error_code != "AuthorizationError":
                 raise
@@ -135,15 +163,28 @@ class PulsarTransport:
             # Whatever the broker says about that topic, it answers.
             return
 
-    async def _unavailable(self, error: JMSError) -> BrokerUnavailableError:
-        hosts = urlsplit(self._config.service_url).netloc.split(",")
-        host, _, port = hosts[0].rpartition(":")
-        cause = "; ".join([f"{name}: {await _knock(name)}" for name in hosts])
-        return BrokerUnavailableError(
-            f"no broker answers at {self._config.service_url} within {self._config.connect_timeout:g} s: {cause}",
-            host.strip("[]"),
-            int(port),
-        )
+    async def _check_listener(self, deadline: float) -> None:
+        """Have the listener's name looked up: pulsar-client repeats a look-up that fails, and tells its log only."""
+        name = self._config.client.get("listener_name")
+        if not name:
+            return
+        position, loop = NATIVE_LOG.read(), self._bridge.loop
+        start = partial(self._client.create_producer_async_v2, _LISTENER_PROBE, _pulsar.ProducerConfiguration())
+        answer = self._bridge.start(start, "look up the listener", close_late)
+        try:
+            while not answer.done():
+                await asyncio.wait({answer}, timeout=_LISTENER_LOOK)
+                lines = NATIVE_LOG.since(position, f"Lookup failed for {_LISTENER_PROBE}", ", result ", "listener")
+                if lines:
+                    _, _, reason = lines[-1].text.partition(", result ")[2].partition(" ")
+                    text = f"option listenerName = {name!r}: {reason}; the broker's advertisedListeners has the names"
+                    raise ConfigurationError(text, key="listenerName")
+                if loop.time() >= deadline:
+                    raise BrokerUnavailableError(
+                        f"{self._config.service_url} answers, but not where to connect with listenerName={name}"
+                    )
+        finally:
+            answer.cancel()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Make a sender to a full topic name.
@@ -152,17 +193,20 @@ class PulsarTransport:
             NotFoundError: there is no such topic and the broker creates none.
             JMSSecurityError: no right to send to it.
             OperationTimeoutError: no answer within ``operation_timeout``.
+            BrokerUnavailableError: likewise, and no TCP connection to the broker works.
 
         Cancellation: what was made is closed again.
         """
         self._bridge.check()
         native = producer_configuration(options.config, options.metadata)
+        timeout, loop = self._config.operation_timeout, self._bridge.loop
+        deadline = loop.time() + timeout  # of the look-up and the producers together
 
         async def open_producer(partition: str) -> Any:
             return await self._bridge.ask(
                 partial(self._client.create_producer_async_v2, partition, native),
                 f"open a producer to {partition}",
-                self._config.operation_timeout,
+                min(timeout, deadline - loop.time()),
                 close_late,
             )
 
@@ -171,9 +215,16 @@ class PulsarTransport:
         self._watch.start()
         try:
             await sender.start(partial(self._subscriber.partitions, topic), open_producer)
+        except OperationTimeoutError as error:
+            await sender.aclose(0.0)
+            trouble = await self._reach.trouble()
+            if trouble is None:
+                raise
+            raise BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}") from None
         except BaseException:
             await sender.aclose(0.0)
             raise
+        deadline = math.inf  # partitions that come later have a time of their own
         return sender
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
@@ -253,27 +304,3 @@ class PulsarTransport:
 def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-async def _knock(address: str) -> str:
-    """Why a TCP connection fails, in words."""
-    host, _, port = address.rpartition(":")
-    try:
-        with anyio.fail_after(3):
-            stream = await anyio.connect_tcp(host.strip("[]"), int(port))
-            await stream.aclose()
-    except TimeoutError:
-        return "no answer to a TCP connection"
-    except OSError as error:
-        return _reason(error)
-    return "a TCP connection works, but nobody speaks Pulsar's protocol there"
-
-
-def _reason(error: BaseException) -> str:
-    """The operating system's words for the first real cause of a failed connection."""
-    if isinstance(error, socket.gaierror):
-        return str(error.strerror)
-    if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno)
-    inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__
-    return str(error) if inner is None else _reason(inner)

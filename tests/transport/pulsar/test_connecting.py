@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import anyio
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import BrokerUnavailableError, ConfigurationError, OperationTimeoutError, TransportError
+from jmsaio.testing import FaultProxy
+from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.connecting import Reach
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic
+
+#: Seconds that no test waits for: an error that takes as long came from another limit than the one that is tested.
+LONG = 60.0
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port that answers no TCP connection: the queue of its listener is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        address, clients = server.getsockname(), []
+        for _ in range(4):
+            client = socket.socket()
+            client.setblocking(False)
+            client.connect_ex(address)
+            clients.append(client)
+        yield address[1]
+        for client in clients:
+            client.close()
+
+
+@pytest.fixture
+async def mute() -> AsyncIterator[int]:
+    """A port that takes connections and says nothing."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
+async def test_an_address_that_stays_silent_is_given_up(silent: int) -> None:
+    """connectionTimeoutMs ends the wait for a TCP connection, long before connect_timeout."""
+    config = load(f"pulsar://127.0.0.1:{silent}?connectionTimeoutMs=500", connect_timeout=LONG)
+    with (
+        anyio.fail_after(LONG / 2),
+        pytest.raises(BrokerUnavailableError, match="no answer to a TCP connection") as told,
+    ):
+        await open_transport(config)
+    assert (told.value.host, told.value.port) == ("127.0.0.1", silent)
+
+
+async def test_a_refused_port_is_told_by_its_cause() -> None:
+    """Within connect_timeout, for a broker that is starting refuses at first."""
+    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match=r"127\.0\.0\.1:1: Connection refused"):
+        await open_transport(load("pulsar://127.0.0.1:1", connect_timeout=1.0))
+
+
+async def test_an_unknown_host_is_told_by_its_cause() -> None:
+    """The name is in the sentence, and the resolver's words."""
+    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match=r"no\.such\.invalid:6650: \w+"):
+        await open_transport(load("pulsar://no.such.invalid:6650", connect_timeout=5.0))
+
+
+async def test_another_protocol_is_told_by_its_cause(mute: int) -> None:
+    """A port that takes connections and says nothing is no broker."""
+    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match="nobody speaks Pulsar's protocol"):
+        await open_transport(load(f"pulsar://127.0.0.1:{mute}", connect_timeout=1.0))
+
+
+async def test_trouble_is_what_keeps_all_addresses_away(mute: int) -> None:
+    """One address that takes a connection is enough."""
+    assert await Reach(load(f"pulsar://127.0.0.1:1,127.0.0.1:{mute}")).trouble() is None
+    assert await Reach(load("pulsar://127.0.0.1:1")).trouble() == "127.0.0.1:1: Connection refused"
+
+
+async def test_an_unknown_listener_is_told_by_its_name(pulsar_broker: TestBroker) -> None:
+    """The broker's own words are in the error, which comes with connecting."""
+    url = f"{pulsar_broker.service_url}?listenerName=nobody"
+    config = load(url, web_service_url=pulsar_broker.web_service_url, connect_timeout=LONG)
+    with anyio.fail_after(LONG / 2), pytest.raises(ConfigurationError, match=r"nobody.*do not have nobody listener"):
+        await open_transport(config)
+
+
+@pytest.mark.parametrize("how", ["down", "silent"])
+async def test_a_sender_while_the_broker_is_away(pulsar_broker: TestBroker, how: str) -> None:
+    """It fails within the operation time-out, look-up and producer together, and says what keeps the broker away."""
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        transport = await open_transport(
+            load(proxy.url, web_service_url=pulsar_broker.web_service_url, operation_timeout=2.0)
+        )
+        kit = Kit(transport, new_topic())
+        error: type[TransportError] = OperationTimeoutError
+        if how == "down":
+            proxy.take_down()
+            error = BrokerUnavailableError
+        else:
+            proxy.stall()
+        begin = time.monotonic()
+        with anyio.fail_after(HANG), pytest.raises(error, match=r"Connection refused|no answer within"):
+            await kit.sender()
+        assert time.monotonic() - begin < HANG
+        await transport.aclose(1)
