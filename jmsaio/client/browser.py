@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jmsaio.client.channel import Filter
 from jmsaio.client.consuming import parse_selector
+from jmsaio.client.filter import Filter
 from jmsaio.client.getters import Getters
 from jmsaio.codec import decode
 from jmsaio.codec.view import due

@@ -15,77 +15,29 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 
 from jmsaio.client.deadline import Deadline
+from jmsaio.client.filter import Filter
 from jmsaio.client.held import Held
 from jmsaio.client.malformed import Unread
+from jmsaio.client.sharing import SharingReceiver
+from jmsaio.client.siblings import Siblings
 from jmsaio.codec.properties import as_dead_letter
-from jmsaio.codec.view import due, expiration, header
+from jmsaio.codec.view import due, expiration
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
-from jmsaio.errors import JMSError, MalformedMessageError, SelectorRuntimeError, TransportError
+from jmsaio.errors import JMSError, MalformedMessageError, TransportError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
-from jmsaio.selector import Selector
-from jmsaio.transport.base import Receiver, Subscription, Transaction
+from jmsaio.transport.base import Subscription, Transaction
 
 _log = logging.getLogger("jmsaio")
 
 #: Records taken from the transport at once; the transport's own prefetch stands behind it.
 BATCH = 256
-#: Growth of the delay of what a selector rejects. It may go to the wrong consumer several times in a row by chance:
-#: doubling would keep it from the right one for half a minute after five times.
-REJECTED_GROWTH = 1.3
-
-
-@attrs.frozen
-class Filter:
-    """What a consumer wants of its subscription.
-
-    Attributes:
-        selector: the message selector, or None.
-        is_local: tells for a record whether noLocal excludes it; None without noLocal.
-        shared: other consumers may share the subscription.
-        alone: but never do: nobody wants what this one rejects.
-        acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
-        hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
-        bury_expired: expired messages go to the dead letters (``expired_messages``).
-    """
-
-    selector: Selector | None = None
-    is_local: Callable[[ReceivedRecord], bool] | None = None
-    shared: bool = True
-    alone: bool = False
-    acknowledge_rejected: bool = False
-    hold_delayed: bool = False
-    bury_expired: bool = False
-
-    @property
-    def concerns_others(self) -> bool:
-        """Others may want what is rejected here, so records are looked at also while nobody receives."""
-        return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
-
-    @property
-    def plain(self) -> bool:
-        """Only expiry is to be looked at."""
-        return self.selector is None and self.is_local is None and not self.hold_delayed
-
-    def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
-        """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected.
-
-        Raises:
-            MalformedMessageError: its properties can't be read.
-        """
-        if EXPIRATION in record.properties and 0 < expiration(record) <= now:
-            return Rejection.EXPIRED
-        if self.is_local is not None and self.is_local(record):
-            return Rejection.NO_LOCAL
-        if self.selector is not None:
-            try:
-                if self.selector.matches_record(record, header) is not True:
-                    return Rejection.SELECTOR
-            except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
-                return Rejection.SELECTOR
-        return None
+#: Records that are looked at in one step, where each costs time.
+_SLICE = 64
+#: What siblings hand over at most before it is taken, in batches.
+_HANDED = 8
 
 
 @attrs.define(eq=False)
@@ -104,12 +56,13 @@ class Channel:
         drop_at_close: the subscription is deleted with its last consumer.
         drop_left: deletes it afterwards, in so many seconds at most, if there were others that closed at the same time.
         batch: records in the inbox at most.
-        receiver: the transport's receiver.
+        receiver: the transport's receiver; it settles what siblings handed over where it came from.
         filter: what the consumer wants.
         released: called once at close, frees the subscription's name.
         more: the receiver may have records that the last fill left there.
         lingering: its consumer is closed, but deliveries are not settled; it takes nothing more.
         unread: records that the application was told can't be read.
+        siblings: the consumers of this process on the same subscription.
     """
 
     destination: Destination
@@ -122,7 +75,7 @@ class Channel:
     drop_left: Callable[[float], Awaitable[None]] | None = None
     batch: int = BATCH
     dead_after: int | None = None
-    receiver: Receiver = attrs.field(init=False)
+    receiver: SharingReceiver = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter)
     released: Callable[[], None] | None = None
     inbox: deque[ReceivedRecord] | PriorityInbox = attrs.field(init=False)
@@ -135,10 +88,10 @@ class Channel:
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
-    _delays: GiveBackDelays = attrs.field(factory=lambda: GiveBackDelays(multiplier=REJECTED_GROWTH), init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
     _held: Held = attrs.field(init=False)
     unread: Unread = attrs.field(init=False)
+    siblings: Siblings = attrs.field(factory=Siblings)
 
     def __attrs_post_init__(self) -> None:
         self.inbox = PriorityInbox() if self.by_priority else deque()
@@ -162,11 +115,16 @@ class Channel:
             return False
         room = self.batch - len(self.inbox)
         self.more = True
+        if self.filter.concerns_others:
+            room = min(room, _SLICE)
+            if not self.siblings.has_room(self):
+                self.more = False  # looked after again when some of what rests has gone back
+                return False
         if self._held:
             self._take_due()
             more_to_hold = self._held.room()
             self.more = more_to_hold > 0  # a full one is looked after again when its timer wakes it
-            room = min(self.batch - len(self.inbox), more_to_hold)
+            room = min(room, self.batch - len(self.inbox), more_to_hold)
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
             return False
         records = self._receive(room)
@@ -202,14 +160,15 @@ class Channel:
                     wanted.append(record)
             except MalformedMessageError:  # the consumer is told, by the same error, when it takes the record
                 wanted.append(record)
+        if not plain:
+            self.siblings.set_aside()
         return wanted
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
         wants = self.filter
         decided = fate(rejection, wants.shared and not wants.alone, wants.acknowledge_rejected, wants.bury_expired)
         if decided is Fate.GIVE_BACK:
-            delay = self._delays.next(record.message_id)
-            self.receiver.negative_acknowledge((record,), delay, counted=False)
+            self.siblings.reject(self, record)
             return
         if decided is Fate.DEAD_LETTER:
             self.bury(record)
@@ -221,6 +180,34 @@ class Channel:
         """Make a record a dead letter. Raises MalformedMessageError where its properties can't be read."""
         self.receiver.dead_letter(record, as_dead_letter(record.properties))
         self.settled(record)
+
+    # ---------------------------------------------------------------- from siblings
+
+    def accepts(self, record: ReceivedRecord, now: int) -> bool:
+        """Would take a record at ``now`` (ms) that a sibling does not want."""
+        if self.closed or self.lingering or self.failure is not None or self.filter.hold_delayed:
+            return False
+        return len(self.inbox) < _HANDED * self.batch and self.filter.rejects(record, now) is None
+
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
+        """Take a record that a sibling got, after ``accepts``."""
+        if owner is not self.receiver:
+            self.receiver.borrow(record, owner)
+        self._expiring = self._expiring or EXPIRATION in record.properties
+        self.inbox.append(record)
+        self.notify()
+        self.changed(self)
+
+    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
+        """Take back what ``owner`` took from the broker and nobody took from here."""
+        found = [record for record in self.inbox if self.receiver.owner(record) is owner]
+        if found:
+            kept = [record for record in self.inbox if self.receiver.owner(record) is not owner]
+            self.inbox.clear()
+            self.inbox.extend(kept)
+            for record in found:
+                self.receiver.let_go(record)
+        return found
 
     def fail(self, error: JMSError) -> None:
         """The receiver ended with ``error``: the next receive raises it once the inbox is empty."""
@@ -290,7 +277,6 @@ class Channel:
     def settled(self, record: ReceivedRecord) -> None:
         """Forget what was remembered of a record that will not come again."""
         self._counts.forget(record.message_id)
-        self._delays.forget(record.message_id)
         self._returns.forget(record.message_id)
 
     def put_back(self, record: ReceivedRecord) -> None:
@@ -342,7 +328,7 @@ class Channel:
         """Give back what the application never got: the inbox, what is held, and ``records``."""
         self.acknowledge_now()
         self.unread.release()
-        rest = [*records, *self.inbox, *self._held.clear()]
+        rest = [*records, *self.inbox, *self._held.clear(), *self.siblings.leave(self)]
         self.inbox.clear()
         if rest:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
@@ -369,6 +355,7 @@ class Channel:
         dropped = not self.drop_at_close
         try:
             self.release()
+            await self.siblings.give_back(self)
             dropped = dropped or await self._drop(timeout / 2)
         finally:
             if self.released is not None:

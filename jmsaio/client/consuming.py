@@ -9,11 +9,13 @@ from functools import partial
 import anyio
 
 from jmsaio.client import registry
-from jmsaio.client.channel import BATCH, Channel, Filter
+from jmsaio.client.channel import BATCH, Channel
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.dropping import drop_unused, make_way
+from jmsaio.client.filter import Filter
 from jmsaio.client.renewing import check_settled, subscribe
 from jmsaio.client.runtime import SessionRuntime
+from jmsaio.client.siblings import Siblings, siblings
 from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
 from jmsaio.engine.fate import asks_for_delay
@@ -83,6 +85,10 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         namespace=config.system_namespace,
     )
     runtime.add_consumer(consumer)
+    channel.receiver.keep = runtime.keep
+    if planned.shared:
+        channel.siblings = _siblings(runtime, planned)
+        channel.siblings.join(channel)
     if channel.filter.concerns_others:
         runtime.dispatch.mark(channel)
     return consumer
@@ -122,6 +128,12 @@ def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -
         )
 
 
+def _siblings(runtime: SessionRuntime, planned: Plan) -> Siblings:
+    """The consumers that share the subscription; held by every channel of it from its opening on."""
+    connection = runtime.connection
+    return siblings(connection.broker, planned.subscription, connection.transport.capabilities.most_unacknowledged)
+
+
 def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Channel:
     config = runtime.connection.configuration
     policy = planned.subscription.config.dead_letter
@@ -135,6 +147,7 @@ def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Pl
         changed=runtime.dispatch.mark,
         drop_at_close=planned.drop_at_close,
         drop_left=partial(drop_unused, runtime.connection, planned.subscription),
+        siblings=_siblings(runtime, planned),
         batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
     )
 

@@ -7,6 +7,7 @@ application does can hold it up.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import attrs
@@ -15,6 +16,8 @@ from jmsaio.client.channel import Channel
 
 #: Fills before other tasks of the loop get a turn.
 _FILLS_A_TURN = 8
+#: The same in seconds: a fill may have to look at all of its records.
+_LONGEST_TURN = 0.01
 
 
 @attrs.define(eq=False)
@@ -65,16 +68,17 @@ class Dispatch:
             _resolve([*turns, *self._turns])
 
     async def _fill_marked(self) -> None:
-        fills = 0
+        fills, begun = 0, time.perf_counter()
         while self._marked:
             channel = next(iter(self._marked))
             del self._marked[channel]
             if channel.fill():
                 self._marked[channel] = None
             fills += 1
-            if fills % _FILLS_A_TURN == 0:
+            if fills % _FILLS_A_TURN == 0 or time.perf_counter() - begun > _LONGEST_TURN:
                 self.filled()
                 await asyncio.sleep(0)
+                begun = time.perf_counter()
 
 
 def _resolve(turns: list[asyncio.Future[None]]) -> None:

@@ -20,6 +20,8 @@ _log = logging.getLogger("jmsaio")
 
 #: Records held at most, of one consumer.
 HELD_RECORDS = 10_000
+#: Records that are taken in one step of the loop.
+SLICE = 1000
 #: Bytes held at most; the batch that reaches it may go beyond.
 HELD_BYTES = 64 * 1024 * 1024
 
@@ -96,9 +98,10 @@ class Held:
         return 0
 
     def due(self) -> list[ReceivedRecord]:
-        """Take the records whose time has come, in order of their times."""
-        heap, now, due = self._heap, time.time(), []
-        while heap and heap[0].due <= now:
+        """Take records whose time has come, in order of their times; if they are many, others in a moment."""
+        heap, now = self._heap, time.time()
+        due: list[ReceivedRecord] = []
+        while heap and heap[0].due <= now and len(due) < SLICE:
             record = heapq.heappop(heap).record
             self._bytes -= record.size
             del self._places[record.message_id]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from jmsaio.client.precreating import open_receiver
+from jmsaio.client.sharing import SharingReceiver
 from jmsaio.client.subscribing import SELECTOR, SHARED
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.transport.base import Admin, Subscription, SubscriptionStats
@@ -44,7 +45,7 @@ async def subscribe(connection: Connection, channel: Channel) -> None:
     if wanted.replace and not transport.capabilities.subscription_properties:
         topics = await _to_remember(connection, wanted)
     # set before the next await: the receiver may wake the channel at once
-    channel.receiver = await open_receiver(connection, channel)
+    channel.receiver = SharingReceiver(await open_receiver(connection, channel))
     if topics and transport.admin is not None:
         try:
             await _remember(transport.admin, wanted, topics)

@@ -29,7 +29,7 @@ from jmsaio.errors import JMSError, MalformedMessageError, ObjectClosedError, Op
 from jmsaio.model.message import Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.transport.base import Subscription, Transaction
+from jmsaio.transport.base import Subscription, Transaction, Transport
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
@@ -177,11 +177,13 @@ class SessionRuntime:
         for consumer in self.consumers:
             consumer._closed = True
         channels = [*(consumer._channel for consumer in self.consumers), *self._lingering]
+        transport = self.connection.transport
         async with anyio.create_task_group() as group:  # at once: all have the same time
             for child in list(self.children):
                 group.start_soon(self._end, deadline, child.close, "closing what a session has made")
             for channel in channels:
-                close = partial(channel.aclose, deadline.left(1))
+                left = channel.receiver.bequeath(channel, transport)
+                close = partial(channel.stop if left else channel.aclose, deadline.left(1))
                 group.start_soon(self._end, deadline, close, f"closing a consumer of {channel.destination!r}")
         self.consumers.clear()
         self._lingering.clear()
@@ -369,6 +371,13 @@ class SessionRuntime:
         self._lingering[channel] = None
         channel.linger()
 
+    def keep(self, channel: Channel, transport: Transport) -> bool:
+        """Look after another session's channel until its records that this session has are settled."""
+        if self.closing or transport is not self.connection.transport:
+            return False
+        self._lingering[channel] = None
+        return True
+
     async def close_consumer(self, consumer: MessageConsumer) -> None:
         """Let a closed consumer's channel go, or keep it until its deliveries are settled."""
         self.consumers.pop(consumer, None)
@@ -379,12 +388,12 @@ class SessionRuntime:
         deadline = Deadline.after(self.close_timeout)
         await self._wait_for_callbacks(deadline.left(1))
         await self._close_lingering(deadline)
-        if channel in self._lingering and not self.self_acknowledging:
+        if channel in self._lingering and (channel.receiver.lent or not self.self_acknowledging):
             await channel.stop(deadline.left())
 
     async def _close_lingering(self, deadline: Deadline | None = None) -> None:
         deadline = deadline or Deadline.after(self.close_timeout)
-        for channel in [channel for channel in self._lingering if not self.ledger.concerns(channel)]:
+        for channel in [one for one in self._lingering if not one.receiver.lent and not self.ledger.concerns(one)]:
             self._lingering.pop(channel, None)
             self.dispatch.forget(channel)
             await channel.aclose(deadline.left())

@@ -148,6 +148,7 @@ def plan(
         metadata=_metadata(request.destination, mode, config),
         properties=_terms(request, client_id),
         replace=kind in (Kind.DURABLE, Kind.SHARED_DURABLE),
+        selective=bool(request.selector) or request.no_local,
     )
     return Plan(
         subscription=subscription,

@@ -3,13 +3,14 @@
 =====================  ================================  =====================================
 rejected by            exclusive or failover, browser    shared (and every queue)
 =====================  ================================  =====================================
-selector, noLocal      acknowledged / skipped            given back with a growing delay
+selector, noLocal      acknowledged / skipped            for others, in this process or elsewhere
 expiry                 acknowledged / skipped            acknowledged: it is expired for everybody
 expiry, by choice      -                                 queues: to the dead letters, where there are any
 =====================  ================================  =====================================
 
-Source: Starlight 4.2 and 5 (exclusive: acknowledge, shared: negative acknowledge). We differ in two points: the delay
-grows, so that nobody spins; and an expired message is removed, while Java gives it back every second for ever.
+Source: Starlight 4.2 and 5 (exclusive: acknowledge, shared: negative acknowledge). We differ in two points: what goes
+back does so with a growing delay and not too fast (``jmsaio.engine.resting``), so that nobody spins; and an expired
+message is removed, while Java gives it back every second for ever.
 """
 
 from __future__ import annotations

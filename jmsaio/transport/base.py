@@ -14,6 +14,7 @@ Rules for every implementation (the contract suite in ``tests/transport/contract
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -77,6 +78,8 @@ class Capabilities:
         delayed_exclusive: ``deliver_at`` is kept on exclusive and failover subscriptions, too.
         exact_redelivery_count: counts only what ``negative_acknowledge`` or a lost consumer gave back after delivery,
             on every subscription type; what the application never got is not counted.
+        most_unacknowledged: records that a receiver of a shared subscription may keep unacknowledged and still be sent
+            others; infinity: any number.
     """
 
     transactions: bool
@@ -85,6 +88,7 @@ class Capabilities:
     sequence_ids: bool
     delayed_exclusive: bool
     exact_redelivery_count: bool
+    most_unacknowledged: float = math.inf
 
 
 @attrs.frozen
@@ -123,6 +127,7 @@ class Subscription:
         replace: what this name stood for before counts: a subscription of it that has these properties with other
             values, or that was made for other topics, is deleted with what it holds and made anew; if it has
             consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
+        selective: this consumer rejects some of what it is sent, and gives that back.
     """
 
     topics: tuple[str, ...]
@@ -135,6 +140,7 @@ class Subscription:
     metadata: Mapping[str, str] = attrs.field(factory=dict)
     properties: Mapping[str, str] = attrs.field(factory=dict)
     replace: bool = False
+    selective: bool = False
 
     @property
     def identity(self) -> tuple[str, tuple[str, ...], str | None]:
@@ -199,6 +205,12 @@ class Receiver(Protocol):
         """Give records back; they come again, to any consumer, after about ``delay`` seconds.
 
         ``counted=False``: the application never got them, so the redelivery count stays, where the engine can do that.
+        """
+
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
+        """The application does not want these records now: they stay unacknowledged until they are given back.
+
+        For shared and key-shared subscriptions. Only the places of the records are needed: their payload may be let go.
         """
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:

@@ -254,6 +254,15 @@ class MemoryReceiver:
             for subscription in subscriptions:
                 subscription.dispatch()
 
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
+        """No application has them: their acknowledgement timers end. The broker's own memory holds them."""
+        if self._wanted.config.ack_timeout is not None:
+            with self._broker.lock:
+                for record in cast("Sequence[StoredRecord]", records):
+                    consumer = self._consumers.get(record.log)
+                    if consumer is not None:
+                        consumer.taken.pop(record.number, None)
+
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters. See ``Receiver.dead_letter``."""
         broker, stored = self._broker, cast("StoredRecord", record)

@@ -53,6 +53,8 @@ from jmsaio.transport.pulsar.watch import Watch
 
 _log = logging.getLogger("jmsaio")
 
+#: Pulsar stops sending at 50,000 (maxUnackedMessagesPerConsumer), and goes on when half of that is left.
+MOST_UNACKNOWLEDGED = 40_000
 CAPABILITIES = Capabilities(
     transactions=False,
     subscription_properties=False,
@@ -60,6 +62,7 @@ CAPABILITIES = Capabilities(
     sequence_ids=False,
     delayed_exclusive=False,
     exact_redelivery_count=False,
+    most_unacknowledged=MOST_UNACKNOWLEDGED,
 )
 #: Asked for at connect; a partition's name, so that no broker creates it.
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
@@ -87,7 +90,9 @@ class PulsarTransport:
                 "another user of pulsar-client in this process made its client first, and its log goes there:"
                 " each message gets an answer of its own, which is slower; connect with jmsaio first"
             )
-        self._subscriber = Subscriber(self._bridge, self._client, config.operation_timeout, self.open_sender)
+        self._subscriber = Subscriber(
+            self._bridge, self._client, config.operation_timeout, self.open_sender, config.service_url
+        )
         holds_native(self)
         self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None

@@ -39,6 +39,7 @@ class Custody:
         shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
         settled: what was acknowledged.
         out: records not settled, in the order of their delivery: False with the application, True on their way back.
+        aside: records that nobody here wants now, without payload: not settled, and not in ``out``.
         told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
 
@@ -56,6 +57,7 @@ class Custody:
         self._aged: list[Batch] = []  # those that waited already at the last look
         self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
+        self.aside: dict[Key, PulsarRecord] = {}
         self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
         self.settled = Settled()
 
@@ -163,9 +165,26 @@ class Custody:
                 feed.native.acknowledge_async(native, None)
             self.told_at = self._bridge.loop.time()
 
+    def set_aside(self, records: Iterable[object]) -> None:
+        """Keep records without their payload until they are turned back; only of persistent topics."""
+        for record in records:
+            if isinstance(record, PulsarRecord) and record.feed.persistent and self.out.get(record) is False:
+                del self.out[record]
+                self._twins.pop(record, None)
+                record.lighten()
+                self.aside[record.place] = record
+
     def turn_back(self, records: Iterable[object]) -> list[PulsarRecord]:
         """Mark records as on their way back; those that are not with the application are left out of the answer."""
-        turned = [one for one in records if isinstance(one, PulsarRecord) and self.out.get(one) is False]
+        out, aside = self.out, self.aside
+        turned = []
+        for one in records:
+            if isinstance(one, PulsarRecord):
+                if out.get(one) is False:
+                    turned.append(one)
+                elif aside and aside.get(one.place) is one:
+                    del aside[one.place]
+                    turned.append(one)
         for record in turned:
             self.out[record] = True
         return turned
@@ -182,6 +201,7 @@ class Custody:
     def clear(self) -> None:
         """Answer for nothing any more: the subscription was moved."""
         self.out.clear()
+        self.aside.clear()
         self._twins.clear()
         self.settled.clear()
         self._waiting.clear()
@@ -191,6 +211,7 @@ class Custody:
         for record in [record for record in self.out if record.feed is feed]:
             del self.out[record]
             self._twins.pop(record, None)
+        self.aside = {place: record for place, record in self.aside.items() if record.feed is not feed}
         self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not feed}
         self.settled.clear()
         feed.forget()
@@ -260,9 +281,10 @@ class _Returned:
         if self._out is None:
             self._out = {one.place: one for one in custody.out if one.feed is feed}
             custody.settled.fold()
-        first = self._out.get(place)
+        first = self._out.get(place) or custody.aside.get(place)
         if first is not None and first.publish_time == published:
-            custody.has_twin(first, record.native)
+            if place not in custody.aside:
+                custody.has_twin(first, record.native)
             return True
         counted = record.redelivery_count > 0
         known = custody.settled.look_up(place, published, counted, self._now)

@@ -33,6 +33,7 @@ class DeadLetters:
         open_receiver: makes the dead letter topic's first subscription.
         moved: told that a record is stored there, so that it can be acknowledged here.
         failed: told that a record could not be moved.
+        count: how often a record came again, as far as that counts; default: its redelivery count.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class DeadLetters:
         open_receiver: OpenReceiver,
         moved: Callable[[PulsarRecord], None],
         failed: Callable[[PulsarRecord], None],
+        count: Callable[[PulsarRecord], int] = lambda record: record.redelivery_count,
     ) -> None:
         self._policy = policy
         self._subscription = subscription
@@ -50,17 +52,18 @@ class DeadLetters:
         self._open_receiver = open_receiver
         self._moved = moved
         self._failed = failed
+        self._count = count
         self._senders: dict[str, Sender] = {}
         self._waiting: list[tuple[PulsarRecord, Mapping[str, str] | None]] = []
         self._task: asyncio.Task[None] | None = None
 
     def given_back_too_often(self, record: PulsarRecord) -> bool:
         """True when the next redelivery would be one too many."""
-        return record.redelivery_count >= self._policy.max_redeliver_count
+        return self._count(record) >= self._policy.max_redeliver_count
 
     def came_too_often(self, record: PulsarRecord) -> bool:
         """True when this delivery is one too many: its consumers died with it."""
-        return record.redelivery_count > self._policy.max_redeliver_count
+        return self._count(record) > self._policy.max_redeliver_count
 
     def put(self, records: list[PulsarRecord], properties: Mapping[str, str] | None = None) -> None:
         """Move records, with ``properties`` instead of their own; ``moved`` or ``failed`` is called for each, later."""

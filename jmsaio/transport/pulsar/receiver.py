@@ -34,6 +34,7 @@ from jmsaio.transport.pulsar.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.record import PulsarRecord
 from jmsaio.transport.pulsar.returns import Returns
 from jmsaio.transport.pulsar.stopping import OpenNative, Stopping
+from jmsaio.transport.pulsar.tally import Tally
 
 #: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
 ACK_GROUP_TIME = 0.1
@@ -59,6 +60,7 @@ class PulsarReceiver:
         wake: Wake,
         closed: Callable[[PulsarReceiver], None],
         handed: Handed | None = None,
+        counts: Tally | None = None,
     ) -> None:
         self.subscription = subscription
         self.dead_letters: DeadLetters | None = None
@@ -68,6 +70,7 @@ class PulsarReceiver:
         self._shared = subscription.type in SHARED
         self._feeds: list[Feed] = []
         self._custody = Custody(bridge, self._shared, subscription.name, handed, self._come_back)
+        self._tally = Tally() if counts is None else counts
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._stopping = Stopping(bridge, subscription, self._custody, self._feeds, self._woken)
@@ -150,6 +153,8 @@ class PulsarReceiver:
                 if len(natives) < wanted:
                     break
         self._turn += 1
+        if self._tally and self._shared:
+            self._count_anew(taken)
         if self._timeout is not None or self.dead_letters is not None:
             taken = self._inspect(taken)
         if not taken and limit > 0:
@@ -166,6 +171,22 @@ class PulsarReceiver:
         for feed in self._feeds:
             if feed.failure is not None:
                 raise feed.failure
+
+    def _count_anew(self, taken: list[PulsarRecord]) -> None:
+        """Leave out what the broker counted although no application had the record."""
+        for record in taken:
+            counted = record.native.redelivery_count() if record.redelivery_count else 0
+            if counted:
+                record.redelivery_count = self._tally.redeliveries(record.place, counted)
+
+    def failures(self, record: PulsarRecord) -> int:
+        """How often a record came again, for the dead letters.
+
+        Where selectors reject records, only what applications of this process gave back counts: the broker's number
+        tells of the rejections of other processes, too.
+        """
+        here = self._shared and self.subscription.selective
+        return self._tally.failures(record.place) if here else record.redelivery_count
 
     def _inspect(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """Keep back what came too often, and start the acknowledgement timers of the rest."""
@@ -216,8 +237,15 @@ class PulsarReceiver:
         wait = delay - NATIVE_NACK_DELAY if self._shared else delay
         if not counted:
             self._uncounted.update(turned)
+        elif self._shared:
+            for record in turned:
+                self._tally.record_failed(record.place)
         for record in turned:
             self._returns.add(record, wait)
+
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
+        """Let go of the payload of records that are given back later."""
+        self._custody.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters (see ``Receiver.dead_letter``).
@@ -250,8 +278,7 @@ class PulsarReceiver:
             return
         dismissed = self._custody.dismiss(records)
         if self._shared:
-            for record in dismissed:
-                record.feed.native.negative_acknowledge(record.native)
+            self._give_back(dismissed)
             if self._stopping.held:
                 self._stopping.settled(dismissed, acknowledged=False)
         else:
@@ -266,12 +293,26 @@ class PulsarReceiver:
             self._back = deque(sorted((*records, *self._back), key=lambda record: record.place))
             self._woken()
 
+    def _give_back(self, records: list[PulsarRecord]) -> None:
+        """Give records back to the broker, which takes entries: a batch once."""
+        before: tuple[Feed, int, int] | None = None
+        for record in records:
+            place = record.message_id
+            entry = record.feed, place.ledger, place.entry
+            if entry != before:
+                native = record.native if record.native is not None else native_position(place)
+                record.feed.native.negative_acknowledge(native)
+                self._tally.entry_returned(place.ledger, place.entry)
+                before = entry
+
     def _timed_out(self, records: list[PulsarRecord]) -> None:
         """Records that were not acknowledged in time go back; our own timer, for pulsar-client's starts at 10 s."""
         if self._bridge.failure is not None:
             return
         backoff = self.subscription.config.ack_timeout_backoff
         for record in records:
+            if record.native is None:  # no application has it
+                continue
             delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
             self.negative_acknowledge([record], delay)
 
@@ -379,6 +420,7 @@ class PulsarReceiver:
         self._check()
         if self._shared:
             self._back.clear()
+            self._custody.aside.clear()  # the end of the native consumers gives them back
             unseen, self._uncounted = self._uncounted, set()
             seen = [record for record in self._returns.take_all() if record not in unseen]
             await self._stopping.stop(seen, list(unseen), timeout)

@@ -20,7 +20,7 @@ class PulsarRecord:
     """A ``ReceivedRecord`` over ``_pulsar.Message``.
 
     Attributes:
-        native: ``_pulsar.Message``; stays inside this package.
+        native: ``_pulsar.Message``, None after ``lighten``; stays inside this package.
         feed: the native consumer it came from.
         serial: its number in the order of its feed.
         redelivery_count: how often it was delivered before: the broker's count (0 on ordered subscriptions), plus what
@@ -28,7 +28,9 @@ class PulsarRecord:
         batch: what it is acknowledged with, or None: by itself.
     """
 
-    __slots__ = ("_id", "_payload", "_properties", "batch", "feed", "native", "redelivery_count", "serial")
+    __slots__ = (
+        "_id", "_payload", "_properties", "_published", "batch", "feed", "native", "redelivery_count", "serial",
+    )  # fmt: skip
 
     def __init__(
         self, native: Any, feed: Feed, serial: int, redelivery_count: int, batch: Batch | None = None
@@ -41,6 +43,7 @@ class PulsarRecord:
         self._properties: dict[str, str] | None = None
         self._payload: bytes | None = None
         self._id: WireId | None = None
+        self._published: int | None = None
 
     def __repr__(self) -> str:
         return f"<PulsarRecord {self.message_id} of {self.topic}>"
@@ -86,7 +89,7 @@ class PulsarRecord:
     @property
     def publish_time(self) -> int:
         """Milliseconds since the epoch, by the sender's clock."""
-        return int(self.native.publish_timestamp())
+        return int(self.native.publish_timestamp()) if self._published is None else self._published
 
     @property
     def message_id(self) -> WireId:
@@ -112,13 +115,18 @@ class PulsarRecord:
     @property
     def size(self) -> int:
         """Approximate bytes it occupies in the client, its properties not counted."""
-        return int(self.native.length()) + 400
+        return 400 if self._published is not None else int(self.native.length()) + 400
 
     @property
     def place(self) -> Key:
         """Key of the record."""
         place = self.message_id
         return place.ledger, place.entry, place.batch_index
+
+    def lighten(self) -> None:
+        """Let go of everything but its place and its time of publishing; it can still be given back."""
+        self._published, self._id = self.publish_time, self.message_id
+        self._properties = self._payload = self.native = None
 
     def again(self, counted: bool) -> PulsarRecord:
         """The same record for another delivery inside this receiver."""

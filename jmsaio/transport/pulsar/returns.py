@@ -10,6 +10,9 @@ import attrs
 
 from jmsaio.transport.pulsar.record import PulsarRecord
 
+#: Records handed on in one step of the loop.
+SLICE = 500
+
 
 @attrs.define(eq=False)
 class Returns:
@@ -56,7 +59,7 @@ class Returns:
         self._timer = None
         now = self.loop.time() + 0.001  # the loop's clock may fire a tick early
         ready: list[PulsarRecord] = []
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now and len(ready) < SLICE:
             ready.append(heapq.heappop(self._heap)[2])
         if self._heap:
             self._arm()

@@ -21,6 +21,7 @@ from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.options import consumer_configuration
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.stopping import queue_size
+from jmsaio.transport.pulsar.tally import tally
 
 #: Seconds between two looks at the number of partitions.
 PARTITIONS_CHECK = 60.0
@@ -35,12 +36,14 @@ class Subscriber:
         client: ``_pulsar.Client``.
         timeout: seconds for one request.
         open_sender: makes the senders of dead letters.
+        broker: the service URL.
     """
 
     bridge: Bridge
     client: Any
     timeout: float
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
+    broker: str = ""
     handed: Handed = attrs.field(factory=Handed, init=False)
 
     async def partitions(self, topic: str) -> list[str]:
@@ -55,7 +58,8 @@ class Subscriber:
         self.bridge.check()
         if not subscription.durable:
             raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
-        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed)
+        counts = tally(self.broker, subscription.identity)
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed, counts)
         receiver.opens_with(partial(self._subscribe_anew, subscription))
         policy = subscription.config.dead_letter
         if policy is not None:
@@ -66,6 +70,7 @@ class Subscriber:
                 self._open_other,
                 receiver.letter_moved,
                 receiver.letter_failed,
+                receiver.failures,
             )
         try:
             if subscription.pattern is not None:

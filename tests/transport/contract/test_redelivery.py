@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -209,3 +210,20 @@ async def test_without_a_policy_a_dead_letter_is_acknowledged(harness: Harness) 
     inbox.receiver.dead_letter(gone, {})
     await inbox.close()
     assert await (await harness.inbox(topic)).rest() == []
+
+
+async def test_what_is_set_aside_comes_again_when_it_is_given_back(harness: Harness) -> None:
+    """Nothing of it comes before that, also when an acknowledgement is due; its neighbours are settled as ever."""
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, ack_timeout=1)
+    await harness.fill(topic, *[str(number) for number in range(10)])
+    records = await inbox.take(10)
+    inbox.receiver.set_aside(records[2:6])
+    inbox.receiver.acknowledge([*records[:2], *records[6:]])
+    await asyncio.sleep(1.5)
+    assert inbox.receiver.receive(10) == []
+    inbox.receiver.negative_acknowledge(records[2:6], 0.0, counted=False)
+    again = await inbox.take(4)
+    assert sorted(texts(again)) == ["2", "3", "4", "5"]
+    inbox.receiver.acknowledge(again)
+    assert await inbox.rest() == []

@@ -117,6 +117,7 @@ class Kit:
         position: Position = Position.EARLIEST,
         pattern: str | None = None,
         metadata: Mapping[str, str] = {},
+        selective: bool = False,
         **config: Any,
     ) -> Box:
         box = Box()
@@ -128,6 +129,7 @@ class Kit:
             position=position,
             pattern=pattern,
             metadata=metadata,
+            selective=selective,
         )
         box.receiver = await self.transport.open_receiver(subscription, lambda: box.wake())
         return box

@@ -265,3 +265,19 @@ async def test_what_is_acknowledged_keeps_no_payload() -> None:
     del messages
     desk.consumer.acknowledged.clear()
     assert [one() for one in alive if one() is not None] == [held]
+
+
+async def test_what_was_set_aside_is_light_and_known_when_it_comes_again() -> None:
+    desk = Desk(True)
+    records = desk.admit(*batch(), *batch(entry=1))
+    desk.custody.set_aside([*records[:3], "foreign"])
+    assert desk.custody.out == dict.fromkeys(records[3:], False)
+    assert all(record.native is None for record in records[:3])
+    desk.custody.acknowledge(records[:1])
+    assert desk.consumer.acknowledged == []
+    assert desk.admit(*batch(count=1)) == []
+    assert desk.custody.turn_back(records[:2]) == records[:2]
+    assert desk.custody.dismiss(records[:2]) == records[:2]
+    assert [one.place for one in desk.admit(*batch(count=2))] == [record.place for record in records[:2]]
+    desk.custody.clear()
+    assert desk.custody.turn_back(records) == []

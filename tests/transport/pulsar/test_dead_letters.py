@@ -8,6 +8,7 @@ import pytest
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.pulsar import tally
 from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, new_topic
 
 
@@ -74,3 +75,23 @@ async def test_what_came_too_often_is_moved_unseen(kit: Kit) -> None:
             assert strict.receiver.receive(1) == []
             await anyio.sleep(0.02)
     assert [one.payload for one in letters] == [b"x"]
+
+
+async def test_where_selectors_reject_only_failures_here_count(kit: Kit) -> None:
+    """Other processes may have rejected it as often as they like."""
+    policy = DeadLetterPolicy(max_redeliver_count=1)
+    other = await kit.box()
+    sender, outcomes = await kit.sender(), Outcomes()
+    sender.send(OutgoingRecord(b"x", {}), outcomes.done)
+    for _ in range(3):
+        other.receiver.negative_acknowledge(await other.take(1), 0.1, counted=False)
+    [record] = await other.take(1)
+    tally._tallies.clear()  # as in a process that knows of none of it
+    box = await kit.box(dead_letter=policy, selective=True)
+    other.receiver.negative_acknowledge([record], 0.1, counted=False)
+    await other.receiver.aclose(HANG)
+    dead = await kit.box(SubscriptionType.SHARED, f"{kit.topic}-sub-DLQ", name="d")
+    for _ in range(2):
+        box.receiver.negative_acknowledge(await box.take(1), 0.1)
+    assert len(await dead.take(1)) == 1
+    await box.nothing()

@@ -90,3 +90,12 @@ def test_again_keeps_what_is_known(counted: bool, count: int) -> None:
     assert (again.payload, again.properties, again.message_id) == parts
     assert native.asked == []
     assert (again.redelivery_count, again.serial, again.feed) == (count, 7, record.feed)
+
+
+def test_a_light_one_keeps_its_place_and_its_time() -> None:
+    """What can only be given back needs no payload."""
+    record = record_of(FakeMessage(4, 2, body=b"large"))
+    assert record.payload is not None
+    record.lighten()
+    assert record.native is None and record._payload is None
+    assert (record.place, record.publish_time, record.size) == ((1, 4, 2), 12, 400)

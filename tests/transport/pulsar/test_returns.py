@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from jmsaio.transport.pulsar.record import PulsarRecord
-from jmsaio.transport.pulsar.returns import Returns
+from jmsaio.transport.pulsar.returns import SLICE, Returns
 from tests.transport.pulsar.conftest import HANG
 from tests.transport.pulsar.fakes import make_record
 
@@ -129,3 +129,14 @@ async def test_closed_ones_never_come() -> None:
     returns.close()
     await asyncio.sleep(0.05)
     assert due.calls == []
+
+
+async def test_many_at_once_come_in_slices() -> None:
+    """Nothing of the loop waits until all of them are worked off."""
+    due = Due()
+    returns = Returns(asyncio.get_running_loop(), due.due)
+    records = [make_record(number) for number in range(3 * SLICE)]
+    for record in records:
+        returns.add(record, 0)
+    await due.wait(len(records))
+    assert due.records == records and max(map(len, due.calls)) <= SLICE

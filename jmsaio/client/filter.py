@@ -1,0 +1,64 @@
+"""``Filter``: what one consumer wants of its subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from jmsaio.codec.view import expiration, header
+from jmsaio.engine.fate import Rejection
+from jmsaio.errors import SelectorRuntimeError
+from jmsaio.model.wire import EXPIRATION, ReceivedRecord
+from jmsaio.selector import Selector
+
+
+@attrs.frozen
+class Filter:
+    """What a consumer wants of its subscription.
+
+    Attributes:
+        selector: the message selector, or None.
+        is_local: tells for a record whether noLocal excludes it; None without noLocal.
+        shared: other consumers may share the subscription.
+        alone: but never do: nobody wants what this one rejects.
+        acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
+        hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
+        bury_expired: expired messages go to the dead letters (``expired_messages``).
+    """
+
+    selector: Selector | None = None
+    is_local: Callable[[ReceivedRecord], bool] | None = None
+    shared: bool = True
+    alone: bool = False
+    acknowledge_rejected: bool = False
+    hold_delayed: bool = False
+    bury_expired: bool = False
+
+    @property
+    def concerns_others(self) -> bool:
+        """Others may want what is rejected here, so records are looked at also while nobody receives."""
+        return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
+
+    @property
+    def plain(self) -> bool:
+        """Only expiry is to be looked at."""
+        return self.selector is None and self.is_local is None and not self.hold_delayed
+
+    def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
+        """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected.
+
+        Raises:
+            MalformedMessageError: its properties can't be read.
+        """
+        if EXPIRATION in record.properties and 0 < expiration(record) <= now:
+            return Rejection.EXPIRED
+        if self.is_local is not None and self.is_local(record):
+            return Rejection.NO_LOCAL
+        if self.selector is not None:
+            try:
+                if self.selector.matches_record(record, header) is not True:
+                    return Rejection.SELECTOR
+            except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
+                return Rejection.SELECTOR
+        return None

@@ -1,0 +1,158 @@
+"""``SharingReceiver``: the receiver of a channel that its siblings may hand records to.
+
+A record is settled by the receiver that took it from the broker, whoever delivers it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from jmsaio.errors import ObjectClosedError
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.transport.base import Position, Receiver, Transaction, Transport
+
+if TYPE_CHECKING:
+    from jmsaio.client.channel import Channel
+
+_log = logging.getLogger("jmsaio")
+
+
+@attrs.define(eq=False)
+class SharingReceiver:
+    """A ``Receiver`` that settles each record where it came from.
+
+    Attributes:
+        own: the transport's receiver of the channel.
+        lent: who has records that ``own`` took, by the record's ``id``.
+        keep: has the session of this channel look after another one until it is settled; False where it can't.
+    """
+
+    own: Receiver
+    lent: dict[int, SharingReceiver] = attrs.field(factory=dict, init=False)
+    keep: Callable[[Channel, Transport], bool] | None = None
+    _borrowed: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
+    _unsettled: dict[SharingReceiver, None] = attrs.field(factory=dict, init=False)
+
+    # ---------------------------------------------------------------- handing over
+
+    def borrow(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
+        """Settle ``record`` at ``owner`` from now on."""
+        self._borrowed[id(record)] = record, owner
+        owner.lent[id(record)] = self
+
+    def owner(self, record: ReceivedRecord) -> SharingReceiver:
+        """The receiver that took ``record`` from the broker."""
+        borrowed = self._borrowed.get(id(record)) if self._borrowed else None
+        return self if borrowed is None else borrowed[1]
+
+    def let_go(self, record: ReceivedRecord) -> SharingReceiver:
+        """This channel has nothing to do with ``record`` any more; the receiver that took it."""
+        borrowed = self._borrowed.pop(id(record), None) if self._borrowed else None
+        if borrowed is None:
+            return self
+        borrowed[1].lent.pop(id(record), None)
+        return borrowed[1]
+
+    def bequeath(self, channel: Channel, transport: Transport) -> bool:
+        """The session of ``channel``, whose receiver this is, ends: one that has its records looks after it.
+
+        False when nobody has any, or can: the receiver is to be closed, and what others have of it comes again.
+        """
+        if self.lent and not channel.lingering:
+            channel.linger()
+        return any(borrower.keep is not None and borrower.keep(channel, transport) for borrower in self.lent.values())
+
+    def _apart(
+        self, records: Sequence[ReceivedRecord], keep: bool = False
+    ) -> dict[SharingReceiver, list[ReceivedRecord]]:
+        """Records by the receiver that took them."""
+        find = self.owner if keep else self.let_go
+        parts: dict[SharingReceiver, list[ReceivedRecord]] = {}
+        for record in records:
+            parts.setdefault(find(record), []).append(record)
+        return parts
+
+    # ---------------------------------------------------------------- the seam's Receiver
+
+    def receive(self, limit: int) -> list[ReceivedRecord]:
+        """Take records from the channel's own receiver."""
+        return self.own.receive(limit)
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """Acknowledge records; one whose receiver was closed meanwhile comes again, which the log tells."""
+        if not self._borrowed:
+            self.own.acknowledge(records, transaction)
+            return
+        for owner, part in self._apart(records).items():
+            if owner is self:
+                self.own.acknowledge(part, transaction)
+                continue
+            self._unsettled[owner] = None
+            try:
+                owner.own.acknowledge(part, transaction)
+            except ObjectClosedError as error:
+                _log.warning("%d acknowledged messages come again: %s", len(part), error)
+
+    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
+        """Give records back; those of a receiver that was closed meanwhile are given back already."""
+        if not self._borrowed:
+            self.own.negative_acknowledge(records, delay, counted=counted)
+            return
+        for owner, part in self._apart(records).items():
+            if owner is self:
+                self.own.negative_acknowledge(part, delay, counted=counted)
+                continue
+            try:
+                owner.own.negative_acknowledge(part, delay, counted=counted)
+            except ObjectClosedError as error:
+                _log.info("%d messages were given back before: %s", len(part), error)
+
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
+        """Keep what the channel's own receiver took, unacknowledged and without payload."""
+        self.own.set_aside(records)
+
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead letters."""
+        self.let_go(record).own.dead_letter(record, properties)
+
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """The application gets records once more."""
+        for owner, part in self._apart(records, keep=True).items():
+            owner.own.count_delivery(part)
+
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        """Wait until the acknowledgements taken so far are sent, wherever they went."""
+        others, self._unsettled = self._unsettled, {}
+        await self.own.settle(timeout, receipt=receipt)
+        for owner in others:
+            try:
+                await owner.own.settle(timeout, receipt=receipt)
+            except ObjectClosedError as error:
+                _log.info("acknowledgements were sent before: %s", error)
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription."""
+        await self.own.unsubscribe(timeout)
+
+    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
+        """Move the subscription."""
+        await self.own.seek(position, timeout)
+
+    async def stop(self, timeout: float) -> None:
+        """Take nothing more."""
+        await self.own.stop(timeout)
+
+    async def resume(self, timeout: float) -> None:
+        """Take records again."""
+        await self.own.resume(timeout)
+
+    async def aclose(self, timeout: float) -> None:
+        """Give back what was handed over and is not settled, and close the channel's own receiver."""
+        rest = [record for record, _ in self._borrowed.values()]
+        if rest:
+            self.negative_acknowledge(rest, 0.0)
+        await self.own.aclose(timeout)

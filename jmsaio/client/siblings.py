@@ -1,0 +1,190 @@
+"""Consumers of this process that share a subscription: they hand each other what they reject, without the broker.
+
+What none of them wants rests (``jmsaio.engine.resting``) and goes back to the broker from time to time, for consumers
+of other processes. It goes back in slices, so that nothing holds up the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import attrs
+
+from jmsaio.client.sharing import SharingReceiver
+from jmsaio.engine.resting import Bundle, Resting
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.transport.base import Subscription, SubscriptionType
+
+if TYPE_CHECKING:
+    from jmsaio.client.channel import Channel
+
+_log = logging.getLogger("jmsaio")
+
+#: Seconds between two bundles that go back: others get a turn.
+_PAUSE = 0.002
+
+_Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | None]]
+_groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
+
+
+@attrs.define(eq=False)
+class Siblings:
+    """The channels of one event loop on one shared subscription.
+
+    Attributes:
+        most: records of one receiver that rest at most.
+    """
+
+    most: float = math.inf
+    _key: _Key | None = None
+    _members: list[Channel] = attrs.field(factory=list, init=False)
+    _resting: Resting = attrs.field(factory=Resting, init=False)
+    _fresh: dict[SharingReceiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _full: set[SharingReceiver] = attrs.field(factory=set, init=False)
+    _turn: int = attrs.field(default=0, init=False)
+
+    # ---------------------------------------------------------------- members
+
+    def join(self, channel: Channel) -> None:
+        """A consumer came: what rests may be for it, and goes back to come again."""
+        if channel not in self._members:
+            self._members.append(channel)
+            self._resting.hasten()
+            self._arm()
+
+    def leave(self, channel: Channel) -> list[ReceivedRecord]:
+        """A consumer goes; what it handed to others and they did not take yet is its own again.
+
+        What rests of it goes back soon.
+        """
+        if channel in self._members:
+            self._members.remove(channel)
+        receiver = channel.receiver
+        withdrawn = [record for member in self._members for record in member.withdraw(receiver)]
+        self._resting.hasten(receiver)
+        self._arm()
+        if not self._members and self._key is not None:
+            _groups.pop(self._key, None)
+        return withdrawn
+
+    async def give_back(self, channel: Channel) -> None:
+        """Give back what rests of a channel that has left, before its receiver is closed. Bounded by its number."""
+        receiver = channel.receiver
+        pause = True
+        while (bundle := self._resting.take_hasty(receiver, _now())) is not None:
+            self._return(bundle)
+            if pause:
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:  # the rest without a pause, so that nothing counts as delivered
+                    self._return_all(receiver)
+                    raise
+
+    def _return_all(self, receiver: object) -> None:
+        while (bundle := self._resting.take_hasty(receiver, _now())) is not None:
+            self._return(bundle)
+
+    # ---------------------------------------------------------------- what is rejected
+
+    def reject(self, channel: Channel, record: ReceivedRecord) -> None:
+        """``channel`` does not want a record: it goes to a sibling that does, or rests."""
+        owner = channel.receiver.let_go(record)
+        if len(self._members) > 1:
+            taker = self._taker(channel, record)
+            if taker is not None:
+                taker.hand(record, owner)
+                return
+        self._fresh.setdefault(owner, []).append(record)
+        if self._resting.add(owner, record, _now()):
+            self._arm()
+
+    def _taker(self, channel: Channel, record: ReceivedRecord) -> Channel | None:
+        """A sibling that takes a record, those that wait for one first, in turn."""
+        now = time.time_ns() // 1_000_000
+        self._turn = turn = (self._turn + 1) % len(self._members)
+        others = [one for one in (*self._members[turn:], *self._members[:turn]) if one is not channel]
+        for waiting in (True, False):
+            for member in others:
+                if member.wanted is waiting and member.accepts(record, now):
+                    return member
+        return None
+
+    def set_aside(self) -> None:
+        """Some records were looked at: the transport need not keep the payload of those that rest."""
+        if self._fresh:
+            fresh, self._fresh = self._fresh, {}
+            for owner, records in fresh.items():
+                owner.own.set_aside(records)
+
+    def has_room(self, channel: Channel) -> bool:
+        """More records of a channel may rest; else receiving has to pause, which the log is told."""
+        receiver = channel.receiver
+        if self._resting.count(receiver) < self.most:
+            return True
+        if receiver not in self._full:
+            self._full.add(receiver)
+            _log.warning(
+                "receiving from %r nearly pauses: %d messages that no selector here takes stand before the others, as "
+                "many as a consumer may leave unacknowledged (the broker's maxUnackedMessagesPerConsumer); consume or "
+                "remove them", channel.destination, self.most,
+            )  # fmt: skip
+        return False
+
+    # ---------------------------------------------------------------- back to the broker
+
+    def _arm(self) -> None:
+        wait = self._resting.wait(_now())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if wait is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(_PAUSE, wait), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        bundle = self._resting.take(_now())
+        if bundle is not None:
+            self._return(bundle)
+        self._arm()
+
+    def _return(self, bundle: Bundle) -> None:
+        owner = bundle.owner
+        assert isinstance(owner, SharingReceiver)
+        try:
+            owner.own.negative_acknowledge(bundle.records, 0.0, counted=False)
+        except JMSError as error:
+            _log.debug("what rested was given back by the end of its receiver: %s", error)
+        if owner in self._full:
+            for member in self._members:
+                if member.receiver is owner:
+                    member.wake()
+
+
+def siblings(broker: str, subscription: Subscription, most: float) -> Siblings:
+    """The consumers of this loop on a subscription of a broker.
+
+    Key-shared ones are each by itself: the broker alone says which of them gets a key.
+
+    Args:
+        broker: the broker's name.
+        subscription: what they consume.
+        most: records that one receiver may leave unacknowledged.
+    """
+    if subscription.type is not SubscriptionType.SHARED:
+        return Siblings(most)
+    key = asyncio.get_running_loop(), broker, subscription.identity
+    group = _groups.get(key)
+    if group is None:
+        group = _groups[key] = Siblings(most, key)
+    return group
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,205 @@
+"""Records that no consumer of this process wants, on a subscription that others share: when they go back to the broker.
+
+They rest unacknowledged in the client and go back in bundles, so that consumers elsewhere get them:
+
+* soon at first and then less and less often, because a record that comes again and again is wanted by nobody;
+* with a budget for all of them, which grows with what did not come again: somebody else took it. So a large number that
+  only comes back costs little, and never stands before new records for long;
+* those that came least often first, the newest first.
+
+Brokers give back whole entries (batches), so records of one entry go back together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+
+import attrs
+
+from jmsaio.model.wire import ReceivedRecord
+
+#: Records in a bundle, unless its last entry has more.
+BUNDLE = 256
+#: First and longest delay in seconds, and growth with each turn: a record may go to the wrong consumer several times in
+#: a row by chance, and doubling would soon keep it from the right one for half a minute.
+FIRST, LONGEST, GROWTH = 0.1, 60.0, 1.3
+#: Records that may go back at once, and those that may in each second after that.
+BURST, RATE = 2_000.0, 200.0
+#: Seconds after which a record that did not come again was taken by somebody else, and what each is worth.
+GONE, GAIN = 2.0, 2.0
+#: Entries remembered after they went back.
+REMEMBERED = 50_000
+
+_Entry = tuple[int, int]
+
+
+@attrs.define(eq=False)
+class Bundle:
+    """Records that go back together.
+
+    Attributes:
+        owner: whose records they are.
+        turns: how often they went back before.
+        until: no entry is begun in it after this time.
+        records: in the order in which they came.
+        entry: ledger and number of the last one's entry.
+        resting: it was not taken.
+    """
+
+    owner: Hashable
+    turns: int
+    until: float
+    records: list[ReceivedRecord] = attrs.field(factory=list)
+    entry: _Entry | None = None
+    resting: bool = True
+
+
+@attrs.frozen
+class _Return:
+    """An entry that went back: its turns, the time, its records, and whether it was counted as taken by others."""
+
+    turns: int
+    when: float
+    size: int
+    gone: bool = False
+
+
+@attrs.define(eq=False)
+class Resting:
+    """What rests for one subscription. Times are seconds of one clock."""
+
+    _open: dict[tuple[Hashable, int], Bundle] = attrs.field(factory=dict, init=False)
+    _last: dict[Hashable, Bundle] = attrs.field(factory=dict, init=False)
+    _heap: list[tuple[float, int, Bundle]] = attrs.field(factory=list, init=False)
+    _ready: dict[int, list[Bundle]] = attrs.field(factory=dict, init=False)
+    _hasty: deque[Bundle] = attrs.field(factory=deque, init=False)
+    _counts: dict[Hashable, int] = attrs.field(factory=dict, init=False)
+    _returned: OrderedDict[_Entry, _Return] = attrs.field(factory=OrderedDict, init=False)
+    _pending: deque[tuple[float, _Entry]] = attrs.field(factory=deque, init=False)
+    _number: int = attrs.field(default=0, init=False)
+    _budget: float = attrs.field(default=BURST, init=False)
+    _filled: float | None = attrs.field(default=None, init=False)
+
+    def count(self, owner: Hashable) -> int:
+        """How many records of ``owner`` rest."""
+        return self._counts.get(owner, 0)
+
+    def add(self, owner: Hashable, record: ReceivedRecord, now: float) -> bool:
+        """Let a record rest; True when that may change ``wait``."""
+        self._counts[owner] = self._counts.get(owner, 0) + 1
+        place = record.message_id
+        entry = (place.ledger, place.entry)
+        last = self._last.get(owner)
+        if last is not None and last.entry == entry and last.resting:
+            last.records.append(record)
+            return False
+        turns = self._came_again(entry)
+        bundle = self._open.get((owner, turns))
+        new = bundle is None or len(bundle.records) >= BUNDLE or now > bundle.until
+        if bundle is None or new:
+            bundle = self._begin(owner, turns, entry, now)
+        bundle.records.append(record)
+        bundle.entry = entry
+        self._last[owner] = bundle
+        return new
+
+    def _came_again(self, entry: _Entry) -> int:
+        """How often an entry went back, of which a record is here."""
+        known = self._returned.pop(entry, None) if self._returned else None
+        if known is None:
+            return 0
+        if known.gone:  # it only took long
+            self._budget -= GAIN * known.size
+        return known.turns
+
+    def _begin(self, owner: Hashable, turns: int, entry: _Entry, now: float) -> Bundle:
+        spread = (entry[1] * 0x9E3779B1 + turns * 0xC2B2AE35) % 1024 / 2048
+        delay = min(LONGEST, FIRST * GROWTH ** min(turns, 32) * (1 + spread))
+        bundle = self._open[owner, turns] = Bundle(owner, turns, now + delay / 8)
+        self._number += 1
+        heapq.heappush(self._heap, (now + delay, self._number, bundle))
+        return bundle
+
+    def hasten(self, owner: Hashable | None = None) -> None:
+        """Everything, or everything of ``owner``, goes back next, whatever the budget."""
+        bundles = [bundle for _, _, bundle in sorted(self._heap, key=lambda entry: entry[1])]
+        bundles += [bundle for ready in self._ready.values() for bundle in ready]
+        chosen = {bundle for bundle in bundles if owner is None or bundle.owner == owner}
+        self._hasty.extend(bundle for bundle in bundles if bundle in chosen)
+        self._heap = [entry for entry in self._heap if entry[2] not in chosen]
+        heapq.heapify(self._heap)
+        for turns, ready in list(self._ready.items()):
+            self._ready[turns] = [bundle for bundle in ready if bundle not in chosen]
+            if not self._ready[turns]:
+                del self._ready[turns]
+
+    def take(self, now: float) -> Bundle | None:
+        """The next bundle that goes back, or None."""
+        self._refill(now)
+        if self._hasty:
+            return self._leave(self._hasty.popleft(), now)
+        heap, ready = self._heap, self._ready
+        while heap and heap[0][0] <= now:
+            bundle = heapq.heappop(heap)[2]
+            ready.setdefault(bundle.turns, []).append(bundle)
+        if not ready or self._budget <= 0:
+            return None
+        turns = min(ready)
+        bundle = ready[turns].pop()
+        if not ready[turns]:
+            del ready[turns]
+        self._budget -= len(bundle.records)
+        return self._leave(bundle, now)
+
+    def take_hasty(self, owner: Hashable, now: float) -> Bundle | None:
+        """The next bundle of ``owner`` after ``hasten``, or None."""
+        for bundle in self._hasty:
+            if bundle.owner == owner:
+                self._hasty.remove(bundle)
+                return self._leave(bundle, now)
+        return None
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until ``take`` has something again, or None: nothing rests."""
+        if self._hasty:
+            return 0.0
+        budget = 0.0 if self._budget > 0 else (1 - self._budget) / RATE
+        if self._ready:
+            return budget
+        return max(budget, self._heap[0][0] - now) if self._heap else None
+
+    def _leave(self, bundle: Bundle, now: float) -> Bundle:
+        bundle.resting = False
+        owner = bundle.owner
+        if self._open.get((owner, bundle.turns)) is bundle:
+            del self._open[owner, bundle.turns]
+        self._counts[owner] -= len(bundle.records)
+        if not self._counts[owner]:
+            del self._counts[owner]
+            self._last.pop(owner, None)
+        sizes: dict[_Entry, int] = {}
+        for record in bundle.records:
+            place = record.message_id
+            sizes[place.ledger, place.entry] = sizes.get((place.ledger, place.entry), 0) + 1
+        for entry, size in sizes.items():
+            self._returned[entry] = _Return(bundle.turns + 1, now, size)
+            self._pending.append((now, entry))
+        while len(self._returned) > REMEMBERED:
+            self._returned.popitem(last=False)
+        return bundle
+
+    def _refill(self, now: float) -> None:
+        """The budget grows with time, and with what others took."""
+        if self._filled is not None:
+            self._budget += (now - self._filled) * RATE
+        self._filled = now
+        pending, returned = self._pending, self._returned
+        while pending and pending[0][0] <= now - GONE:
+            when, entry = pending.popleft()
+            known = returned.get(entry)
+            if known is not None and known.when == when:
+                returned[entry] = attrs.evolve(known, gone=True)
+                self._budget += GAIN * known.size
+        self._budget = max(-BURST, min(BURST, self._budget))

@@ -1,0 +1,74 @@
+"""How often this process gave records of one shared subscription back, and why.
+
+Pulsar counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
+or when prefetched records went back unseen. What this process did itself is known, and taken off again; what other
+processes did can't be told apart.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+import attrs
+
+from jmsaio.transport.pulsar.record import Key
+
+#: Entries, and records, remembered.
+REMEMBERED = 50_000
+
+_Place = TypeVar("_Place", tuple[int, int], Key)
+_Identity = tuple[str, tuple[str, ...], str | None]
+_tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionary()
+
+
+@attrs.define(eq=False)
+class Tally:
+    """What the receivers of this process gave back."""
+
+    _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
+    _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def entry_returned(self, ledger: int, entry: int) -> None:
+        """An entry goes back to the broker, which will count that."""
+        _count(self._entries, (ledger, entry))
+
+    def record_failed(self, place: Key) -> None:
+        """The application had a record and gave it back."""
+        _count(self._records, place)
+
+    def failures(self, place: Key) -> int:
+        """How often applications of this process gave a record back."""
+        return self._records.get(place, 0)
+
+    def redeliveries(self, place: Key, counted: int) -> int:
+        """How often a record came again because an application gave it back, or for reasons of others.
+
+        Args:
+            place: the record.
+            counted: redeliveries of its entry, as the broker counts.
+        """
+        return self.failures(place) + max(0, counted - self._entries.get(place[:2], 0))
+
+
+def _count(counts: OrderedDict[_Place, int], key: _Place) -> None:
+    counts[key] = counts.pop(key, 0) + 1
+    if len(counts) > REMEMBERED:
+        counts.popitem(last=False)
+
+
+def tally(broker: str, identity: _Identity) -> Tally:
+    """The tally of a subscription, one for all its receivers in this process.
+
+    Args:
+        broker: the broker's service URL.
+        identity: of the subscription.
+    """
+    found = _tallies.get((broker, identity))
+    if found is None:
+        found = _tallies[broker, identity] = Tally()
+    return found

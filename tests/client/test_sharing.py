@@ -1,0 +1,61 @@
+"""Records that are settled where they came from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jmsaio.client.sharing import SharingReceiver
+from jmsaio.errors import ObjectClosedError
+from tests.client.test_channel import Receiver, Record
+
+
+class Closed(Receiver):
+    """Refuses everything."""
+
+    def acknowledge(self, records: Any, transaction: object = None) -> None:
+        raise ObjectClosedError("closed")
+
+    def negative_acknowledge(self, records: Any, delay: float, *, counted: bool = True) -> None:
+        raise ObjectClosedError("closed")
+
+
+def pair(owner: Receiver) -> tuple[SharingReceiver, SharingReceiver, Receiver]:
+    mine = Receiver()
+    return SharingReceiver(owner), SharingReceiver(mine), mine  # type: ignore[arg-type]  # what is used of one
+
+
+async def test_each_record_is_settled_where_it_came_from() -> None:
+    theirs = Receiver()
+    owner, borrower, mine = pair(theirs)
+    records: list[Any] = [Record(number) for number in range(6)]
+    for record in records[3:]:
+        borrower.borrow(record, owner)
+    assert len(owner.lent) == 3 and borrower.owner(records[3]) is owner and borrower.owner(records[0]) is borrower
+    borrower.count_delivery([records[0], records[3]])
+    borrower.acknowledge([records[0], records[3]])
+    borrower.negative_acknowledge([records[1], records[4]], 2.0, counted=False)
+    borrower.dead_letter(records[2], {})
+    borrower.dead_letter(records[5], {})
+    for receiver, first in ((mine, 0), (theirs, 3)):
+        assert receiver.calls == [
+            ("count", first), ("ack", first), ("nack", 2.0, False, first + 1), ("bury", first + 2, {}),
+        ]  # fmt: skip
+    assert not owner.lent and borrower.owner(records[3]) is borrower
+
+
+async def test_what_is_left_goes_back_at_close() -> None:
+    theirs = Receiver()
+    owner, borrower, mine = pair(theirs)
+    borrower.borrow(Record(1), owner)  # type: ignore[arg-type]  # what is used of one
+    await borrower.aclose(1.0)
+    assert theirs.calls == [("nack", 0.0, True, 1)] and mine.calls == [("close",)]
+
+
+async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) -> None:
+    owner, borrower, _ = pair(Closed())
+    records: list[Any] = [Record(1), Record(2)]
+    for record in records:
+        borrower.borrow(record, owner)
+    borrower.acknowledge(records[:1])
+    borrower.negative_acknowledge(records[1:], 0.0)
+    assert "come again" in caplog.text and not owner.lent

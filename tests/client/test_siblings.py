@@ -1,0 +1,170 @@
+"""Consumers that share a subscription and want different messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+import jmsaio
+from jmsaio import AcknowledgeMode
+from jmsaio.client import siblings
+from tests.client.helpers import drain, rest, take, texts
+
+Name = Callable[[str], str]
+
+
+async def send(connection: jmsaio.Connection, queue: jmsaio.Queue, kinds: str) -> None:
+    """One message for each letter, with the letter as its kind and its place as its text."""
+    async with connection.create_session() as session, session.create_producer(queue) as producer:
+        sent = [await producer.send_async(str(n), properties={"kind": kind}) for n, kind in enumerate(kinds)]
+        await asyncio.gather(*sent)
+
+
+async def test_they_hand_each_other_what_they_reject(
+    connection: jmsaio.Connection, url: str, name: Name
+) -> None:
+    """Whatever connection they are of; nothing goes through the broker again, so nothing is counted."""
+    queue = jmsaio.Queue(name("siblings"))
+    async with (
+        jmsaio.connect(url) as other,
+        connection.create_session() as first,
+        connection.create_session() as second,
+        other.create_session() as third,
+        first.create_consumer(queue, "kind = 'a'") as a,
+        second.create_consumer(queue, "kind = 'b'") as b,
+        third.create_consumer(queue, "kind = 'c'") as c,
+    ):
+        await send(connection, queue, "abc" * 30)
+        got = await asyncio.gather(*(take(consumer, 30) for consumer in (a, b, c)))
+        for offset, messages in enumerate(got):
+            assert sorted(map(int, texts(messages))) == list(range(offset, 90, 3))
+        counts = Counter(message.get_int_property("JMSXDeliveryCount") for messages in got for message in messages)
+        assert counts == {1: 90}
+    assert not any(queue.queue_name in str(key) for key in siblings._groups)
+    assert await rest(connection, queue) == []
+
+
+async def test_what_was_handed_over_is_settled_as_if_it_had_come_by_itself(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    """It can be acknowledged and taken back, and a listener gets it."""
+    queue = jmsaio.Queue(name("settled"))
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    async with (
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+        connection.create_session() as listening,
+        session.create_consumer(queue, "kind = 'a'") as a,
+        session.create_consumer(queue, "kind = 'b'") as b,
+        listening.create_consumer(queue, "kind = 'c'") as c,
+    ):
+        c.set_message_listener(lambda message: heard.put_nowait(message.get_body(str)))
+        await send(connection, queue, "abc" * 4)
+        await take(a, 4)
+        messages = await take(b, 4)
+        await session.recover()
+        again = await take(b, 4)
+        assert sorted(texts(again)) == sorted(texts(messages))
+        assert all(message.jms_redelivered for message in again)
+        await take(a, 4)
+        await again[0].acknowledge()
+        assert sorted([await asyncio.wait_for(heard.get(), 20) for _ in range(4)]) == ["11", "2", "5", "8"]
+    assert await rest(connection, queue) == []
+
+
+async def test_what_a_closed_consumer_handed_over_and_nobody_took_comes_again(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    queue = jmsaio.Queue(name("withdrawn"))
+    async with connection.create_session() as session, session.create_consumer(queue, "kind = 'b'") as b:
+        a = await session.create_consumer(queue, "kind = 'a'")
+        await send(connection, queue, "ab" * 20)
+        await take(a, 20)
+        await a.close()
+        assert sorted(map(int, texts(await take(b, 20)))) == list(range(1, 40, 2))
+    assert await rest(connection, queue) == []
+
+
+async def test_a_session_that_closes_leaves_what_it_handed_over_to_be_settled(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    """Another session has such a message, and acknowledges it later: it does not come again."""
+    queue = jmsaio.Queue(name("heir"))
+    async with (
+        connection.create_session(AcknowledgeMode.CLIENT) as taking,
+        taking.create_consumer(queue, "kind = 'b'") as b,
+    ):
+        async with connection.create_session() as giving, giving.create_consumer(queue, "kind = 'a'") as a:
+            await send(connection, queue, "ab" * 20)
+            await take(a, 20)
+            messages = await take(b, 20)
+        await messages[0].acknowledge()
+        assert await drain(b, wait=1.0) == []
+    assert await rest(connection, queue) == []
+
+
+async def test_a_rejection_never_counts_towards_the_dead_letters(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    """A message that was rejected again and again reaches the consumer that wants it, as if it were new."""
+    policy = "consumerConfig.deadLetterPolicy.maxRedeliverCount=1"
+    queue = jmsaio.Queue(f"{name('waits')}?{policy}")
+    async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        async with session.create_consumer(queue, "kind = 'a'") as a:
+            await send(connection, queue, "b")
+            assert await a.receive(timeout=2.0) is None  # it goes back several times meanwhile
+            async with session.create_consumer(queue, "kind = 'b'") as b:
+                (message,) = await take(b, 1)
+                assert message.get_int_property("JMSXDeliveryCount") == 1
+                await message.acknowledge()
+
+
+async def test_failures_count_towards_the_dead_letters_with_a_selector(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    dead = jmsaio.Queue(name("dead"))
+    policy = "consumerConfig.deadLetterPolicy"
+    queue = jmsaio.Queue(
+        f"{name('fails')}?{policy}.maxRedeliverCount=1&{policy}.deadLetterTopic={dead.queue_name}"
+        "&consumerConfig.negativeAckRedeliveryDelayMicros=200000"
+    )
+    async with (
+        connection.create_session() as letters,
+        letters.create_consumer(dead) as bad,
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+        session.create_consumer(queue, "kind = 'a'") as a,
+    ):
+        await send(connection, queue, "a")
+        for _ in range(2):
+            await take(a, 1)
+            await session.recover()
+        assert texts(await take(bad, 1)) == ["0"]
+        assert await a.receive(timeout=1.0) is None
+
+
+@pytest.mark.parametrize("count", [30_000])
+async def test_what_is_wanted_comes_however_much_stands_before_it(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, count: int
+) -> None:
+    """A backlog that nobody wants is passed once; new messages come before what was rejected."""
+    queue = jmsaio.Queue(name("backlog"))
+    await send(connection, queue, "x" * count + "a")
+    async with session.create_consumer(queue, "kind = 'a'") as consumer:
+        for number in ("0", "1"):
+            message = await consumer.receive(timeout=60)
+            assert message is not None and message.get_body(str) == (str(count) if number == "0" else "0")
+            await send(connection, queue, "a")
+        assert await consumer.receive(timeout=60) is not None
+
+
+async def test_what_rests_is_for_a_consumer_that_comes_later(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
+    queue = jmsaio.Queue(name("later"))
+    async with session.create_consumer(queue, "kind = 'a'") as consumer:
+        await send(connection, queue, "b" * 3000 + "a")
+        await take(consumer, 1)
+        async with session.create_consumer(queue, "kind = 'b'") as later:
+            assert sorted(map(int, texts(await take(later, 3000)))) == list(range(3000))

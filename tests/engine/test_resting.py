@@ -1,0 +1,113 @@
+"""When records that nobody wants go back."""
+
+from __future__ import annotations
+
+import attrs
+
+from jmsaio.engine.resting import BUNDLE, BURST, GONE, LONGEST, RATE, Resting
+from jmsaio.model.wire import WireId
+
+
+@attrs.frozen
+class Record:
+    entry: int
+    index: int = -1
+
+    @property
+    def message_id(self) -> WireId:
+        return WireId(1, self.entry, -1, self.index)
+
+
+def add(resting: Resting, entries: range, now: float, owner: object = "o") -> None:
+    for entry in entries:
+        resting.add(owner, Record(entry), now)  # type: ignore[arg-type]  # its place is all that is used
+
+
+def taken(resting: Resting, now: float) -> list[int]:
+    """The entries of everything that goes back at ``now``."""
+    found = []
+    while (bundle := resting.take(now)) is not None:
+        found += [record.message_id.entry for record in bundle.records]
+    return found
+
+
+def test_they_go_back_soon_and_then_less_and_less_often() -> None:
+    resting, now, delays = Resting(), 0.0, []
+    for _ in range(40):
+        add(resting, range(1), now)
+        assert taken(resting, now) == []
+        wait = resting.wait(now)
+        assert wait is not None
+        delays.append(wait)
+        now += wait
+        assert taken(resting, now) == [0]
+        assert resting.wait(now) is None
+    assert delays[0] < 0.2 and sum(delays[:5]) < 2 and delays[-1] == LONGEST
+
+
+def test_those_of_one_entry_go_back_together() -> None:
+    resting = Resting()
+    for index in range(2 * BUNDLE):
+        resting.add("o", Record(1, index), 0.0)  # type: ignore[arg-type]  # its place is all that is used
+    add(resting, range(2, 4), 0.0)
+    bundle = resting.take(1.0)
+    assert bundle is not None and {record.message_id.entry for record in bundle.records} in ({1}, {2, 3})
+    assert len(taken(resting, 1.0)) in (2, 2 * BUNDLE)
+
+
+def test_many_that_only_come_back_are_limited() -> None:
+    """After the first burst only so many a second go back, those that came least often and latest first."""
+    resting = Resting()
+    many = range(20 * int(BURST))
+    add(resting, many, 0.0)
+    assert resting.count("o") == len(many)
+    first = taken(resting, 1.0)
+    assert BURST <= len(first) <= BURST + BUNDLE + RATE
+    now = 1.0
+    for _ in range(10):
+        for entry in first:
+            resting.add("o", Record(entry), now)  # type: ignore[arg-type]  # its place is all that is used
+        now += 1
+        first = taken(resting, now)
+        assert len(first) <= RATE + BUNDLE
+    add(resting, range(-5, 0), now)
+    assert taken(resting, now + 10)[:5] == list(range(-5, 0))
+
+
+def test_what_others_take_makes_room_for_more() -> None:
+    resting = Resting()
+    add(resting, range(10 * int(BURST)), 0.0)
+    gone, now = len(taken(resting, 1.0)), 1.0
+    for _ in range(20):
+        now += GONE
+        gone += len(taken(resting, now))
+    assert gone == 10 * BURST and resting.wait(now) is None and resting.count("o") == 0
+
+
+def test_what_only_took_long_is_no_reason_for_more() -> None:
+    resting = Resting()
+    add(resting, range(5 * int(BURST)), 0.0)
+    now, returned = 0.0, 0
+    for _ in range(10):
+        now += GONE + 1
+        entries = taken(resting, now)
+        returned += len(entries)
+        taken(resting, now + GONE)
+        add(resting, range(0, 0), now)
+        for entry in entries:
+            resting.add("o", Record(entry), now + GONE)  # type: ignore[arg-type]  # its place is all that is used
+        now += GONE
+    assert returned < 10 * 2 * (BURST + BUNDLE)
+
+
+def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
+    resting = Resting()
+    add(resting, range(10 * int(BURST)), 0.0, "a")
+    add(resting, range(-3, 0), 0.0, "b")
+    resting.hasten("b")
+    assert resting.wait(0.0) == 0.0
+    bundle = resting.take_hasty("b", 0.0)
+    assert bundle is not None and bundle.owner == "b" and len(bundle.records) == 3
+    assert resting.take_hasty("b", 0.0) is None and resting.count("b") == 0
+    resting.hasten()
+    assert len(taken(resting, 0.0)) == 10 * BURST

@@ -1,0 +1,35 @@
+"""What of the broker's count is an application's."""
+
+from __future__ import annotations
+
+from jmsaio.transport.pulsar import tally as module
+from jmsaio.transport.pulsar.tally import Tally, tally
+
+IDENTITY = ("s", ("t",), None)
+
+
+def test_what_this_process_gave_back_for_other_reasons_is_taken_off() -> None:
+    counts = Tally()
+    assert not counts and counts.redeliveries((1, 2, 0), 3) == 3
+    for _ in range(3):
+        counts.entry_returned(1, 2)
+    counts.record_failed((1, 2, 0))
+    assert counts
+    assert (counts.failures((1, 2, 0)), counts.failures((1, 2, 1))) == (1, 0)
+    assert counts.redeliveries((1, 2, 0), 3) == 1
+    assert counts.redeliveries((1, 2, 1), 3) == 0
+    assert counts.redeliveries((1, 2, 1), 5) == 2
+    assert counts.redeliveries((1, 2, 1), 1) == 0
+
+
+def test_it_is_one_for_all_receivers_of_a_subscription() -> None:
+    one = tally("pulsar://a", IDENTITY)
+    assert tally("pulsar://a", IDENTITY) is one
+    assert tally("pulsar://b", IDENTITY) is not one
+
+
+def test_it_is_bounded() -> None:
+    counts = Tally()
+    for entry in range(module.REMEMBERED + 5):
+        counts.entry_returned(1, entry)
+    assert len(counts._entries) == module.REMEMBERED
