@@ -19,6 +19,8 @@
     │   └── MessageTooLargeError        a message above the broker's size limit
     ├── TransactionInProgressError      not allowed inside a transaction
     ├── TransactionRolledBackError      commit ended in a rollback
+    ├── IllegalArgumentError            an argument that is never acceptable; also a ValueError
+    │   └── IllegalArgumentTypeError    an argument of a wrong type; also a TypeError
     ├── ConfigurationError              an option that is unknown, not built yet, or has a wrong value
     └── TransportError                  the broker or the way to it
         ├── BrokerUnavailableError      can't be reached; carries host and port
@@ -30,7 +32,8 @@
         │   └── SendInDoubtError        a message may or may not have been stored
         └── ForkError                   used in a child process of the one that made it
 
-Outside the tree, as in Java: NumberFormatError, NullValueError, IllegalArgumentError, UnsupportedOperationError.
+Outside the tree, as in Java: NumberFormatError, NullValueError, UnsupportedOperationError. Python's own are
+the TimeoutError of ``request`` and ``process``, the IndexError of a place outside of a buffer, a mapping's KeyError.
 
 Jakarta Messaging has two families, checked and unchecked. Python has one kind of exception, so one tree serves both
 the classic and the simplified API.
@@ -179,6 +182,14 @@ class TransactionRolledBackError(JMSError):
     """Commit ended in a rollback."""
 
 
+class IllegalArgumentError(JMSError, ValueError):
+    """An argument that is never acceptable (IllegalArgumentException): a number out of bounds, a name that can't be."""
+
+
+class IllegalArgumentTypeError(IllegalArgumentError, TypeError):
+    """An argument of a wrong type."""
+
+
 class ConfigurationError(JMSError):
     """An option is unknown, not built yet, or has a value that can't be used.
 
@@ -258,10 +269,6 @@ class NumberFormatError(ValueError):
 
 class NullValueError(TypeError):
     """None where a value is needed (NullPointerException). Not a JMSError, as in Java."""
-
-
-class IllegalArgumentError(ValueError):
-    """An argument that is never acceptable (IllegalArgumentException). Not a JMSError, as in Java."""
 
 
 class UnsupportedOperationError(RuntimeError):

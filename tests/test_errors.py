@@ -12,7 +12,6 @@ from jmsaio import errors
 OUTSIDE = {
     errors.NumberFormatError: ValueError,
     errors.NullValueError: TypeError,
-    errors.IllegalArgumentError: ValueError,
     errors.UnsupportedOperationError: RuntimeError,
 }
 ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Exception)]

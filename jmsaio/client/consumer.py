@@ -24,6 +24,7 @@ from jmsaio.errors import (
     MessageFormatError,
     ObjectClosedError,
 )
+from jmsaio.model.arguments import check_class
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.message import Message
@@ -81,7 +82,7 @@ class MessageConsumer(Getters):
             MalformedMessageError: the next message can't be read; it was not acknowledged, which the error can do. The
                 consumer goes on with the message behind it. See the option ``malformed``.
             TransportError: the subscription was lost for good.
-            ValueError: a negative timeout.
+            IllegalArgumentError: a negative timeout.
 
         Cancelling loses no message: one that was not returned stays first in line.
         """
@@ -106,10 +107,12 @@ class MessageConsumer(Getters):
 
         Otherwise raises, waits and may be cancelled as ``receive``.
         """
+        check_class(body_type, "body_type")
         return self._body(await self._receive_held(timeout), body_type)
 
     async def receive_body_no_wait(self, body_type: type[T]) -> T | None:
         """``receive_body`` that does not wait."""
+        check_class(body_type, "body_type")
         return self._body(await self._receive_no_wait(True), body_type)
 
     @asynccontextmanager

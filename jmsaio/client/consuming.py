@@ -20,6 +20,7 @@ from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
 from jmsaio.engine.fate import asks_for_delay
 from jmsaio.errors import ConsumerBusyError, InvalidSelectorError, JMSError, ObjectClosedError
+from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import Selector
@@ -34,6 +35,7 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     runtime.check_call()
     connection = runtime.connection
     config = connection.configuration
+    check_flag(request.no_local, "no_local")
     check(request, connection.client_id, config.strict_client_id)
     connection.check_may_consume(request.destination)
     selector = parse_selector(request.selector)

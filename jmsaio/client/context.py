@@ -19,6 +19,7 @@ from jmsaio.client.opening import Opening
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
+from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, Queue, Topic
 from jmsaio.model.durations import Duration
 from jmsaio.model.message import Message
@@ -143,6 +144,7 @@ class Context(Getters):
     def set_auto_start(self, auto_start: bool) -> None:
         """Set ``auto_start``."""
         self._check_open()
+        check_flag(auto_start, "auto_start")
         self._auto_start = auto_start
 
     # ---------------------------------------------------------------- producers and consumers

@@ -25,6 +25,7 @@ from jmsaio.client.sending import Senders
 from jmsaio.config import Configuration, load
 from jmsaio.engine.routing import make_route
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
+from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.transport.base import Transport
 
@@ -191,6 +192,8 @@ class ConnectionFactory(Getters):
         self._senders = Senders(transport, config, _route(config))
 
     def _with_credentials(self, user: str | None, password: str | None) -> Configuration:
+        check_optional_text(user, "user")
+        check_optional_text(password, "password")
         config = self.configuration
         if config.tck_username and (user, password) not in ((None, None), (config.tck_username, config.tck_password)):
             raise JMSSecurityError("user or password refused")

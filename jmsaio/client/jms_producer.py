@@ -14,6 +14,7 @@ from jmsaio.client.producer import MessageProducer
 from jmsaio.client.receipt import Receipt
 from jmsaio.client.settings import checked_mode, checked_priority, log_left_out
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
+from jmsaio.model.arguments import check_flag, check_mapping
 from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
@@ -44,6 +45,7 @@ class JMSProducer(Getters):
 
     def set_properties(self, properties: Mapping[str, Any]) -> JMSProducer:
         """Set several properties."""
+        check_mapping(properties, "properties")
         for name, value in properties.items():
             self._template.set_object_property(name, value)
         return self
@@ -66,33 +68,35 @@ class JMSProducer(Getters):
     # ---------------------------------------------------------------- settings
 
     def set_delivery_mode(self, mode: int) -> JMSProducer:
-        """Default PERSISTENT. Raises JMSError for a mode that does not exist."""
+        """Default PERSISTENT. Raises IllegalArgumentError for a mode that does not exist."""
         self._options["delivery_mode"] = checked_mode(mode)
         return self
 
     def set_priority(self, priority: int) -> JMSProducer:
-        """Default 4. Raises JMSError outside 0 to 9."""
+        """Default 4. Raises IllegalArgumentError outside 0 to 9."""
         self._options["priority"] = checked_priority(priority)
         return self
 
     def set_time_to_live(self, value: Duration) -> JMSProducer:
-        """Seconds; 0, the default, is for ever. Raises ValueError."""
+        """Seconds; 0, the default, is for ever. Raises IllegalArgumentError."""
         self._options["time_to_live"] = milliseconds(value, "time_to_live") / 1000
         return self
 
     def set_delivery_delay(self, value: Duration) -> JMSProducer:
-        """Seconds; default 0. Raises ValueError."""
+        """Seconds; default 0. Raises IllegalArgumentError."""
         self._options["delivery_delay"] = milliseconds(value, "delivery_delay") / 1000
         return self
 
     def set_disable_message_id(self, value: bool) -> JMSProducer:
         """Send without a JMSMessageID of our own; default False."""
-        self._disable_message_id = bool(value)
+        check_flag(value, "disable_message_id")
+        self._disable_message_id = value
         return self
 
     def set_disable_message_timestamp(self, value: bool) -> JMSProducer:
         """Send without JMSTimestamp; default False."""
-        self._disable_message_timestamp = bool(value)
+        check_flag(value, "disable_message_timestamp")
+        self._disable_message_timestamp = value
         return self
 
     def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:

@@ -84,7 +84,7 @@ class MessageProducer(Settings):
             InvalidDestinationError: none, virtual, deleted.
             MessageFormatError: no message, or a body that has no message type.
             MessageTooLargeError, SendError, SendInDoubtError, OperationTimeoutError: see ``jmsaio.errors``.
-            JMSError: a delivery mode or priority that does not exist.
+            IllegalArgumentError: a delivery mode, priority, duration or property name that can't be.
             ObjectClosedError: the producer is closed.
 
         Cancelling: the outcome is unknown, the message may have been sent; the producer stays usable.
@@ -143,8 +143,8 @@ class MessageProducer(Settings):
         else:
             target, given = self._other_target(destination_or_message), message
         sent, foreign = outgoing(given, log_left_out)
-        if properties:
-            sent._put_properties(properties if type(properties) is dict else dict(properties))
+        if properties is not None:
+            sent._put_properties(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(sent, stamp)
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)

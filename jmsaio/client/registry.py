@@ -34,7 +34,7 @@ def claim_client_id(broker: str, client_id: str) -> None:
         InvalidClientIDError: it is empty, or an open connection of this process uses it.
     """
     if not isinstance(client_id, str) or not client_id:
-        raise InvalidClientIDError(f"a client id must be a text that is not empty, not {client_id!r}")
+        raise InvalidClientIDError(f"client_id must be a text that is not empty, not {client_id!r:.40}")
     if (broker, client_id) in _client_ids:
         raise InvalidClientIDError(
             f"client id {client_id!r} is used by another open connection of this process; close it, or take another id"

@@ -15,6 +15,7 @@ from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.settings import log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
+from jmsaio.model.arguments import check_mapping
 from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
@@ -49,6 +50,8 @@ class Requests:
     ) -> Message:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
+        if properties is not None:
+            check_mapping(properties, "properties")
         message, _ = outgoing(body, log_left_out)
         try:
             async with asyncio.timeout(limit):

@@ -187,11 +187,11 @@ class Session(Getters):
 
         Otherwise as ``create_consumer``.
         """
-        return self._consumer(Request(as_destination(topic), Kind.DURABLE, name, selector or None, no_local))
+        return self._consumer(Request(as_destination(topic, "topic"), Kind.DURABLE, name, selector or None, no_local))
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
         """Make a consumer of a shared subscription that lives until its last consumer closes; see create_consumer."""
-        return self._consumer(Request(as_destination(topic), Kind.SHARED, name, selector or None))
+        return self._consumer(Request(as_destination(topic, "topic"), Kind.SHARED, name, selector or None))
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
@@ -204,7 +204,7 @@ class Session(Getters):
         Raises:
             JMSError: it is active with another topic or selector, or is an unshared one.
         """
-        return self._consumer(Request(as_destination(topic), Kind.SHARED_DURABLE, name, selector or None))
+        return self._consumer(Request(as_destination(topic, "topic"), Kind.SHARED_DURABLE, name, selector or None))
 
     def _consumer(self, request: Request) -> Opening[MessageConsumer]:
         return Opening(open_consumer(self._runtime, request))
@@ -216,7 +216,7 @@ class Session(Getters):
             InvalidDestinationError: not a queue.
             InvalidSelectorError, ObjectClosedError.
         """
-        return Opening(open_browser(self._runtime, as_destination(queue), selector or None))
+        return Opening(open_browser(self._runtime, as_destination(queue, "queue"), selector or None))
 
     async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
         """Delete a durable subscription of this client id with what it holds (jms-spec 8.4).

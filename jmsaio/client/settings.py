@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jmsaio.client.getters import Getters
-from jmsaio.errors import JMSError, ObjectClosedError
+from jmsaio.errors import IllegalArgumentError, ObjectClosedError
+from jmsaio.model.arguments import check_flag, check_int
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.modes import DeliveryMode
@@ -56,7 +57,7 @@ class Settings(Getters):
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Default delivery mode: PERSISTENT. Setting another value than 1 or 2 raises JMSError."""
+        """Default delivery mode: PERSISTENT. Setting another value than 1 or 2 raises IllegalArgumentError."""
         self._check_open()
         return DeliveryMode(self._delivery_mode)
 
@@ -67,7 +68,7 @@ class Settings(Getters):
 
     @property
     def priority(self) -> int:
-        """Default priority: 4. Setting another value than 0 to 9 raises JMSError."""
+        """Default priority: 4. Setting another value than 0 to 9 raises IllegalArgumentError."""
         self._check_open()
         return self._priority
 
@@ -87,7 +88,7 @@ class Settings(Getters):
         self.set_time_to_live(value)
 
     def set_time_to_live(self, value: Duration) -> None:
-        """Set the default time to live, in seconds. Raises ValueError for negative ones and above 10 years."""
+        """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
         self._check_open()
         self._time_to_live = milliseconds(value, "time_to_live")
 
@@ -102,7 +103,7 @@ class Settings(Getters):
         self.set_delivery_delay(value)
 
     def set_delivery_delay(self, value: Duration) -> None:
-        """Set the default delivery delay, in seconds. Raises ValueError for negative ones and above 10 years."""
+        """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
         self._check_open()
         self._delivery_delay = milliseconds(value, "delivery_delay")
 
@@ -123,7 +124,8 @@ class Settings(Getters):
     @disable_message_id.setter
     def disable_message_id(self, value: bool) -> None:
         self._check_open()
-        self._disable_message_id = bool(value)
+        check_flag(value, "disable_message_id")
+        self._disable_message_id = value
 
     @property
     def disable_message_timestamp(self) -> bool:
@@ -134,7 +136,8 @@ class Settings(Getters):
     @disable_message_timestamp.setter
     def disable_message_timestamp(self, value: bool) -> None:
         self._check_open()
-        self._disable_message_timestamp = bool(value)
+        check_flag(value, "disable_message_timestamp")
+        self._disable_message_timestamp = value
 
     def set_disable_message_id(self, value: bool) -> None:
         """The same as setting ``disable_message_id``."""
@@ -156,14 +159,14 @@ def log_left_out(what: str, error: Exception) -> None:
 
 
 def checked_mode(mode: int) -> int:
-    """``mode`` if it is a delivery mode. Raises JMSError."""
+    """``mode`` if it is a delivery mode. Raises IllegalArgumentError."""
     if mode not in (1, 2) or isinstance(mode, bool):
-        raise JMSError(f"delivery_mode must be DeliveryMode.PERSISTENT or NON_PERSISTENT, not {mode!r}")
+        check_int(mode, "delivery_mode", 1, 2)
+        raise IllegalArgumentError(f"delivery_mode must be DeliveryMode.PERSISTENT or NON_PERSISTENT, not {mode!r}")
     return int(mode)
 
 
 def checked_priority(priority: int) -> int:
-    """``priority`` if it is 0 to 9. Raises JMSError."""
-    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 9:
-        raise JMSError(f"priority must be 0 to 9, not {priority!r}")
+    """``priority`` if it is 0 to 9. Raises IllegalArgumentError."""
+    check_int(priority, "priority", 0, 9)
     return priority

@@ -106,7 +106,7 @@ class TemporaryTopic(Topic):
         await _delete(self, self._delete)
 
 
-def as_destination(value: Any) -> Destination:
+def as_destination(value: Any, argument: str = "destination") -> Destination:
     """``value`` as one of our destinations; a foreign one is taken by its ``queue_name`` or ``topic_name``.
 
     Raises:
@@ -118,7 +118,9 @@ def as_destination(value: Any) -> Destination:
         name = getattr(value, attribute, None)
         if isinstance(name, str):
             return kind(name)
-    raise InvalidDestinationError(f"a destination is needed (create_queue, create_topic), not {value!r}")
+    raise InvalidDestinationError(
+        f"{argument} must be a queue or topic (create_queue, create_topic), not {value!r:.100}"
+    )
 
 
 @attrs.frozen

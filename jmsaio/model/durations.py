@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.arguments import wrong_type
+
 _TEN_YEARS = 10 * 366 * 24 * 3600.0
 
 
@@ -24,8 +27,8 @@ def seconds(value: Any, what: str) -> float:
         what: the parameter's name, for the error.
 
     Raises:
-        ValueError: negative, not a number, or above 10 years (then surely milliseconds).
-        TypeError: of another type.
+        IllegalArgumentError: negative, not a number, or above 10 years (then surely milliseconds).
+        IllegalArgumentTypeError: of another type.
     """
     kind = type(value)
     if (kind is float or kind is int) and 0 <= value <= _TEN_YEARS:  # nearly always, and part of every receive
@@ -33,11 +36,11 @@ def seconds(value: Any, what: str) -> float:
     if not isinstance(value, int | float) and isinstance(value, _TimeDelta) and not isinstance(value, type):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{what} must be seconds (a number or a timedelta), not {type(value).__name__}")
+        raise wrong_type(value, what, "seconds (a number or a timedelta)")
     if not value >= 0:  # so that NaN is caught, too
-        raise ValueError(f"{what} must not be negative, but is {value!r}")
+        raise IllegalArgumentError(f"{what} must not be negative, but is {value!r:.40}")
     if value > _TEN_YEARS:
-        raise ValueError(f"{what} is more than 10 years: it is in seconds, not milliseconds")
+        raise IllegalArgumentError(f"{what} is more than 10 years: it is in seconds, not milliseconds")
     return float(value)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, ClassVar
 
 from jmsaio.errors import UnsupportedOperationError
+from jmsaio.model.arguments import check_mapping, check_text
 from jmsaio.model.conversion import convert_body
 from jmsaio.model.message import Message
 from jmsaio.model.names import check_map_name
@@ -35,6 +36,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
         super().__init__(properties=properties)
         self._map = {}
         if mapping is not None:
+            check_mapping(mapping, "mapping")
             for name, value in mapping.items():
                 self.set_object(name, value)
 
@@ -89,13 +91,16 @@ class MapMessage(Message, MutableMapping[str, Any]):
 
     def item_exists(self, name: str) -> bool:
         """True if there is an entry of that name, also one that is None."""
+        check_text(name, "name")
         return name in self._map
 
     def get_object(self, name: str) -> Any:
         """A value in the type in which it was set, or None."""
+        check_text(name, "name")
         return self._map.get(name)
 
     def _get(self, name: str, target: JmsType) -> Any:
+        check_text(name, "name")
         return convert_body(self._map.get(name), target, name)
 
     def get_boolean(self, name: str) -> bool:

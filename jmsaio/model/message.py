@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
+from jmsaio.model.arguments import check_flag, check_int, check_optional_text
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers
 from jmsaio.model.properties import MessageSource as MessageSource
@@ -14,6 +15,8 @@ from jmsaio.model.properties import Property as Property
 from jmsaio.model.wire import DELIVERY_COUNT
 
 T = TypeVar("T")
+#: Bounds of Java's int and long.
+_INTS, _LONGS = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 Acknowledge = Callable[[], Awaitable[None]]
 
 
@@ -95,6 +98,7 @@ class Message(Properties):
 
     @jms_message_id.setter
     def jms_message_id(self, value: str | None) -> None:
+        check_optional_text(value, "jms_message_id")
         self._headers().message_id = value
 
     @property
@@ -104,6 +108,7 @@ class Message(Properties):
 
     @jms_timestamp.setter
     def jms_timestamp(self, value: int) -> None:
+        check_int(value, "jms_timestamp", *_LONGS)
         self._headers().timestamp = value
 
     @property
@@ -137,7 +142,7 @@ class Message(Properties):
 
     @jms_reply_to.setter
     def jms_reply_to(self, value: Destination | None) -> None:
-        self._headers().reply_to = None if value is None else as_destination(value)
+        self._headers().reply_to = None if value is None else as_destination(value, "jms_reply_to")
 
     @property
     def jms_destination(self) -> Destination | None:
@@ -146,7 +151,7 @@ class Message(Properties):
 
     @jms_destination.setter
     def jms_destination(self, value: Destination | None) -> None:
-        self._headers().destination = value
+        self._headers().destination = None if value is None else as_destination(value, "jms_destination")
 
     @property
     def jms_delivery_mode(self) -> int:
@@ -155,6 +160,7 @@ class Message(Properties):
 
     @jms_delivery_mode.setter
     def jms_delivery_mode(self, value: int) -> None:
+        check_int(value, "jms_delivery_mode", *_INTS)
         self._headers().delivery_mode = value
 
     @property
@@ -164,7 +170,8 @@ class Message(Properties):
 
     @jms_redelivered.setter
     def jms_redelivered(self, value: bool) -> None:
-        self._headers().redelivered = bool(value)
+        check_flag(value, "jms_redelivered")
+        self._headers().redelivered = value
 
     @property
     def jms_type(self) -> str | None:
@@ -184,6 +191,7 @@ class Message(Properties):
 
     @jms_expiration.setter
     def jms_expiration(self, value: int) -> None:
+        check_int(value, "jms_expiration", *_LONGS)
         self._headers().expiration = value
 
     @property
@@ -193,6 +201,7 @@ class Message(Properties):
 
     @jms_delivery_time.setter
     def jms_delivery_time(self, value: int) -> None:
+        check_int(value, "jms_delivery_time", *_LONGS)
         self._headers().delivery_time = value
 
     @property
@@ -202,6 +211,7 @@ class Message(Properties):
 
     @jms_priority.setter
     def jms_priority(self, value: int) -> None:
+        check_int(value, "jms_priority", *_INTS)
         self._headers().priority = value
 
     # ---------------------------------------------------------------- body
@@ -224,7 +234,7 @@ class Message(Properties):
         """
         if not self.is_body_assignable_to(body_type):
             wanted = getattr(body_type, "__name__", body_type)
-            raise MessageFormatError(f"the body of this {type(self).__name__} can't be had as {wanted}")
+            raise MessageFormatError(f"the body of this {type(self).__name__} can't be had as body_type {wanted}")
         return self._body_copy()  # type: ignore[no-any-return]  # checked above
 
     def _body_copy(self) -> Any:

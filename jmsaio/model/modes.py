@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from jmsaio.errors import JMSError
+from jmsaio.errors import IllegalArgumentError
 
 
 class DeliveryMode(enum.IntEnum):
@@ -27,7 +27,7 @@ class AcknowledgeMode(enum.IntEnum):
 
     @classmethod
     def of(cls, value: Any) -> AcknowledgeMode:
-        """The mode of a number; 101 is INDIVIDUAL, too (RabbitMQ's and Artemis' number). Raises JMSError."""
+        """The mode of a number; 101, RabbitMQ's and Artemis' number, is INDIVIDUAL. Raises IllegalArgumentError."""
         if isinstance(value, int) and not isinstance(value, bool):
             if value == 101:
                 return cls.INDIVIDUAL
@@ -35,4 +35,5 @@ class AcknowledgeMode(enum.IntEnum):
                 return cls(value)
             except ValueError:
                 pass  # answered below, as any other value
-        raise JMSError(f"there is no acknowledge mode {value!r}; use one of {', '.join(cls.__members__)}")
+        known = ", ".join(cls.__members__)
+        raise IllegalArgumentError(f"there is no acknowledge mode {value!r:.40}; use one of {known}")

@@ -6,6 +6,7 @@ import unicodedata
 from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.arguments import check_text, wrong_type
 from jmsaio.model.wire import CONNECTION_ID, RESERVED, TYPE_SUFFIX, TYPE_SUFFIX_READ
 
 #: Words of the selector language, in any letter case; never a property name.
@@ -52,7 +53,9 @@ def _property_name_problem(name: str) -> str | None:
 
 def check_property_name(name: Any) -> None:
     """Raise IllegalArgumentError unless ``name`` can name a property."""
-    problem = _property_name_problem(name) if isinstance(name, str) else "is not a text"
+    if not isinstance(name, str):
+        raise wrong_type(name, "the property name", "a text")
+    problem = _property_name_problem(name)
     if problem is not None:
         raise IllegalArgumentError(f"the property name {name!r:.100} {problem}")
     if len(allowed_names) < _MOST_REMEMBERED:
@@ -61,5 +64,6 @@ def check_property_name(name: Any) -> None:
 
 def check_map_name(name: Any) -> None:
     """Raise IllegalArgumentError unless ``name`` can name a map entry: any text that is not empty."""
-    if not isinstance(name, str) or not name:
-        raise IllegalArgumentError(f"the name of a map entry must be a text that is not empty, not {name!r}")
+    check_text(name, "the name of a map entry")
+    if not name:
+        raise IllegalArgumentError("the name of a map entry must not be empty")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import attrs
 
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.arguments import check_text, wrong_type
 from jmsaio.model.message import Message
 from jmsaio.model.typed import is_kind
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
@@ -30,6 +31,11 @@ class JavaObject:
 
     class_name: str
     data: bytes = attrs.field(repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.class_name, "class_name")
+        if not isinstance(self.data, bytes):
+            raise wrong_type(self.data, "data", "bytes")
 
 
 def snapshot(value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Final, Protocol
 
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
+from jmsaio.model.arguments import check_mapping, check_text
 from jmsaio.model.conversion import convert_property
 from jmsaio.model.headers import Headers
 from jmsaio.model.names import allowed_names, check_property_name
@@ -72,10 +73,12 @@ class Properties:
 
     def _property(self, name: str) -> Property:
         """One property, or None; of a received message straight from its record while nobody has asked for them all."""
+        if type(name) is not str:
+            check_text(name, "name")
         properties = self._properties
         if properties is None:
             source = self._source
-            if source is not None and type(name) is str and not name.startswith("JMSX"):
+            if source is not None and not name.startswith("JMSX"):
                 return source.property(name)
             properties = self._property_map()
         return properties.get(name)
@@ -94,6 +97,8 @@ class Properties:
 
     def _put_properties(self, values: Mapping[str, Any]) -> None:
         """Set several properties in the types of their values: all of them, or none when one is refused."""
+        if not isinstance(values, dict):
+            check_mapping(values, "properties")
         fresh: dict[str, Property] = {}
         for name, value in values.items():
             if name not in allowed_names:
@@ -121,6 +126,7 @@ class Properties:
     @properties.setter
     def properties(self, values: Mapping[str, Any]) -> None:
         self._check_properties_writable()
+        check_mapping(values, "properties")
         given, kept = dict(values), self._properties  # a copy: the values may be those of this message
         self._properties = {}
         try:
@@ -131,6 +137,7 @@ class Properties:
 
     def property_exists(self, name: str) -> bool:
         """True if there is a property of that name, also one whose value is None."""
+        check_text(name, "name")
         return name in self._property_map()
 
     def get_property_names(self) -> list[str]:

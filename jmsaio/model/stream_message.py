@@ -11,6 +11,7 @@ from jmsaio.errors import (
     MessageNotReadableError,
     MessageNotWriteableError,
 )
+from jmsaio.model.arguments import wrong_type
 from jmsaio.model.conversion import convert_body
 from jmsaio.model.message import Message
 from jmsaio.model.typed import cut, typed, writable_bytes
@@ -39,6 +40,8 @@ class StreamMessage(Message):
         super().__init__(properties=properties)
         if isinstance(values, str | bytes | bytearray | memoryview):  # each would be a sequence of its parts
             raise MessageFormatError(f"a stream message holds a list of values, not one {type(values).__name__}")
+        if not isinstance(values, Iterable):
+            raise wrong_type(values, "values", "a list or another iterable of values")
         self._values = [canonical(value, "stream") for value in values]
         self._position = 0
         self._offset = -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jmsaio.errors import MessageFormatError, NullValueError
+from jmsaio.model.arguments import wrong_type
 from jmsaio.model.values import Int
 
 
@@ -44,11 +45,15 @@ def cut(value: Any, offset: int, length: int | None) -> bytes:
 
     Raises:
         MessageFormatError: ``value`` is not bytes.
+        IllegalArgumentTypeError: an offset or length that is no int.
         IndexError: the part is not inside of ``value`` (IndexOutOfBoundsException).
     """
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise MessageFormatError(f"bytes are needed, not {type(value).__name__}")
+        raise MessageFormatError(f"the data or value must be bytes, not {type(value).__name__}")
     data = bytes(value)
+    for argument, number in (("offset", offset), ("length", 0 if length is None else length)):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise wrong_type(number, argument, "an int")
     size = len(data) - offset if length is None else length
     if offset < 0 or size < 0 or offset + size > len(data):
         raise IndexError(f"offset {offset} and length {length} are outside of {len(data)} bytes")
@@ -64,9 +69,12 @@ def writable_bytes(buffer: Any) -> memoryview:
     """
     if buffer is None:
         raise NullValueError("read_bytes needs a buffer, not None")
-    view = memoryview(buffer).cast("B")
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError:
+        raise wrong_type(buffer, "buffer", "a bytearray, or another buffer of bytes") from None
     if view.readonly:
-        raise TypeError(f"read_bytes needs a buffer that can be written, not {type(buffer).__name__}")
+        raise wrong_type(buffer, "buffer", "one that can be written, such as a bytearray")
     return view
 
 

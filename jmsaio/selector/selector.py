@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.arguments import check_text
 from jmsaio.model.message import Message
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import check, generate, wire_values
@@ -56,6 +57,11 @@ class Selector:
     _matches: Callable[[Message | Mapping[str, object]], bool | None]
 
     def __init__(self, text: str, dialect: Dialect = "jms") -> None:
+        check_text(text, "text")
+        if dialect not in _MAKERS:
+            raise IllegalArgumentError(
+                f"dialect: there is no selector dialect {dialect!r:.40}; there are {', '.join(_MAKERS)}"
+            )
         self.text = text
         self.dialect = dialect
         self.matches_record, self._matches = _compiled(text, dialect)
@@ -96,11 +102,8 @@ def compile_selector(text: str, dialect: Dialect = "jms") -> Selector:
 
 @functools.lru_cache(maxsize=CACHED)
 def _compiled(text: str, dialect: Dialect) -> _Functions:
-    maker = _MAKERS.get(dialect)
-    if maker is None:
-        raise IllegalArgumentError(f"there is no selector dialect {dialect!r}; there are {', '.join(_MAKERS)}")
     try:
-        return maker(text)
+        return _MAKERS[dialect](text)
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
 

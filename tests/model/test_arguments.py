@@ -1,0 +1,48 @@
+"""Checks of arguments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError, JMSError
+from jmsaio.model import arguments
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "wrong"),
+    [
+        (arguments.check_text, ["", "x"], [None, 0, b"x", object()]),
+        (arguments.check_optional_text, ["", None], [0, b"x"]),
+        (arguments.check_flag, [True, False], [0, 1, "true", None]),
+        (arguments.check_mapping, [{}, {"a": 1}], [0, [], "x", None]),
+        (arguments.check_class, [str, dict], ["str", None, 0]),
+    ],
+)
+def test_a_wrong_type_is_refused_by_name(check: Callable[[Any, str], None], good: list[Any], wrong: list[Any]) -> None:
+    """What fits passes, all else is an IllegalArgumentTypeError with the argument's name and the value's class."""
+    for value in good:
+        check(value, "spam")
+    for value in wrong:
+        with pytest.raises(IllegalArgumentTypeError, match=f"spam must be .*, not {type(value).__name__}"):
+            check(value, "spam")
+
+
+def test_integers_have_bounds() -> None:
+    """An int outside of its bounds is an IllegalArgumentError, what is no int an IllegalArgumentTypeError."""
+    for value in (0, 9):
+        arguments.check_int(value, "spam", 0, 9)
+    for value in (-1, 10, 10**30):
+        with pytest.raises(IllegalArgumentError, match="spam must be 0 to 9"):
+            arguments.check_int(value, "spam", 0, 9)
+    for other in (True, 1.0, "1", None):
+        with pytest.raises(IllegalArgumentTypeError, match="spam must be an int"):
+            arguments.check_int(other, "spam", 0, 9)
+
+
+def test_the_family() -> None:
+    """One family: JMSErrors that are ValueErrors, those of a wrong type also TypeErrors."""
+    assert issubclass(IllegalArgumentTypeError, IllegalArgumentError) and issubclass(IllegalArgumentError, JMSError)
+    assert issubclass(IllegalArgumentError, ValueError) and issubclass(IllegalArgumentTypeError, TypeError)
