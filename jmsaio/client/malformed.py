@@ -135,7 +135,7 @@ def _bury(channel: Channel, record: ReceivedRecord) -> bool:
         return False
     topic, _, _ = record.topic.partition("-partition-")
     letters = policy.dead_letter_topic
-    if letters and (topic == letters or topic.endswith(f"/{letters}")):
+    if topic == letters:
         return False
     try:
         channel.bury(record)

@@ -22,7 +22,7 @@ import enum
 
 import attrs
 
-from jmsaio.config import Configuration
+from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
 from jmsaio.model.modes import AcknowledgeMode
@@ -142,7 +142,7 @@ def plan(
         pattern=resolved.pattern,
         name=subscription_name(request, client_id, config, unique),
         type=subscription_type,
-        config=consumer,
+        config=_with_full_names(consumer, config.system_namespace),
         position=Position.EARLIEST if kind is Kind.QUEUE else Position.LATEST,
         durable=outlives or not capabilities.non_durable,
         metadata=_metadata(request.destination, mode, config),
@@ -155,6 +155,15 @@ def plan(
         shared=subscription_type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED),
         drop_at_close=not outlives and not capabilities.non_durable,
     )
+
+
+def _with_full_names(config: ConsumerConfig, system_namespace: str) -> ConsumerConfig:
+    """A short ``deadLetterTopic`` is where a destination of that name is; the engines know one namespace only."""
+    policy = config.dead_letter
+    if policy is None or not policy.dead_letter_topic or "/" in policy.dead_letter_topic:
+        return config
+    topic = f"persistent://{system_namespace}/{policy.dead_letter_topic}"
+    return attrs.evolve(config, dead_letter=attrs.evolve(policy, dead_letter_topic=topic))
 
 
 def _type(kind: Kind, config: Configuration) -> SubscriptionType:

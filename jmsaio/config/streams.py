@@ -117,7 +117,8 @@ class DeadLetterPolicy:
 
     Attributes:
         max_redeliver_count: redeliveries before it is moved, at least 1.
-        dead_letter_topic: full or short topic name; None: ``<topic>-<subscription>-DLQ``.
+        dead_letter_topic: full topic name, or a short one in ``jms.systemNamespace``; None:
+            ``<topic>-<subscription>-DLQ``.
         initial_subscription_name: subscription that is made together with that topic, or None.
         retry_letter_topic: not built.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
+import httpx
 import pytest
 
+import jmsaio
 from jmsaio.client.subscribing import Kind, Request, check, plan
-from jmsaio.config import load
+from jmsaio.config import ConsumerConfig, DeadLetterPolicy, load
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, TemporaryTopic, Topic
 from jmsaio.model.modes import AcknowledgeMode
@@ -75,3 +79,50 @@ def test_a_name_is_a_text(name: object) -> None:
     request = Request(TOPIC, Kind.DURABLE, name)  # type: ignore[arg-type]  # what a caller may do
     with pytest.raises(IllegalArgumentError, match="needs a name"):
         check(request, None, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "full"),
+    [
+        ("dead", "persistent://a/b/dead"),
+        ("persistent://c/d/dead", "persistent://c/d/dead"),
+        ("c/d/dead", "c/d/dead"),
+        (None, None),
+    ],
+)
+def test_a_short_dead_letter_topic_is_in_the_system_namespace(given: str | None, full: str | None) -> None:
+    """As a destination of that name; a longer name is left to Pulsar."""
+    policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=given)
+    config = load("memory:", system_namespace="a/b", consumer=ConsumerConfig(dead_letter=policy))
+    planned = plan(Request(Queue("q"), Kind.QUEUE), None, config, AcknowledgeMode.AUTO, PULSAR, "u")
+    found = planned.subscription.config.dead_letter
+    assert found is not None and found.dead_letter_topic == full
+
+
+@pytest.fixture
+async def namespace(url: str, request: pytest.FixtureRequest) -> str:
+    """A namespace that is not the default one."""
+    name = f"public/letters-{uuid.uuid4().hex[:12]}"
+    if not url.startswith("memory"):
+        web = request.getfixturevalue("pulsar_broker").web_service_url
+        async with httpx.AsyncClient(base_url=f"{web}/admin/v2", timeout=30) as client:
+            (await client.put(f"/namespaces/{name}", json={})).raise_for_status()
+    return name
+
+
+async def test_dead_letters_arrive_at_the_queue_of_their_short_name(url: str, namespace: str) -> None:
+    """Whatever the namespace of short names is."""
+    option = "consumerConfig.deadLetterPolicy"
+    queue = Queue(f"orders?{option}.maxRedeliverCount=1&{option}.deadLetterTopic=dead-orders")
+    async with jmsaio.connect(url, system_namespace=namespace) as connection:
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            dead = Queue("dead-orders")
+            async with session.create_consumer(dead) as graveyard, session.create_consumer(queue) as one:
+                async with session.create_producer(queue) as producer:
+                    await producer.send("bad")
+                for _ in range(2):
+                    assert await one.receive(timeout=20) is not None
+                    await session.recover()
+                letter = await graveyard.receive(timeout=20)
+                assert letter is not None and letter.get_body(str) == "bad"
+                await letter.acknowledge()
