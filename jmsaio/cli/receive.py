@@ -9,10 +9,11 @@ import attrs
 import click
 
 from jmsaio.cli.connecting import connection_options, destination, read_connection, run
-from jmsaio.cli.exits import NOTHING, OK
+from jmsaio.cli.exits import ERROR, NOTHING, OK
 from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.cli.pipe import taken
-from jmsaio.cli.show import to_json, to_text
+from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
+from jmsaio.errors import MalformedMessageError
 
 
 @attrs.frozen
@@ -63,7 +64,8 @@ def receive(
 
     Each message is acknowledged when it is written out and, in a pipe, read by the next command: when the command is
     interrupted, or that one ends, the rest stays on the queue. What the next command has read and then fails to use
-    is its own loss; to be safe from that, receive into a file. The exit code is 3 when no message came.
+    is its own loss; to be safe from that, receive into a file. A message that can't be read is written as it came, with
+    kind "raw". The exit code is 3 when no message came, and 1 when one could not be read.
 
     \b
       jmsaio receive orders
@@ -94,7 +96,7 @@ def receive(
 async def _receive(job: Job, output: Output) -> int:
     import jmsaio
 
-    received = 0
+    received = unreadable = 0
     async with (
         jmsaio.connect(job.config) as connection,
         connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session,
@@ -104,7 +106,11 @@ async def _receive(job: Job, output: Output) -> int:
             output.remark(f"receiving from {printable(job.name)}, Ctrl-C ends it")
         try:
             while job.limit is None or received < job.limit:
-                message = await consumer.receive(job.timeout)
+                message: Any
+                try:
+                    message = await consumer.receive(job.timeout)
+                except jmsaio.MalformedMessageError as error:  # it is shown as it came, and acknowledges itself
+                    message, unreadable = error, unreadable + 1
                 if message is None:
                     break
                 write(output, message, job.headers)
@@ -117,6 +123,9 @@ async def _receive(job: Job, output: Output) -> int:
     if not received:
         output.remark(f"no message in {printable(job.name)}" + (f" within {job.timeout:g} s" if job.timeout else ""))
         return NOTHING
+    if unreadable:
+        output.remarks.print(f"{unreadable} of {received} messages can't be read; they are shown as they came")
+        return ERROR
     return OK
 
 
@@ -134,8 +143,13 @@ def _consumer(session: Any, job: Job) -> Any:
 
 
 def write(output: Output, message: Any, headers: bool) -> None:
-    """Write a message out, as a JSON line or for people."""
-    if output.as_json:
+    """Write a message, or the error of one that can't be read, out: as a JSON line or for people."""
+    if isinstance(message, MalformedMessageError):
+        if output.as_json:
+            output.record(raw_to_json(message))
+        else:
+            output.console.print(raw_to_text(message))
+    elif output.as_json:
         output.record(to_json(message))
     else:
         output.console.print(to_text(message, headers=headers))

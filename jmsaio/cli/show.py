@@ -12,6 +12,7 @@ from rich.text import Text
 
 from jmsaio.cli.output import printable
 from jmsaio.cli.typed import mark, plain
+from jmsaio.errors import MalformedMessageError
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.map_message import MapMessage
 from jmsaio.model.message import Message
@@ -81,6 +82,27 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
     return text
 
 
+def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
+    """A message that can't be read as a JSON object: its properties as they came, its bytes as Base64."""
+    return {
+        "message_id": str(getattr(error.record, "message_id", None)),
+        "kind": "raw",
+        "body": None if error.payload is None else _base64(error.payload),
+        "properties": dict(error.properties),
+        "error": str(error),
+    }
+
+
+def raw_to_text(error: MalformedMessageError) -> Text:
+    """A message that can't be read, for people."""
+    text = Text()
+    text.append(printable(str(error)), style="red")
+    for name, value in error.properties.items():
+        text.append(f"\n  {printable(name)} = {printable(repr(value))}", style="cyan")
+    text.append(f"\n{_shown(error.payload or b'')}")
+    return text
+
+
 def _body(message: Message) -> tuple[Any, Any]:
     """Body as JSON, and the types that JSON does not show."""
     if isinstance(message, TextMessage):
@@ -110,14 +132,16 @@ def _body_text(message: Message) -> str:
     if isinstance(message, TextMessage):
         return "  (no text)" if message.text is None else _indented(message.text)
     if isinstance(message, BytesMessage):
-        data = _bytes(message)
-        shown = data[:64].hex(" ") + (" ..." if len(data) > 64 else "")
-        return f"  {len(data)} bytes: {shown}"
+        return _shown(_bytes(message))
     body, kinds = _body(message)
     if message.KIND == "header":
         return "  (no body)"
     note = f"  types {kinds}" if kinds else ""
     return f"  {message.KIND} {printable(json.dumps(body, ensure_ascii=False))}{note}"
+
+
+def _shown(data: bytes) -> str:
+    return f"  {len(data)} bytes: {data[:64].hex(' ')}" + (" ..." if len(data) > 64 else "")
 
 
 def _indented(text: str) -> str:

@@ -1,5 +1,6 @@
 """``jmsaio receive``."""
 
+import base64
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.output import Output
 from jmsaio.cli.receive import Job, _receive
+from tests.client.test_malformed import BAD, poison
 
 
 def job(config: dict[str, Any], **more: Any) -> Job:
@@ -88,6 +90,7 @@ _CHILD = """
 import asyncio, json, sys, jmsaio
 from jmsaio.cli.output import Output
 from jmsaio.cli.receive import Job, _receive
+from tests.client.test_malformed import BAD, poison
 
 async def main():
     config = {"brokerServiceUrl": "memory:", "close_timeout": 5}
@@ -146,3 +149,22 @@ def test_a_pipe_that_ends_gives_back_the_rest_on_a_real_broker(
     assert [json.loads(line)["body"] for line in shown] == ["0", "1"]
     assert sorted(int(json.loads(line)["body"]) for line in rest) == list(range(2, 30))
     assert main(["browse", queue, *where]) == 3
+
+
+async def test_what_can_not_be_read_is_shown_as_it_came_and_does_not_stop_the_rest(
+    config: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A message that can't be read is written as raw and taken away; the rest comes, and the exit code is 1."""
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        await session.create_producer(session.create_queue("orders"))
+        await poison(connection, "orders")
+        await send(config, "tea")
+        assert await _receive(job(config, limit=None), Output(as_json=True)) == 1
+        raw, tea = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+        assert (raw["kind"], base64.b64decode(raw["body"]), raw["properties"]["colour"]) == ("raw", BAD, "red")
+        assert "no readable text body" in raw["error"] and tea["body"] == "tea"
+        assert await _receive(job(config, limit=None), Output(as_json=True)) == 3
+        await poison(connection, "orders")
+        assert await _receive(job(config), Output(as_json=False)) == 1
+        shown = capsys.readouterr()
+        assert "colour = 'red'" in shown.out and "ff fe" in shown.out and "1 of 1 messages can't be read" in shown.err
