@@ -188,10 +188,12 @@ class Senders:
 
     async def _close_when_idle(self) -> None:
         """Look now and then, as long as there are senders with a limit."""
-        while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
-            await asyncio.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
-            await self.close_idle()
-        self._closing_idle = None
+        try:
+            while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
+                await asyncio.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
+                await self.close_idle()
+        finally:
+            self._closing_idle = None
 
     async def close(self, timeout: float) -> None:
         """Close every sender, all at once; what is on its way may end within ``timeout`` seconds."""

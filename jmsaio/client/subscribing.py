@@ -10,6 +10,9 @@ durable          ``clientId_name`` (``name`` without id)     Exclusive          
 shared durable   ``[clientId_]name``                         as set                 latest     yes
 ===============  ==========================================  =====================  =========  ============
 
+A shared one that is not durable is another subscription than Java's of that name, which is not durable for the broker
+either: no subscription can be both, see ``jmsaio guide compatibility``.
+
 A durable subscription carries its selector, noLocal and sharing as properties, see ``jmsaio.client.renewing``.
 
 *As set* is ``jms.topicSharedSubscriptionType``. Where the engine has no non-durable subscriptions (Pulsar's C++

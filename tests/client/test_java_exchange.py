@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.codec.described import build, describe
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
 from tests.codec.test_live_exchange import SYSTEM, compare_in_python, short
-from tests.java.peer import JavaPeer, queue, topic
+from tests.java.peer import JavaPeer, JavaPeerError, queue, topic
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
@@ -140,3 +141,44 @@ async def test_no_local_knows_a_java_client_id(
             async with other as java:
                 await java.send(topic(target), text | {"body": {"t": "string", "v": "another"}})
             assert await consumer.receive_body(str, timeout=30) == "another"
+
+
+def text(body: str) -> dict[str, Any]:
+    """The description of a text message."""
+    return {"kind": "text", "body": {"t": "string", "v": body}}
+
+
+async def test_shared_subscriptions_of_both(peer: JavaPeer, session: jmsaio.Session, name: Name) -> None:
+    """A durable one is one for both; of one that is not durable each side has its own, and gets every message."""
+    durable, other = topic(name("durable")), topic(name("other"))
+    await peer.subscribe(durable, mode="shared_durable", subscription="team")
+    await peer.subscribe(other, mode="shared", subscription="team")
+    async with (
+        session.create_shared_durable_consumer(session.create_topic(durable["name"]), "team") as one,
+        session.create_shared_consumer(session.create_topic(other["name"]), "team") as two,
+        session.create_producer() as producer,
+    ):
+        sent = [f"m{number}" for number in range(20)]
+        for destination in (durable, other):
+            for body in sent:
+                await producer.send(session.create_topic(destination["name"]), body)
+        mine, theirs = [], await peer.receive(durable, len(sent), timeout=2.0)
+        while (body := await one.receive_body(str, timeout=2)) is not None:
+            mine.append(body)
+        assert mine and theirs
+        assert sorted(mine + [found["body"]["v"] for found in theirs]) == sorted(sent)
+        assert [await two.receive_body(str, timeout=20) for _ in sent] == sent
+        assert [found["body"]["v"] for found in await peer.receive(other, len(sent))] == sent
+
+
+async def test_one_name_for_durable_and_not_durable_consumers_is_refused(
+    peer: JavaPeer, session: jmsaio.Session, name: Name
+) -> None:
+    """Why ours, which pulsar-client can only make durable, have a name of their own: the broker refuses both ways."""
+    target = topic(name("mixed"))
+    await peer.subscribe(target, mode="shared", subscription="java-first")
+    with pytest.raises(jmsaio.TransportError, match="NotAllowed"):
+        await session.create_shared_durable_consumer(session.create_topic(target["name"]), "java-first")
+    async with session.create_shared_durable_consumer(session.create_topic(target["name"]), "ours-first"):
+        with pytest.raises(JavaPeerError, match="Durable subscription with the same name already exists"):
+            await peer.subscribe(target, mode="shared", subscription="ours-first")
