@@ -6,7 +6,7 @@ Neither rich nor matplotlib is imported before a table or a picture is asked for
 
 from __future__ import annotations
 
-from jmsaio.bench.plot import write_plot
+from jmsaio.bench.plot import require_plot, write_plot
 from jmsaio.bench.report import Report, read_json, write_json
 from jmsaio.bench.runner import Progress, run, run_scenarios
 from jmsaio.bench.table import render_table
@@ -18,6 +18,7 @@ __all__ = [
     "Workload",
     "read_json",
     "render_table",
+    "require_plot",
     "run",
     "run_scenarios",
     "write_json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 from jmsaio.bench.report import Report, Row
@@ -10,6 +11,16 @@ from jmsaio.bench.scenario import METRICS, Group
 #: Inches.
 _WIDTH, _ROW_HEIGHT, _PANEL_HEIGHT = 9.0, 0.34, 0.9
 _OURS, _THEIRS = "#1f77b4", "#b0b0b0"
+
+
+def require_plot() -> None:
+    """Make sure that a picture can be drawn, before minutes are spent on what it shows.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("a picture needs matplotlib: pip install 'jmsaio[bench]'")
 
 
 def write_plot(report: Report, file: str | os.PathLike[str]) -> None:

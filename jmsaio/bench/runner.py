@@ -18,7 +18,7 @@ import attrs
 from jmsaio.bench.catalog import own_scenarios
 from jmsaio.bench.environment import environment, load_average, yardstick
 from jmsaio.bench.meter import Metrics
-from jmsaio.bench.plot import write_plot
+from jmsaio.bench.plot import require_plot, write_plot
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.scenario import Scenario
 from jmsaio.bench.workload import Task, Workload
@@ -81,6 +81,7 @@ def run(
 
     Raises:
         ValueError: ``only`` matches no row or is not a regular expression, or ``rounds`` is below 1.
+        ImportError: ``plot_file`` is given and matplotlib is not installed; nothing was measured.
         OSError: a file can't be written.
     """
     return run_scenarios(
@@ -111,6 +112,8 @@ def run_scenarios(
 ) -> Report:
     """Measure the given rows as ``run`` does; child processes start in ``directory`` (default: the current one)."""
     chosen = select(scenarios, only)
+    if plot_file is not None:
+        require_plot()
     count = (1 if smoke else 5) if rounds is None else rounds
     if count < 1:
         raise ValueError(f"rounds must be at least 1, not {count}")

@@ -1,4 +1,4 @@
-"""The command's entry: the group of commands, and what a mistake looks like (one line, never a traceback)."""
+"""The command's entry: the group of commands, and what a mistake looks like (a sentence, never a traceback)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
 from jmsaio.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.guide import guide
+from jmsaio.cli.output import show_help_alone
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import send
 from jmsaio.cli.sweep import sweep
@@ -40,14 +41,17 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 
 @click.group(
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 error, 2 wrong use, 3 nothing there, 130 interrupted, 141 the reader of the output "
     "has gone. On a terminal the commands write for people, else (or with --json) JSON lines.",
 )
 @click.version_option(__version__, "--version", prog_name="jmsaio")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def app(debug: bool) -> None:
+@click.pass_context
+def app(context: click.Context, debug: bool) -> None:
     """JMS for asyncio on Apache Pulsar, from the command line. Start with 'jmsaio demo': it needs no server."""
+    show_help_alone(context)
 
 
 for command in (demo, send, receive, browse, bench, broker, sweep, guide):
@@ -87,10 +91,10 @@ def _first_command(arguments: Sequence[str]) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """One line for a wrong use: what is wrong, and whose help to ask."""
+    """What is wrong, and whose help to ask."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "jmsaio"
-    return f"{' '.join(error.format_message().split())} ('{path} --help' shows how)"
+    return _with_advice(error.format_message(), f"'{path} --help' shows how")
 
 
 def _code(error: Exception) -> int:
@@ -98,12 +102,17 @@ def _code(error: Exception) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    """One line that says what happened and what to do."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    """What happened and what to do."""
+    text = str(error).strip() or type(error).__name__
     if not isinstance(error, JMSError | ValueError | OSError):
         return f"{type(error).__name__}: {text} (this is a fault of jmsaio; 'jmsaio --debug ...' shows where)"
     advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
-    return f"{text} ({advice})" if advice else text
+    return _with_advice(text, advice) if advice else text
+
+
+def _with_advice(text: str, advice: str) -> str:
+    """Advice behind one line, or below several, which keep their form: one of them may point at a place above."""
+    return f"{text}\n({advice})" if "\n" in text else f"{text} ({advice})"
 
 
 def _complain(text: str, code: int) -> int:

@@ -41,6 +41,11 @@ def bench(
         from jmsaio.config import load
 
         load(url)  # a mistake in it is told before anything runs
+    if plot_file is not None:
+        try:
+            benchmark.require_plot()
+        except ImportError as error:
+            raise click.UsageError(str(error)) from None
     with _bar(output) as bar:
         report = benchmark.run(
             url, rounds=rounds, smoke=smoke, only=only, loop=loop, json_file=json_file, plot_file=plot_file,

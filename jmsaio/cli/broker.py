@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jmsaio.cli.exits import NOTHING, OK
-from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.output import Output, json_option, make_output, printable, show_help_alone
 
 if TYPE_CHECKING:
     from jmsaio.launcher import BrokerStatus, Progress
@@ -21,12 +21,14 @@ _directory = click.option(
 )  # fmt: skip
 
 
-@click.group()
-def broker() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def broker(context: click.Context) -> None:
     """Start and stop a real Pulsar broker on this machine, without Docker.
 
     It needs Java 17 or newer and, the first time, Maven, which downloads about 230 MB.
     """
+    show_help_alone(context)
 
 
 @broker.command()

@@ -10,6 +10,7 @@ from jmsaio.cli.connecting import connection_options, read_connection, run
 from jmsaio.cli.exits import NOTHING, OK
 from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.cli.receive import write
+from jmsaio.selector import Selector
 
 
 @click.command()
@@ -30,6 +31,8 @@ def browse(
     if topic:
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
     config = read_connection(url, settings)
+    if selector:
+        Selector(selector)  # a mistake in it is told before a broker is asked
     return run(_browse(config, name, selector, count, headers, make_output(as_json)))
 
 

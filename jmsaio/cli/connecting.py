@@ -8,14 +8,19 @@ import os
 import pathlib
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
 from jmsaio.config import Configuration, load
-from jmsaio.config.sources import is_url, read_file
+from jmsaio.config.sources import is_url, read_file, split_url
+from jmsaio.errors import BrokerUnavailableError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+#: Seconds to wait for a broker, unless an option says otherwise: somebody sits in front of it.
+CONNECT_TIMEOUT = 3.0
 
 #: Arguments of a connection as the options give them: config and keyword options of ``jmsaio.connect``.
 Arguments = tuple[dict[str, Any], dict[str, Any]]
@@ -61,7 +66,32 @@ def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, obj
     config = load(source)
     if config.scheme == "memory":
         raise click.UsageError(refusal(config))
+    _, in_url = split_url(str(source.get("brokerServiceUrl", source.get("service_url", "memory:"))))
+    if "connect_timeout" not in source and "connect_timeout" not in in_url:
+        source["connect_timeout"] = CONNECT_TIMEOUT
     return source
+
+
+async def require_rest(config: Configuration) -> None:
+    """Look whether anybody listens where the REST interface should be: a call would be repeated for half a minute.
+
+    Raises:
+        BrokerUnavailableError: nobody does; says why.
+    """
+    place = urlsplit(config.web_service_url)
+    host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:  # TimeoutError is one, too
+        why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or "no answer"
+        raise BrokerUnavailableError(
+            f"the broker's REST interface at {config.web_service_url} can't be reached: {why}; give the right "
+            "webServiceUrl, or switch REST off with -o jms.usePulsarAdmin=false",
+            host,
+            port,
+        ) from error
+    writer.close()
 
 
 def refusal(config: Configuration) -> str:

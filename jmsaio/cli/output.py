@@ -65,6 +65,12 @@ def make_output(as_json: bool | None) -> Output:
     return Output(as_json=not sys.stdout.isatty() if as_json is None else as_json)
 
 
+def show_help_alone(context: click.Context) -> None:
+    """Print the help of a group of commands that was called without one of them."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
 #: Adds ``--json/--no-json`` to a command, as the parameter ``as_json``.
 json_option = click.option(
     "--json/--no-json", "as_json", default=None, help="JSON lines, or text for people; default: JSON unless a terminal."

@@ -14,6 +14,7 @@ from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.cli.pipe import taken
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError
+from jmsaio.selector import Selector
 
 
 @attrs.frozen
@@ -88,6 +89,8 @@ def receive(
         timeout = 2.0 if everything else 10.0
     limit = None if everything or follow else count or 1
     config = read_connection(url, settings)
+    if selector:
+        Selector(selector)  # a mistake in it is told before a broker is asked
     subscription = subscriptions[0] if subscriptions else None
     job = Job(config, name, topic, selector, subscription, limit, timeout, headers)
     return run(_receive(job, make_output(as_json)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
@@ -12,7 +13,7 @@ import click
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jmsaio.cli.bodies import KINDS, Source
-from jmsaio.cli.connecting import connection_options, destination, read_connection, run
+from jmsaio.cli.connecting import connection_options, destination, read_connection, require_rest, run
 from jmsaio.cli.exits import OK
 from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.cli.typed import parse_property
@@ -20,6 +21,7 @@ from jmsaio.errors import JMSError
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
+    from jmsaio.client.connection import Connection
     from jmsaio.client.receipt import Receipt
     from jmsaio.model.message import Message
 
@@ -111,9 +113,19 @@ def send(
     return run(_send(job, make_output(as_json)))
 
 
-async def _send(job: Job, output: Output) -> int:
+@asynccontextmanager
+async def _connected(job: Job) -> AsyncIterator[Connection]:
     import jmsaio
 
+    async with jmsaio.connect(job.config) as connection:
+        config = connection.configuration
+        makes_queue = config.use_pulsar_admin and config.precreate_queue_subscription and not job.topic
+        if makes_queue and config.scheme != "memory":
+            await require_rest(config)
+        yield connection
+
+
+async def _send(job: Job, output: Output) -> int:
     known = job.source.count()
     total = None if known is None else known * job.repeat
     messages = job.source.messages()
@@ -122,7 +134,7 @@ async def _send(job: Job, output: Output) -> int:
         output.remark("nothing to send: the input is empty")
         return OK
     async with (
-        jmsaio.connect(job.config) as connection,
+        _connected(job) as connection,
         connection.create_session() as session,
         session.create_producer(destination(session, job.name, job.topic)) as producer,
     ):

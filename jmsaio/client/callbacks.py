@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -19,8 +18,6 @@ import attrs
 
 from jmsaio.client.inside import Callback, inside, leave
 from jmsaio.errors import JMSError
-
-_log = logging.getLogger("jmsaio")
 
 #: A piece of work: what to run. It reports its own failures.
 Job = Callable[[], Awaitable[None]]
@@ -135,7 +132,7 @@ class Callbacks:
 async def run_inside(
     callback: Callback, function: Callable[..., Any], *arguments: Any, in_thread: bool
 ) -> Exception | None:
-    """Call an application's callback with its mark on; returns what it raised (logged), or None.
+    """Call an application's callback with its mark on; returns what it raised, which the caller logs, or None.
 
     Raises:
         NoExceptionError: it raised what is no Exception. KeyboardInterrupt and SystemExit pass.
@@ -144,7 +141,6 @@ async def run_inside(
         try:
             await call(function, *arguments, in_thread=in_thread)
         except Exception as error:
-            _log.exception("a %s raised", callback.kind.value)
             return error
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -18,6 +19,8 @@ from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDou
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.message import Message
 from jmsaio.model.stream_message import StreamMessage
+
+_log = logging.getLogger("jmsaio")
 
 
 def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
@@ -131,8 +134,12 @@ class Completions:
             error = future.exception()
         callback = Callback(Kind.COMPLETION, self.connection, self.session, expected.producer)
         if error is not None:
-            await run_inside(callback, expected.listener.on_exception, message, error, in_thread=False)
-            return
-        if isinstance(message, BytesMessage | StreamMessage):
-            message.reset()
-        await run_inside(callback, expected.listener.on_completion, message, in_thread=False)
+            failed = await run_inside(callback, expected.listener.on_exception, message, error, in_thread=False)
+        else:
+            if isinstance(message, BytesMessage | StreamMessage):
+                message.reset()
+            failed = await run_inside(callback, expected.listener.on_completion, message, in_thread=False)
+        if failed is not None:
+            which = f"{message.jms_message_id} to {message.jms_destination!r}" if isinstance(message, Message) else ""
+            text = str(failed) or type(failed).__name__
+            _log.error("%s: %s", f"the completion listener of message {which}".rstrip(), text, exc_info=failed)

@@ -294,9 +294,9 @@ class Connection(Getters):
             )
         self._reports.listener = listener
 
-    def report(self, error: Exception, *, logged: bool = False) -> None:
+    def report(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
         """Log a problem that has no caller, unless it is ``logged``, and tell the exception listener later."""
-        self._reports.add(error, logged)
+        self._reports.add(error, circumstances, logged)
 
     def _link_changed(self, change: LinkChange) -> None:
         """The transport lost the broker or a subscription, or has it again."""

@@ -52,15 +52,19 @@ class Reports:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: JMSError | None = attrs.field(default=None, init=False)
 
-    def add(self, error: Exception, logged: bool = False) -> None:
-        """Log a problem now, unless it is ``logged``, and have the listener told later.
+    def add(self, error: Exception, circumstances: str = "", logged: bool = False) -> None:
+        """Log a problem now and have the listener told later; what ``lost`` has told is not told again.
 
-        What ``lost`` has told is not told again.
+        Args:
+            error: the problem.
+            circumstances: what the log says in front of it.
+            logged: the log has it already.
         """
         if error is self._lost:
             return
         if not logged:
-            _log.error("%s", error, exc_info=error)
+            text = str(error) or type(error).__name__
+            _log.error("%s", f"{circumstances}: {text}" if circumstances else text, exc_info=error)
         self._tell_later(error)
 
     def lost(self, error: JMSError) -> None:

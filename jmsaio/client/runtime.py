@@ -449,7 +449,9 @@ class SessionRuntime:
         callback = Callback(Kind.LISTENER, self.connection, self, consumer)
         error = await run_inside(callback, listener, message, in_thread=consumer._in_thread)
         if error is not None:
-            self.connection.report(error)
+            self.connection.report(
+                error, f"the listener of {channel.destination!r} failed on message {message.jms_message_id}"
+            )
         if self.self_acknowledging:
             if error is None:
                 self.settle_held(number)

@@ -19,6 +19,16 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert __version__ in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("group", [[], ["broker"]])
+def test_a_group_alone_prints_its_help(group: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever does not know the commands yet gets them."""
+    assert main(group) == 0
+    alone = capsys.readouterr()
+    assert main([*group, "--help"]) == 0
+    assert alone.out == capsys.readouterr().out
+    assert alone.err == ""
+
+
 def test_the_package_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "jmsaio", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"jmsaio, version {__version__}\n"
@@ -71,13 +81,32 @@ def test_a_broker_that_is_away_is_one_line_with_advice(capsys: pytest.CaptureFix
     assert "127.0.0.1" in lines[-1] and "jmsaio broker start" in lines[-1]
 
 
+@pytest.mark.timeout(25)  # without a bound of the command line's own it is half a minute
+@pytest.mark.parametrize("place", ["127.0.0.1:1", "nosuch.invalid:6650"])
+def test_a_wrong_place_is_told_soon(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A person at the command line does not wait half a minute for what can be told at once."""
+    assert main(["receive", "q", "-u", f"pulsar://{place}"]) == 1
+    told = capsys.readouterr().err
+    assert place in told and "jmsaio broker start" in told
+
+
+def test_a_mistake_in_a_selector_is_pointed_at(capsys: pytest.CaptureFixture[str]) -> None:
+    """The caret stands below the place that is wrong, and no broker is asked for that."""
+    for command in ("receive", "browse"):
+        assert main([command, "q", "-s", "amount = = 3", "-u", "pulsar://127.0.0.1:1"]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[0].startswith("jmsaio: selector, column 10: ")
+        assert lines[1:] == ["  amount = = 3", "           ^", "(the language: 'jmsaio guide selectors')"]
+
+
 def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--debug", "receive", "q", "-u", "pulsar://h?nosuch=1"]) == 2
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_sentences() -> None:
-    assert _sentence(JMSError("a\nb")) == "a b"
+    assert _sentence(JMSError("a\n  b\n")) == "a\n  b"
+    assert _sentence(BrokerUnavailableError("a\nb")).startswith("a\nb\n(is a broker running there?")
     assert _sentence(ConfigurationError("a")).endswith("(all options: 'jmsaio guide configuration')")
     assert "jmsaio broker start" in _sentence(BrokerUnavailableError("gone"))
     assert "fault of jmsaio" in _sentence(KeyError("x"))

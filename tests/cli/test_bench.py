@@ -1,12 +1,13 @@
 """``jmsaio bench``: what it asks of ``jmsaio.bench``, and what it shows."""
 
+import importlib.util
 import json
 from typing import Any
 
 import pytest
 
 from jmsaio import bench as benchmark
-from jmsaio.bench import Progress, Report, Workload
+from jmsaio.bench import Progress, Report, Workload, runner
 from jmsaio.bench.catalog import embedded_scenarios
 from jmsaio.bench.report import Sample
 from jmsaio.cli import main
@@ -50,3 +51,17 @@ def test_a_failed_measurement_is_an_error(monkeypatch: pytest.MonkeyPatch, capsy
 def test_a_wrong_pattern_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--only", "nosuch"]) == 1
     assert capsys.readouterr().err.startswith("jmsaio: no row matches 'nosuch'")
+
+
+def test_a_picture_without_matplotlib_is_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Minutes of measuring are not spent for a picture that can't be drawn."""
+    measured: list[Any] = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner, "_sample", lambda *arguments: measured.append(arguments))
+    assert main(["bench", "--plot", "x.png"]) == 2
+    assert "pip install 'jmsaio[bench]'" in capsys.readouterr().err
+    with pytest.raises(ImportError, match="matplotlib"):
+        benchmark.run(smoke=True, plot_file="x.png")
+    assert measured == []

@@ -1,13 +1,14 @@
 """The configuration that send, receive and browse are given."""
 
+import asyncio
 import pathlib
 
 import click
 import pytest
 
-from jmsaio.cli.connecting import read_connection, run
+from jmsaio.cli.connecting import CONNECT_TIMEOUT, read_connection, require_rest, run
 from jmsaio.config import load
-from jmsaio.errors import ConfigurationError
+from jmsaio.errors import BrokerUnavailableError, ConfigurationError
 
 
 def test_url_and_options_become_one_map(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
@@ -28,6 +29,29 @@ def test_the_embedded_broker_is_refused_with_what_to_start(monkeypatch: pytest.M
             read_connection(url, ())
     with pytest.raises(ConfigurationError):
         read_connection("pulsar://h", ("nosuch=1",))
+
+
+def test_a_person_waits_a_short_time_unless_an_option_says_otherwise(tmp_path: pathlib.Path) -> None:
+    """The command line has a shorter time to connect than services have."""
+    assert load(read_connection("pulsar://h", ())).connect_timeout == CONNECT_TIMEOUT < 5
+    assert load(read_connection("pulsar://h?connect_timeout=30", ())).connect_timeout == 30
+    assert load(read_connection("pulsar://h", ("connect_timeout=31",))).connect_timeout == 31
+    path = tmp_path / "c.toml"
+    path.write_text('service_url = "pulsar://from-file?connect_timeout=32"\n')
+    assert load(read_connection(str(path), ())).connect_timeout == 32
+
+
+async def test_the_rest_interface_is_looked_for() -> None:
+    """Somebody who listens will do; else the sentence has the address and the cause."""
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    config = load(f"pulsar://h?webServiceUrl=http://{place}")
+    async with server:
+        await require_rest(config)
+    with pytest.raises(BrokerUnavailableError, match=rf"http://{place} .*Connection refused.*webServiceUrl"):
+        await require_rest(config)
+    with pytest.raises(BrokerUnavailableError, match=r"nosuch\.invalid"):
+        await require_rest(load("pulsar://h?webServiceUrl=https://nosuch.invalid"))
 
 
 def test_run_gives_the_code() -> None:

@@ -126,3 +126,6 @@ def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: py
     assert seen == taken
     assert taken[0]["body"] == "tea" and taken[0]["properties"]["amount"] == 5 and taken[0]["priority"] == 7
     assert main(["browse", queue, *where]) == 3
+    capsys.readouterr()
+    assert main(["send", queue, "tea", "-u", pulsar_broker.service_url, "-o", "webServiceUrl=http://127.0.0.1:1"]) == 1
+    assert "REST interface at http://127.0.0.1:1 can't be reached: Connection refused" in capsys.readouterr().err

@@ -110,6 +110,38 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
     assert [record.message for record in caplog.records].count("the exception listener raised") == 2
 
 
+async def test_a_listener_that_fails_is_one_log_record(
+    session: jmsaio.Session, name: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The record has destination, message id and traceback; for completion listeners, too."""
+    queue, done = session.create_queue(name("failing")), asyncio.Event()
+
+    def listener(message: jmsaio.Message) -> None:
+        if message.jms_redelivered:
+            done.set()
+            return
+        raise ValueError("nobody drinks this")
+
+    (await session.create_consumer(queue)).set_message_listener(listener)
+    producer = await session.create_producer(queue)
+    sent = await producer.send("tea")
+    await asyncio.wait_for(done.wait(), 20)
+    [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.exc_info is not None and isinstance(record.exc_info[1], ValueError)
+    assert record.message == f"the listener of {queue!r} failed on message {sent.jms_message_id}: nobody drinks this"
+
+    def failing(*arguments: object) -> None:
+        raise ValueError("nobody cares")
+
+    caplog.clear()
+    message = session.create_text_message("coffee")
+    await producer.send_async(message, completion_listener=(failing, failing))
+    await producer.close()
+    [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.exc_info is not None
+    assert record.message == f"the completion listener of message {message.jms_message_id} to {queue!r}: nobody cares"
+
+
 @attrs.frozen
 class Disturbed:
     """A broker that can't be reached inside of ``with outage():``."""
