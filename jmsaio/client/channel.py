@@ -25,6 +25,7 @@ from jmsaio.codec.view import due, expiration
 from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 from jmsaio.engine.priority import PriorityInbox
 from jmsaio.engine.redelivery import Again, DeliveryCounts, again
+from jmsaio.engine.share import Share
 from jmsaio.errors import JMSError, MalformedMessageError, TransportError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
@@ -34,6 +35,10 @@ _log = logging.getLogger("jmsaio")
 
 #: Records taken from the transport at once; the transport's own prefetch stands behind it.
 BATCH = 256
+#: Bytes in the inboxes of one connection, unless its configuration says something else.
+INBOX_BYTES = 32 * 1024 * 1024
+#: Bytes that a record is taken to have before the first came.
+FIRST = 1024 * 1024
 #: Records that are looked at in one step, where each costs time.
 _SLICE = 64
 #: What siblings hand over at most before it is taken, in batches.
@@ -56,6 +61,7 @@ class Channel:
         drop_at_close: the subscription is deleted with its last consumer.
         drop_left: deletes it afterwards, in so many seconds at most, if there were others that closed at the same time.
         batch: records in the inbox at most.
+        share: bytes in the inbox at most, divided with others.
         receiver: the transport's receiver; it settles what siblings handed over where it came from.
         filter: what the consumer wants.
         released: called once at close, frees the subscription's name.
@@ -75,6 +81,7 @@ class Channel:
     drop_left: Callable[[float], Awaitable[None]] | None = None
     batch: int = BATCH
     dead_after: int | None = None
+    share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
     receiver: SharingReceiver = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter)
     released: Callable[[], None] | None = None
@@ -85,6 +92,7 @@ class Channel:
     closed: bool = False
     more: bool = True
     lingering: bool = False
+    _largest: int = attrs.field(default=FIRST, init=False)  # bytes of a record of those that came last
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
@@ -113,7 +121,7 @@ class Channel:
         """
         if self.closed or self.lingering:
             return False
-        room = self.batch - len(self.inbox)
+        room = self._room()
         self.more = True
         if self.filter.concerns_others:
             room = min(room, _SLICE)
@@ -124,16 +132,21 @@ class Channel:
             self._take_due()
             more_to_hold = self._held.room()
             self.more = more_to_hold > 0  # a full one is looked after again when its timer wakes it
-            room = min(room, self.batch - len(self.inbox), more_to_hold)
+            room = min(room, self._room(), more_to_hold)
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
             return False
         records = self._receive(room)
         if records:
+            self._largest = max(records[0].size, records[-1].size, self._largest // 2)
             self.inbox.extend(self._wanted(records))
             if self.inbox:
                 self.notify()
         self.more = len(records) == room
         return self.more
+
+    def _room(self) -> int:
+        """Records that the inbox has room for, by number and by bytes, which are known from the last ones."""
+        return min(self.batch, self.share.each // self._largest or 1) - len(self.inbox)
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
         try:
@@ -349,6 +362,7 @@ class Channel:
         if self.closed:
             return
         self.closed = True
+        self.share.leave(self)
         self.wanted = False
         self.notify()
         deadline = Deadline.after(timeout)

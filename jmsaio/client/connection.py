@@ -31,6 +31,7 @@ from jmsaio.client.transacting import Transacting
 from jmsaio.config import Configuration
 from jmsaio.engine.ledger import Ledger, Scope
 from jmsaio.engine.lifecycle import Event, State, advance
+from jmsaio.engine.share import Share
 from jmsaio.errors import (
     ConfigurationError,
     IllegalArgumentError,
@@ -67,6 +68,7 @@ class Connection(Getters):
     connection_id: str = attrs.field(init=False)
     client_id_value: str | None = attrs.field(default=None, init=False)
     temporaries: Temporaries = attrs.field(init=False)
+    inbox_bytes: Share = attrs.field(init=False)
     _state: State = attrs.field(default=State.STOPPED, init=False)
     started: bool = attrs.field(default=False, init=False)
     _used: bool = attrs.field(default=False, init=False)
@@ -88,6 +90,7 @@ class Connection(Getters):
     def __attrs_post_init__(self) -> None:
         self.connection_id = self.uuid
         self.temporaries = Temporaries(self)
+        self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 
     async def open(self, client_id: str | None) -> Connection:
         """Start the owner task; called once by the factory."""

@@ -139,7 +139,7 @@ def _siblings(runtime: SessionRuntime, planned: Plan) -> Siblings:
 def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Channel:
     config = runtime.connection.configuration
     policy = planned.subscription.config.dead_letter
-    return Channel(
+    channel = Channel(
         destination=destination,
         subscription=planned.subscription,
         max_local=0 if asks_for_delay(planned.subscription.config) else config.max_local_redeliveries,
@@ -151,7 +151,10 @@ def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Pl
         drop_left=partial(drop_unused, runtime.connection, planned.subscription),
         siblings=_siblings(runtime, planned),
         batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
+        share=runtime.connection.inbox_bytes,
     )
+    channel.share.join(channel)
+    return channel
 
 
 def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: Selector | None) -> Filter:

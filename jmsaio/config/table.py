@@ -150,6 +150,8 @@ OURS = (
          note="messages on their way at most, of one sender"),
     _own("receive_buffer", _I, 1000, "receive_buffer", low=1, high=1_000_000,
          note="received messages held in Python, of one session"),
+    _own("receive_buffer_bytes", _I, 64 * MIB, "receive_buffer_bytes", unit="bytes", low=1,
+         note="bytes of messages received in advance, of one connection; one message of each consumer may go beyond"),
     _own("memory_limit", _I, 256 * MIB, "memory_limit", unit="bytes", low=1,
          note="bytes that an embedded broker stores"),
     _own("listener_concurrency", _I, 1, "listener_concurrency", low=1, high=1000,

@@ -13,6 +13,7 @@ import anyio
 
 from jmsaio.admin import RestAdmin, open_admin
 from jmsaio.config import Configuration
+from jmsaio.engine.share import Share
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
@@ -90,8 +91,9 @@ class PulsarTransport:
                 "another user of pulsar-client in this process made its client first, and its log goes there:"
                 " each message gets an answer of its own, which is slower; connect with jmsaio first"
             )
+        share = Share(config.receive_buffer_bytes // 2)  # the other half is for what the client holds
         self._subscriber = Subscriber(
-            self._bridge, self._client, config.operation_timeout, self.open_sender, config.service_url
+            self._bridge, self._client, config.operation_timeout, self.open_sender, share, config.service_url
         )
         holds_native(self)
         self._owned = NativeClient(self._client)

@@ -130,6 +130,14 @@ class Feed:
             self._take_here(taken, limit)
         return taken
 
+    def peek(self) -> Any:
+        """The first message, which the next ``take`` gets, or None: ``wake`` comes with it."""
+        if self._late is None and not self._armed and self.failure is None and not self.stopped:
+            taken: list[Any] = []
+            self._take_here(taken, 1)
+            self._late = taken[0] if taken else None
+        return self._late
+
     def _take_here(self, taken: list[Any], limit: int) -> None:
         """Take what lies in pulsar-client's queue; the receive stays armed when it is empty."""
         inline = self._inline

@@ -10,11 +10,13 @@ broker send everything unacknowledged again, behind what is already prefetched. 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from jmsaio.engine.share import Share
 from jmsaio.errors import (
     ConsumerBusyError,
     IllegalStateError,
@@ -33,11 +35,14 @@ from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.record import PulsarRecord
 from jmsaio.transport.pulsar.returns import Returns
+from jmsaio.transport.pulsar.sizing import Sizing
 from jmsaio.transport.pulsar.stopping import OpenNative, Stopping
 from jmsaio.transport.pulsar.tally import Tally
 
 #: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
 ACK_GROUP_TIME = 0.1
+#: Bytes that the receivers of a transport prefetch, unless its configuration says something else.
+PREFETCH_BYTES = 32 * 1024 * 1024
 #: Types whose records go back to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
@@ -61,6 +66,7 @@ class PulsarReceiver:
         closed: Callable[[PulsarReceiver], None],
         handed: Handed | None = None,
         counts: Tally | None = None,
+        share: Share | None = None,
     ) -> None:
         self.subscription = subscription
         self.dead_letters: DeadLetters | None = None
@@ -74,6 +80,8 @@ class PulsarReceiver:
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._stopping = Stopping(bridge, subscription, self._custody, self._feeds, self._woken)
+        self._share = Share(PREFETCH_BYTES) if share is None else share
+        self._sizing = Sizing(bridge, self._stopping, self._feeds, self._share)
         self._returns = Returns(bridge.loop, self._due)
         self._late = Returns(bridge.loop, self._timed_out)
         self._endings: list[Callable[[], object]] = []
@@ -90,6 +98,8 @@ class PulsarReceiver:
         what = f"receive from {topic or self.subscription.pattern}, subscription {self.subscription.name}"
         feed = Feed(self._bridge, native, native.receive_async, native.receive, topic, what, self._woken)
         self._feeds.append(feed)
+        self._share.join(feed)
+        self._stopping.sized()
         self._bridge.loop.call_soon(self._woken)
 
     @property
@@ -126,7 +136,8 @@ class PulsarReceiver:
         return self._closed
 
     def _woken(self) -> None:
-        if not self._closed:
+        if not self._closed and self._bridge.failure is None:
+            self._sizing.look()
             self._wake()
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
@@ -142,6 +153,8 @@ class PulsarReceiver:
             record = self._back.popleft()
             self._custody.out[record] = False
             taken.append(record)
+        if self._sizing.waiting:
+            return list[ReceivedRecord](taken)
         feeds = self._feeds
         for offset in range(len(feeds)):
             feed = feeds[(self._turn + offset) % len(feeds)]
@@ -149,6 +162,8 @@ class PulsarReceiver:
                 wanted = limit - len(taken)
                 natives = feed.take(wanted)
                 if natives:
+                    if self._sizing.too_large(natives):
+                        break
                     self._custody.admit(feed, natives, taken)
                 if len(natives) < wanted:
                     break
@@ -198,7 +213,7 @@ class PulsarReceiver:
                 taken = [record for record in taken if not letters.came_too_often(record)]
         if self._timeout is not None:
             for record in taken:
-                self._late.add(record, self._timeout)
+                self._late.add(weakref.ref(record), self._timeout)
         return taken
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
@@ -305,12 +320,12 @@ class PulsarReceiver:
                 self._tally.entry_returned(place.ledger, place.entry)
                 before = entry
 
-    def _timed_out(self, records: list[PulsarRecord]) -> None:
+    def _timed_out(self, references: list[weakref.ref[PulsarRecord]]) -> None:
         """Records that were not acknowledged in time go back; our own timer, for pulsar-client's starts at 10 s."""
         if self._bridge.failure is not None:
             return
         backoff = self.subscription.config.ack_timeout_backoff
-        for record in records:
+        for record in [record for reference in references if (record := reference()) is not None]:
             if record.native is None:  # no application has it
                 continue
             delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
@@ -378,6 +393,7 @@ class PulsarReceiver:
             OperationTimeoutError: no answer in time.
         """
         self._check()
+        await self._sizing.settled(timeout)
         await self._stopping.resume(timeout, prefetch=False)
         try:
             await self._bridge.ask_all(self._start(lambda feed: feed.native.unsubscribe_async, "unsubscribe"), timeout)
@@ -397,6 +413,7 @@ class PulsarReceiver:
             OperationTimeoutError: no answer in time.
         """
         self._check()
+        await self._sizing.settled(timeout)
         target = native_position(position)
         feeds = self._feeds
         if isinstance(position, WireId) and len(feeds) > 1:
@@ -418,6 +435,7 @@ class PulsarReceiver:
     async def stop(self, timeout: float) -> None:
         """Take nothing more (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""
         self._check()
+        await self._sizing.settled(timeout)
         if self._shared:
             self._back.clear()
             self._custody.aside.clear()  # the end of the native consumers gives them back
@@ -432,6 +450,7 @@ class PulsarReceiver:
             JMSError: as of subscribing; the receiver is stopped then.
         """
         self._check()
+        await self._sizing.settled(timeout)
         await self._stopping.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
@@ -450,6 +469,7 @@ class PulsarReceiver:
         if self._bridge.forked:
             return
         deadline = self._bridge.loop.time() + timeout
+        await self._sizing.settled(timeout / 2)
         try:
             if self.dead_letters is not None:
                 await self.dead_letters.aclose(timeout / 2)

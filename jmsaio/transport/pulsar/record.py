@@ -29,7 +29,8 @@ class PulsarRecord:
     """
 
     __slots__ = (
-        "_id", "_payload", "_properties", "_published", "batch", "feed", "native", "redelivery_count", "serial",
+        "__weakref__", "_id", "_payload", "_properties", "_published", "batch", "feed", "native", "redelivery_count",
+        "serial",
     )  # fmt: skip
 
     def __init__(

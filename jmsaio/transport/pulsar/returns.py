@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import attrs
 
-from jmsaio.transport.pulsar.record import PulsarRecord
+Item = TypeVar("Item")
 
 #: Records handed on in one step of the loop.
 SLICE = 500
 
 
 @attrs.define(eq=False)
-class Returns:
+class Returns(Generic[Item]):
     """Calls ``due`` with the records whose time has come.
 
     Args:
@@ -24,12 +25,12 @@ class Returns:
     """
 
     loop: asyncio.AbstractEventLoop
-    due: Callable[[list[PulsarRecord]], None]
-    _heap: list[tuple[float, int, PulsarRecord]] = attrs.field(factory=list, init=False)
+    due: Callable[[list[Item]], None]
+    _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
     _number: int = attrs.field(default=0, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
-    def add(self, record: PulsarRecord, delay: float) -> None:
+    def add(self, record: Item, delay: float) -> None:
         """Hand ``record`` to ``due`` after ``delay`` seconds, never inside this call."""
         when = self.loop.time() + max(0.0, delay)
         self._number += 1
@@ -37,7 +38,7 @@ class Returns:
         if self._heap[0][2] is record:
             self._arm()
 
-    def take_all(self) -> list[PulsarRecord]:
+    def take_all(self) -> list[Item]:
         """Forget all of them, and say which they were."""
         records = [record for _, _, record in self._heap]
         self.close()
@@ -58,7 +59,7 @@ class Returns:
     def _fire(self) -> None:
         self._timer = None
         now = self.loop.time() + 0.001  # the loop's clock may fire a tick early
-        ready: list[PulsarRecord] = []
+        ready: list[Item] = []
         while self._heap and self._heap[0][0] <= now and len(ready) < SLICE:
             ready.append(heapq.heappop(self._heap)[2])
         if self._heap:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from jmsaio.errors import JMSError, OperationTimeoutError
-from jmsaio.transport.base import Subscription
+from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
 from jmsaio.transport.pulsar.custody import Custody
 from jmsaio.transport.pulsar.feed import Feed
@@ -35,6 +35,9 @@ class Stopping:
         stopped: its native consumers are closed.
         held: applications have records of it that its consumers gave back.
         open_native: subscribes once more.
+        size: native receiver queue of each topic; for ``resume``.
+        usual_size: what the configuration says of it.
+        woken: called when there may be something to receive.
     """
 
     def __init__(
@@ -48,12 +51,22 @@ class Stopping:
         self.stopped = False
         self.held = False
         self.open_native: OpenNative | None = None
+        self.size = self.usual_size = queue_size(subscription, 1)
         self._bridge = bridge
         self._subscription = subscription
         self._custody = custody
         self._feeds = feeds
-        self._woken = woken
+        self.woken = woken
         self._settlers: list[LateSettler] = []
+
+    def sized(self) -> None:
+        """There are more feeds."""
+        self.size = self.usual_size = queue_size(self._subscription, len(self._feeds))
+
+    def can_move(self) -> bool:
+        """Whether stopping takes nothing out of the application's hands: on an exclusive subscription it never does."""
+        exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
+        return not self.stopped and (exclusive or all(self._custody.out.values()))
 
     async def stop(self, seen: Sequence[PulsarRecord], unseen: Sequence[PulsarRecord], timeout: float) -> None:
         """Close the native consumers.
@@ -67,12 +80,14 @@ class Stopping:
         """
         if self.stopped or self.open_native is None:
             return
-        self.stopped = self.held = True
+        self.stopped = True
         custody, name = self._custody, self._subscription.name
         custody.tell_all()
         custody.dismiss(unseen)
         custody.handed.add(name, custody.dismiss(seen), held=False)
-        custody.handed.add(name, [record for record, back in custody.out.items() if not back], held=True)
+        kept = [record for record, back in custody.out.items() if not back]
+        custody.handed.add(name, kept, held=True)
+        self.held = self.held or bool(kept)
         closing = {}
         for feed in self._feeds:
             words = f"close {feed.topic or self._subscription.pattern}, subscription {name}"
@@ -112,7 +127,7 @@ class Stopping:
         for feed in self._feeds:
             if not await wait_for(feed.disarmed(), deadline - self._bridge.loop.time()):
                 raise OperationTimeoutError(f"resume {self._subscription.name}: it did not stop in {timeout:g} s")
-        size = queue_size(self._subscription, len(self._feeds)) if prefetch else 0
+        size = self.size if prefetch else 0
         opening = [self.open_native(feed.topic, size) for feed in self._feeds]
         answers = await asyncio.gather(*opening, return_exceptions=True)
         failures = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -124,8 +139,9 @@ class Stopping:
         for feed, native in zip(self._feeds, natives, strict=True):
             feed.resume(native, native.receive_async, native.receive)
         self.stopped = False
+        self._settlers.clear()
         if prefetch:
-            self._bridge.loop.call_soon(self._woken)
+            self._bridge.loop.call_soon(self.woken)
 
     async def drain(self, timeout: float) -> None:
         """Wait until late acknowledgements are told.

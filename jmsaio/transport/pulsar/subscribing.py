@@ -12,6 +12,7 @@ import anyio
 import attrs
 
 from jmsaio.admin.turns import subscribing
+from jmsaio.engine.share import Share
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
 from jmsaio.transport.pulsar.attempts import Attempts
@@ -36,6 +37,7 @@ class Subscriber:
         client: ``_pulsar.Client``.
         timeout: seconds for one request.
         open_sender: makes the senders of dead letters.
+        share: bytes that the receivers prefetch.
         broker: the service URL.
     """
 
@@ -43,6 +45,7 @@ class Subscriber:
     client: Any
     timeout: float
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
+    share: Share
     broker: str = ""
     handed: Handed = attrs.field(factory=Handed, init=False)
 
@@ -59,7 +62,7 @@ class Subscriber:
         if not subscription.durable:
             raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
         counts = tally(self.broker, subscription.identity)
-        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed, counts)
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed, counts, self.share)
         receiver.opens_with(partial(self._subscribe_anew, subscription))
         policy = subscription.config.dead_letter
         if policy is not None:

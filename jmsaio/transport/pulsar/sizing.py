@@ -1,0 +1,111 @@
+"""``Sizing``: keeps what pulsar-client prefetches for one receiver within a number of bytes.
+
+pulsar-client counts messages: a receiver queue of 1000 takes 4 GB of messages of 4 MB. The queue of a consumer can't be
+changed, so a receiver whose messages are large subscribes anew with a smaller queue, and with a larger one when they
+are small again. It does so when nothing of it is in the application's hands, for closing gives that to others, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from jmsaio.engine.share import Share
+from jmsaio.errors import JMSError
+from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.feed import Feed
+from jmsaio.transport.pulsar.stopping import Stopping
+
+#: Seconds in which nothing is handed out so that what is in the application's hands can be settled.
+PATIENCE = 0.25
+#: Seconds between two attempts, and before a queue grows.
+PAUSE = 5.0
+#: Seconds for a subscription made anew.
+_TIMEOUT = 30.0
+
+
+class Sizing:
+    """The receiver queue of one receiver."""
+
+    def __init__(self, bridge: Bridge, stopping: Stopping, feeds: list[Feed], share: Share) -> None:
+        self._bridge = bridge
+        self._stopping = stopping
+        self._feeds = feeds
+        self._share = share
+        self._largest = 0
+        self._wanted = 0
+        self._patient_until = 0.0
+        self._not_before = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def _most(self) -> int:
+        """Bytes of one feed."""
+        return self._share.each
+
+    def look(self) -> None:
+        """Look at the first message of each feed, so that the size is known before the application asks."""
+        if self._stopping.stopped:
+            return
+        for feed in self._feeds:
+            if self._stopping.size > 1 and feed.failure is None:
+                message = feed.peek()
+                if message is not None and self.too_large([message]):
+                    return
+
+    def too_large(self, natives: list[Any]) -> bool:
+        """Note the sizes of messages that were taken.
+
+        Returns:
+            True when the receiver subscribes anew now: they come again.
+        """
+        largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
+        self._largest = largest = max(largest, self._largest - (self._largest >> 4))
+        size, now = self._stopping.size, self._bridge.loop.time()
+        wanted = max(1, min(self._stopping.usual_size, self._most // (largest + 1)))
+        shrinks = size > 1 and wanted < size // 2
+        if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
+            return False
+        if self._stopping.can_move():
+            self._begin(wanted)
+            return True
+        if shrinks:
+            self._wanted = wanted
+            self._patient_until = now + PATIENCE
+        self._not_before = now + PAUSE
+        return False
+
+    @property
+    def waiting(self) -> bool:
+        """Nothing is handed out for a moment, so that the application settles what it has."""
+        if not self._wanted:
+            return False
+        if self._stopping.can_move():
+            self._begin(self._wanted)
+        elif self._bridge.loop.time() > self._patient_until:
+            self._wanted = 0
+            return False
+        else:
+            self._bridge.loop.call_later(PATIENCE / 20, self._stopping.woken)
+        return True
+
+    def _begin(self, size: int) -> None:
+        self._wanted = 0
+        self._not_before = self._bridge.loop.time() + PAUSE
+        self._stopping.size = size
+        self._task = self._bridge.loop.create_task(self._change())
+
+    async def _change(self) -> None:
+        try:
+            await self._stopping.stop([], [], _TIMEOUT)
+            await self._stopping.resume(_TIMEOUT)
+        except JMSError as error:
+            for feed in self._feeds:
+                feed.failure = feed.failure or error
+            self._stopping.woken()
+
+    async def settled(self, timeout: float) -> None:
+        """Wait until a change under way is over; after ``timeout`` seconds it is given up."""
+        task, self._task = self._task, None
+        if task is not None and not await wait_for(asyncio.wait([task]), timeout):
+            task.cancel()

@@ -1,0 +1,29 @@
+"""Receives messages of some size from a queue and prints the largest resident memory in bytes.
+
+Arguments: URL, queue, number, size. On the embedded broker it sends them itself, one before each receive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+
+import jmsaio
+
+
+async def main(url: str, name: str, count: int, size: int) -> None:
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        queue = jmsaio.Queue(name)
+        consumer = await session.create_consumer(queue)
+        producer = await session.create_producer(queue) if url.startswith("memory:") else None
+        await asyncio.sleep(1.0)  # a queue that is not bounded fills
+        for _ in range(count):
+            if producer is not None:
+                await producer.send(bytes(size))
+            message = await consumer.receive(timeout=60)
+            assert message is not None and len(message.get_body(bytes)) == size
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

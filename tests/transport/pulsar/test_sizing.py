@@ -1,0 +1,120 @@
+"""``Sizing``: what is prefetched is bounded in bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from jmsaio.engine.share import Share
+from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.pulsar import sizing
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import HANG, Box, Kit, Outcomes, record
+
+CHILD = Path(__file__).parent / "memory_of_a_consumer.py"
+LARGE = 1_000_000
+
+
+@pytest.mark.broker
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("queue_size", [1000, 1])
+async def test_memory_of_large_messages(kit: Kit, pulsar_broker: TestBroker, queue_size: int) -> None:
+    """A consumer of a backlog of 80 messages of 4 MB, one after another, stays below 250 MB."""
+    queue = f"memory-{uuid.uuid4()}"
+    size, count = 4_000_000, 80
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    arguments = [f"{url}&consumerConfig.receiverQueueSize={queue_size}", queue, str(count), str(size)]
+    sender, outcomes = await kit.sender(f"persistent://public/default/{queue}"), Outcomes()
+    box = await kit.box(SubscriptionType.SHARED, f"persistent://public/default/{queue}", name="jms-queue")
+    await box.receiver.aclose(HANG)
+    for _ in range(count):
+        await sender.ready()
+        sender.send(record(os.urandom(size)), outcomes.done)
+    await sender.drain(60)
+    assert outcomes.count == len(outcomes.places)
+    run = partial(subprocess.run, [sys.executable, str(CHILD), *arguments], capture_output=True, text=True, timeout=90)
+    done = await anyio.to_thread.run_sync(run)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 250_000_000
+
+
+def test_memory_of_large_messages_on_the_embedded_broker() -> None:
+    """What was acknowledged is not kept."""
+    arguments = [f"memory://{uuid.uuid4()}", "q", "300", "4000000"]
+    run = [sys.executable, str(CHILD), *arguments]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 250_000_000
+
+
+async def large(kit: Kit, count: int, size: int = LARGE) -> None:
+    sender, outcomes = await kit.sender(), Outcomes()
+    for number in range(count):
+        sender.send(record(str(number).ljust(size)), outcomes.done)
+    await sender.drain(60)
+    assert len(outcomes.places) == count
+    await sender.aclose(HANG)
+
+
+def numbers(records: list[Any]) -> list[int]:
+    return [int(one.payload) for one in records]
+
+
+def size_of(box: Box) -> int:
+    return int(box.receiver._stopping.size)
+
+
+@pytest.fixture
+def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Share, "each", property(lambda self: 4 * LARGE))
+    monkeypatch.setattr(sizing, "PAUSE", 0.5)
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("small_share")
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
+async def test_the_queue_follows_the_size_of_messages(kit: Kit, kind: SubscriptionType) -> None:
+    """Each comes once, in order and as new, whether the queue shrinks before, between or after deliveries."""
+    await large(kit, 10)
+    box = await kit.box(kind)
+    got = await box.take(10, limit=2)
+    assert size_of(box) == 3
+    box.receiver.acknowledge(got)
+    await large(kit, 300, 10)
+    more: list[Any] = []
+    for _ in range(100):
+        taken = await box.take(3, limit=3)
+        box.receiver.acknowledge(taken)
+        more += taken
+        await anyio.sleep(0.02)
+    assert size_of(box) > 3
+    assert numbers(got) == list(range(10))
+    assert numbers(more) == list(range(300))
+    assert {one.redelivery_count for one in [*got, *more]} == {0}
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("small_share")
+async def test_what_the_application_has_is_waited_for_a_moment_only(kit: Kit) -> None:
+    """A shared subscription would give it to others; so the queue shrinks when nothing is out."""
+    await large(kit, 3, 10)
+    box = await kit.box()
+    held = await box.take(3)
+    await large(kit, 6)
+    got = await box.take(2)
+    assert size_of(box) == 1000
+    await anyio.sleep(1.0)
+    box.receiver.acknowledge([*held, *got])
+    got += await box.take(4)
+    assert size_of(box) == 3
+    assert numbers(got) == list(range(6))
+    assert {one.redelivery_count for one in got} == {0}
