@@ -48,6 +48,7 @@ class Siblings:
     _fresh: dict[SharingReceiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
     _full: set[SharingReceiver] = attrs.field(factory=set, init=False)
+    _told: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
 
     # ---------------------------------------------------------------- members
@@ -128,8 +129,10 @@ class Siblings:
         receiver = channel.receiver
         if self._resting.count(receiver) < self.most:
             return True
-        if receiver not in self._full:
-            self._full.add(receiver)
+        self._full.add(receiver)
+        self._resting.crediting = False
+        if not self._told:
+            self._told = True
             _log.warning(
                 "receiving from %r nearly pauses: %d messages that no selector here takes stand before the others, as "
                 "many as a consumer may leave unacknowledged (the broker's maxUnackedMessagesPerConsumer); consume or "
@@ -162,6 +165,9 @@ class Siblings:
         except JMSError as error:
             _log.debug("what rested was given back by the end of its receiver: %s", error)
         if owner in self._full:
+            if 2 * self._resting.count(owner) < self.most:
+                self._full.discard(owner)
+                self._resting.crediting = not self._full
             for member in self._members:
                 if member.receiver is owner:
                     member.wake()

@@ -68,8 +68,13 @@ class _Return:
 
 @attrs.define(eq=False)
 class Resting:
-    """What rests for one subscription. Times are seconds of one clock."""
+    """What rests for one subscription. Times are seconds of one clock.
 
+    Attributes:
+        crediting: what does not come again was taken by others; not so where receiving pauses.
+    """
+
+    crediting: bool = True
     _open: dict[tuple[Hashable, int], Bundle] = attrs.field(factory=dict, init=False)
     _last: dict[Hashable, Bundle] = attrs.field(factory=dict, init=False)
     _heap: list[tuple[float, int, Bundle]] = attrs.field(factory=list, init=False)
@@ -199,7 +204,7 @@ class Resting:
         while pending and pending[0][0] <= now - GONE:
             when, entry = pending.popleft()
             known = returned.get(entry)
-            if known is not None and known.when == when:
+            if self.crediting and known is not None and known.when == when:
                 returned[entry] = attrs.evolve(known, gone=True)
                 self._budget += GAIN * known.size
         self._budget = max(-BURST, min(BURST, self._budget))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 
 import attrs
@@ -45,3 +46,28 @@ async def test_a_forgotten_channel_is_not_filled() -> None:
     dispatch.forget(gone)  # type: ignore[arg-type]  # what dispatch uses of one
     await run(dispatch, [Channel(1)])
     assert gone.filled == 0
+
+
+@attrs.define(eq=False)
+class Slow(Channel):
+    """Each fill takes its time."""
+
+    def fill(self) -> bool:
+        time.sleep(0.02)
+        return super().fill()
+
+
+async def test_others_have_their_turn_between_long_fills() -> None:
+    """As long as one channel has more, however few fills that is."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.ensure_future(others())
+    await run(Dispatch(lambda: None), [Slow(5)])
+    task.cancel()
+    assert turns >= 5

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.held import HELD_BYTES, HELD_RECORDS, Held
+from jmsaio.client.held import HELD_BYTES, HELD_RECORDS, SLICE, Held
 from jmsaio.transport.base import SubscriptionType
 
 Name = Callable[[str], str]
@@ -226,3 +226,18 @@ async def test_a_failover_subscription_delays_too(url: str, name: Name) -> None:
         async with session.create_shared_consumer(topic, name("sub")) as consumer:
             await send(session, topic, 2, 4)
             assert await bodies(consumer, 3) == ["at once", "0", "1"]
+
+
+async def test_many_that_are_due_at_once_come_in_slices() -> None:
+    kit = Kit()
+    for number in range(3 * SLICE):
+        kit.put(number, -1)
+    found: list[int] = []
+    while len(found) < 3 * SLICE:
+        due = kit.due()
+        assert 0 < len(due) <= SLICE
+        found += due
+        kit.woken.clear()
+        if len(found) < 3 * SLICE:
+            await asyncio.wait_for(kit.woken.wait(), 20)
+    assert found == list(range(3 * SLICE))

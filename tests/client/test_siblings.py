@@ -168,3 +168,17 @@ async def test_what_rests_is_for_a_consumer_that_comes_later(
         await take(consumer, 1)
         async with session.create_consumer(queue, "kind = 'b'") as later:
             assert sorted(map(int, texts(await take(later, 3000)))) == list(range(3000))
+
+
+async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
+    session: jmsaio.Session, connection: jmsaio.Connection, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log is told, and what rests still goes to a consumer that wants it."""
+    queue = jmsaio.Queue(name("full"))
+    await send(connection, queue, "b" * 200)
+    async with session.create_consumer(queue, "kind = 'a'") as a:
+        a._channel.siblings.most = 50
+        assert await a.receive(timeout=1.0) is None
+        async with connection.create_session() as second, second.create_consumer(queue, "kind = 'b'") as b:
+            assert sorted(map(int, texts(await take(b, 200)))) == list(range(200))
+    assert caplog.text.count("nearly pauses") == 1

@@ -111,3 +111,12 @@ def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
     assert resting.take_hasty("b", 0.0) is None and resting.count("b") == 0
     resting.hasten()
     assert len(taken(resting, 0.0)) == 10 * BURST
+
+
+def test_nothing_is_credited_where_receiving_pauses() -> None:
+    """What went back waits unseen then; nobody else took it."""
+    resting = Resting()
+    add(resting, range(10 * int(BURST)), 0.0)
+    resting.crediting = False
+    taken(resting, 1.0)
+    assert len(taken(resting, 2.0 + GONE)) <= RATE * (1 + GONE) + BUNDLE

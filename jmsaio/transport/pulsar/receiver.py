@@ -43,6 +43,8 @@ from jmsaio.transport.pulsar.tally import Tally
 ACK_GROUP_TIME = 0.1
 #: Bytes that the receivers of a transport prefetch, unless its configuration says something else.
 PREFETCH_BYTES = 32 * 1024 * 1024
+#: Seconds until a copy of what another receiver has goes back.
+COPY_DELAY = 1.0
 #: Types whose records go back to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
@@ -77,6 +79,8 @@ class PulsarReceiver:
         self._feeds: list[Feed] = []
         self._custody = Custody(bridge, self._shared, subscription.name, handed, self._come_back)
         self._tally = Tally() if counts is None else counts
+        if self._shared:
+            self._tally.custodies.add(self._custody)
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._stopping = Stopping(bridge, subscription, self._custody, self._feeds, self._woken)
@@ -169,6 +173,7 @@ class PulsarReceiver:
                     break
         self._turn += 1
         if self._tally and self._shared:
+            taken = self._without_copies(taken)
             self._count_anew(taken)
         if self._timeout is not None or self.dead_letters is not None:
             taken = self._inspect(taken)
@@ -186,6 +191,19 @@ class PulsarReceiver:
         for feed in self._feeds:
             if feed.failure is not None:
                 raise feed.failure
+
+    def _without_copies(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
+        """Keep back what another receiver of this process has got, too: it is settled there."""
+        held, settled = self._tally.copies(self._custody, taken, self._bridge.loop.time())
+        if not held and not settled:
+            return taken
+        self._custody.acknowledge(settled)
+        turned = self._custody.turn_back(held)
+        self._uncounted.update(turned)
+        for record in turned:
+            self._returns.add(record, COPY_DELAY)
+        copies = {*held, *settled}
+        return [record for record in taken if record not in copies]
 
     def _count_anew(self, taken: list[PulsarRecord]) -> None:
         """Leave out what the broker counted although no application had the record."""
@@ -461,6 +479,7 @@ class PulsarReceiver:
         if self._closed:
             return
         self._closed = True
+        self._tally.custodies.discard(self._custody)
         self._returns.close()
         self._late.close()
         self._on_closed(self)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import attrs
 
-from jmsaio.transport.pulsar.record import Key
+from jmsaio.transport.pulsar.custody import Custody
+from jmsaio.transport.pulsar.record import Key, PulsarRecord
+from jmsaio.transport.pulsar.settled import Known
 
 #: Entries, and records, remembered.
 REMEMBERED = 50_000
@@ -25,8 +27,13 @@ _tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionar
 
 @attrs.define(eq=False)
 class Tally:
-    """What the receivers of this process gave back."""
+    """What the receivers of this process gave back.
 
+    Attributes:
+        custodies: of those receivers.
+    """
+
+    custodies: WeakSet[Custody] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
 
@@ -53,6 +60,29 @@ class Tally:
             counted: redeliveries of its entry, as the broker counts.
         """
         return self.failures(place) + max(0, counted - self._entries.get(place[:2], 0))
+
+    def copies(
+        self, own: Custody, records: list[PulsarRecord], now: float
+    ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
+        """Copies of what another receiver of this process took: those that it has, and those that it acknowledged.
+
+        An entry that one receiver gives back comes again whole, to any of them: also those of its records that the
+        application has, or that the receiver's queue still holds.
+        """
+        others = [custody for custody in self.custodies if custody is not own]
+        suspects = [record for record in records if record.place[:2] in self._entries] if others else []
+        held: list[PulsarRecord] = []
+        settled: list[PulsarRecord] = []
+        for other in others if suspects else ():
+            out = {(one.place, one.publish_time) for one, back in other.out.items() if not back}
+            other.settled.fold()
+            for record in suspects:
+                place, published = record.place, record.publish_time
+                if (place, published) in out:
+                    held.append(record)
+                elif other.settled.look_up(place, published, True, now) is Known.DUPLICATE:
+                    settled.append(record)
+        return held, settled
 
 
 def _count(counts: OrderedDict[_Place, int], key: _Place) -> None:
