@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from importlib.resources import files
 
 import pytest
 
@@ -23,6 +24,15 @@ def test_everything_is_in_the_tree_or_outside_on_purpose(error: type[Exception])
         assert issubclass(error, OUTSIDE[error]) and not issubclass(error, errors.JMSError)
     else:
         assert issubclass(error, errors.JMSError)
+
+
+def test_the_guide_names_what_stands_outside_the_tree() -> None:
+    """Whoever catches JMSError reads in the guide what that leaves out."""
+    guide = (files("jmsaio") / "guide" / "migrating.md").read_text(encoding="utf-8")
+    [row] = [line for line in guide.splitlines() if "`JMSException`" in line]
+    for error, base in OUTSIDE.items():
+        assert f"`{error.__name__}` (a `{base.__name__}`" in row
+    assert all(f"`{name}`" in row for name in ("TimeoutError", "IndexError", "KeyError", "TypeError", "ValueError"))
 
 
 def test_the_drawn_tree_is_the_tree() -> None:

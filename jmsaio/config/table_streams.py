@@ -69,7 +69,7 @@ CONSUMER = (
     _consumer("maxTotalReceiverQueueSizeAcrossPartitions", _I, 50000, "max_total_receiver_queue_size_across_partitions",
               low=0, note="the same, for all partitions together"),
     _consumer("ackTimeoutMillis", _D, 0, "ack_timeout", unit="ms", off=0,
-              note="not acknowledged in this time: comes again; 0: off; over Pulsar at least 10 s"),
+              note="not acknowledged in this time: comes again; 0: off"),
     _consumer("negativeAckRedeliveryDelayMicros", _D, None, "negative_ack_redelivery_delay", unit="us",
               note="what the application gives back comes again after it; not given: at once "
               "`max_local_redeliveries` times, then after 1 s, doubling to 60 s"),

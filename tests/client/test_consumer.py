@@ -226,6 +226,19 @@ async def test_expired_messages_are_dead_letters_by_choice(url: str, name: Name,
             assert await consumer.receive(timeout=0.5) is None
 
 
+async def test_an_acknowledgement_time_out_of_one_second(url: str, name: Name) -> None:
+    """The option counts as it is written: pulsar-client's own least time, 10 s, is no bound."""
+    queue = jmsaio.Queue(name("late"))
+    async with jmsaio.connect(url, consumer={"ackTimeoutMillis": 1000}) as connection:
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            consumer = await session.create_consumer(queue)
+            await (await session.create_producer(queue)).send("tea")
+            for redelivered in (False, True):
+                message = await consumer.receive(timeout=20 if not redelivered else 8)
+                assert message is not None and message.jms_redelivered is redelivered
+            await session.acknowledge()
+
+
 @pytest.mark.parametrize("durable", [False, True])
 async def test_dead_letters_of_an_exclusive_subscription(url: str, name: Name, durable: bool) -> None:
     """The consumer counts where the broker does not: what it gave back too often goes to the dead letters."""
