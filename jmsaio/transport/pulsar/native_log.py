@@ -8,6 +8,7 @@ reads after an answer knows every line that was written before it.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -27,9 +28,12 @@ LINES = 500
 #: Where the last of the unread bytes stay until their line is complete, at most.
 _LONGEST_LINE = 1 << 16
 _LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
+_log = logging.getLogger("jmsaio")
 _ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
 _REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
 
+#: What ConsumerImpl says of a message whose checksum is wrong, or that can't be decompressed.
+_DISCARDED = "Discarding corrupted message"
 #: What ProducerImpl warns of although no message that it holds has failed.
 _HARMLESS = (
     "Failed to reconnect producer",
@@ -177,6 +181,11 @@ class NativeLog:
             self._lines.append(line)
             self.count += 1
             self.doubts += line.casts_doubt
+            if _DISCARDED in line.text:
+                _log.error(
+                    "a message was damaged on its way from the broker; pulsar-client acknowledged it, so it does not "
+                    "come again (a topic that keeps acknowledged messages still has it): %s", line.text
+                )  # fmt: skip
 
     def after_fork(self) -> None:
         """In a child process: what pulsar-client writes there is the child's, once it makes a client."""

@@ -164,3 +164,11 @@ def test_the_reason_is_that_of_the_same_thread() -> None:
 def test_nothing_is_remembered_twice() -> None:
     before = NATIVE_LOG.read()
     assert NATIVE_LOG.since(before) == []
+
+
+def test_a_damaged_message_that_pulsar_client_acknowledged_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    place = "[persistent://public/default/t, s, 0] Discarding corrupted message at 7747:1"
+    line = f"2026-11-22 03:25:50.463 ERROR [140380502746816] ConsumerImpl:930 | {place}"
+    NativeLog()._parse(line.encode() + b"\n")
+    [told] = caplog.records
+    assert told.levelname == "ERROR" and place in told.getMessage()
