@@ -23,7 +23,8 @@ def calls(part: type) -> set[str]:
 
 
 def test_the_seam_stays_narrow() -> None:
-    assert sum(len(calls(part)) for part in PARTS) <= 23
+    """A receiver that takes nothing more and still settles needs stop and resume; what rests, set_aside."""
+    assert sum(len(calls(part)) for part in PARTS) <= 26
 
 
 @pytest.mark.parametrize(
