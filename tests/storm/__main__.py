@@ -1,0 +1,45 @@
+"""``python -m tests.storm --minutes 10``: a storm on a broker of its own; exit status 1 if a message was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from pathlib import Path
+
+import attrs
+import click
+
+from tests.storm.storm import DAMAGE, FAULTS, Plan, run
+from tests.support.broker import LaunchedBroker, watch_launcher
+
+
+@click.command()
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True)
+@click.option("--kills", type=click.IntRange(min=0), default=2, show_default=True, help="kill -9 of the broker.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all chance.")
+@click.option("--without", multiple=True, type=click.Choice(sorted(FAULTS)), help="Leave out a fault; repeatable.")
+@click.option("--damage", multiple=True, type=click.Choice(sorted(DAMAGE)), help="Damage bytes, too; repeatable.")
+@click.option("--verbose", is_flag=True, help="Show the library's log.")
+def main(
+    minutes: float, kills: int, seed: int, without: tuple[str, ...], damage: tuple[str, ...], verbose: bool
+) -> None:
+    """Send, receive and cancel while the network breaks and the broker is killed; count what is lost."""
+    logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL)
+    faults = tuple(name for name in FAULTS if name not in without) + damage
+    plan = Plan(minutes * 60, kills, faults, seed)
+    click.echo(f"{attrs.asdict(plan)}")
+    watch_launcher()
+    with tempfile.TemporaryDirectory(prefix="jmsaio-storm-") as folder:
+        broker = LaunchedBroker(Path(folder), memory="512m")
+        broker.start()
+        try:
+            journal = asyncio.run(run(broker, plan, click.echo))
+        finally:
+            broker.kill()
+    click.echo("\n".join(journal.lines()))
+    raise SystemExit(1 if journal.lost else 0)
+
+
+if __name__ == "__main__":
+    main()

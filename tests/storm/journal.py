@@ -1,0 +1,108 @@
+"""What was sent, confirmed and delivered in a storm, and whether it adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+
+from jmsaio.model.wire import WireId
+
+#: Seconds for which a disturbance explains repetitions when it is over: clients connect again one after another.
+AFTERMATH = 10.0
+
+TWICE = "stored twice: the client sent it again when its connection broke"
+BROKEN = "acknowledged while the connection broke"
+UNEXPLAINED = "without a known reason"
+
+
+@attrs.define
+class Delivery:
+    """The last delivery of a message.
+
+    Attributes:
+        when: loop time.
+        places: where all its copies lie, as far as delivered.
+    """
+
+    when: float
+    places: set[WireId]
+
+
+@attrs.define
+class Journal:
+    """One storm's book.
+
+    Attributes:
+        sent: messages that were handed to ``send``.
+        confirmed: those that the broker has, by its word.
+        outcomes: how the other sends ended.
+        deliveries: messages handed to the application, repeated ones too.
+        flagged: repetitions that said so.
+        repeated: repetitions that did not, by reason.
+        reports: calls of the exception listener, by class.
+        refusals: calls that failed, by class; they were made again.
+        disturbances: what was done to the broker and the network.
+    """
+
+    sent: int = 0
+    confirmed: set[str] = attrs.field(factory=set)
+    outcomes: Counter[str] = attrs.field(factory=Counter)
+    deliveries: int = 0
+    flagged: int = 0
+    repeated: Counter[str] = attrs.field(factory=Counter)
+    reports: Counter[str] = attrs.field(factory=Counter)
+    refusals: Counter[str] = attrs.field(factory=Counter)
+    disturbances: Counter[str] = attrs.field(factory=Counter)
+    _last: dict[str, Delivery] = attrs.field(factory=dict)
+    _disturbed: list[tuple[float, float]] = attrs.field(factory=list)  # from, to
+
+    def disturb(self, what: str, begin: float, seconds: float = 0.0) -> None:
+        """The broker or the network is disturbed, for so long."""
+        self.disturbances[what] += 1
+        self._disturbed.append((begin, begin + seconds + AFTERMATH))
+
+    def calm(self, now: float) -> None:
+        """The last disturbance is over."""
+        begin, _ = self._disturbed[-1]
+        self._disturbed[-1] = begin, now + AFTERMATH
+
+    def deliver(self, text: str, place: WireId, flagged: bool, now: float) -> None:
+        """A message was handed to the application."""
+        self.deliveries += 1
+        last = self._last.get(text)
+        if last is None:
+            self._last[text] = Delivery(now, {place})
+            return
+        if flagged:
+            self.flagged += 1
+        elif place not in last.places:
+            self.repeated[TWICE] += 1
+        elif any(begin <= now and last.when <= end for begin, end in self._disturbed):
+            self.repeated[BROKEN] += 1
+        else:
+            self.repeated[UNEXPLAINED] += 1
+        last.places.add(place)
+        last.when = now
+
+    @property
+    def lost(self) -> set[str]:
+        """Confirmed and never delivered."""
+        return self.confirmed - self._last.keys()
+
+    def lines(self) -> list[str]:
+        """The figures, for people."""
+        lost = sorted(self.lost)
+        return [
+            f"sent {self.sent}, confirmed {len(self.confirmed)}, not confirmed: {_counts(self.outcomes)}",
+            f"delivered {self.deliveries} times, {len(self._last)} messages",
+            f"repetitions: {self.flagged} flagged; not flagged: {_counts(self.repeated)}",
+            f"disturbances: {_counts(self.disturbances)}",
+            f"calls that failed and were made again: {_counts(self.refusals)}",
+            f"told to the exception listener: {_counts(self.reports)}",
+            f"LOST {len(lost)}: {', '.join(lost[:20])}" if lost else "lost: nothing",
+        ]
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counter.items())) or "none"

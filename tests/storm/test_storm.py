@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jmsaio.model.wire import WireId
+from tests.storm.journal import BROKEN, TWICE, UNEXPLAINED, Journal
+
+ROOT = Path(__file__).parents[2]
+HERE, THERE = WireId(1, 1), WireId(1, 2)
+
+
+@pytest.mark.broker
+@pytest.mark.timeout(600)
+def test_one_minute() -> None:
+    """Whatever breaks, each confirmed message is delivered at least once; in a process and on a broker of its own."""
+    command = [sys.executable, "-m", "tests.storm", "--minutes", "1", "--seed", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lost: nothing" in done.stdout
+    assert "2 kill" in done.stdout
+
+
+def test_the_journal_finds_what_is_lost() -> None:
+    """Confirmed and not delivered is lost; not confirmed is not."""
+    journal = Journal(confirmed={"a", "b"})
+    journal.deliver("a", HERE, False, 1.0)
+    journal.deliver("c", THERE, False, 1.0)
+    assert journal.lost == {"b"}
+    assert "LOST 1: b" in journal.lines()
+
+
+def test_the_journal_explains_repetitions() -> None:
+    """Flagged, stored twice, acknowledged while the connection broke, or without a reason."""
+    journal = Journal()
+    for place, flagged, now in [
+        (HERE, False, 1.0), (HERE, True, 2.0), (THERE, False, 3.0), (HERE, False, 4.0), (HERE, False, 99.0)
+    ]:  # fmt: skip
+        if now == 99.0:
+            journal.disturb("reset", 50.0)
+        journal.deliver("a", place, flagged, now)
+    assert journal.flagged == 1
+    assert journal.repeated == {TWICE: 1, UNEXPLAINED: 1, BROKEN: 1}
