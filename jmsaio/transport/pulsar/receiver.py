@@ -157,21 +157,8 @@ class PulsarReceiver:
             record = self._back.popleft()
             self._custody.out[record] = False
             taken.append(record)
-        if self._sizing.waiting:
-            return list[ReceivedRecord](taken)
-        feeds = self._feeds
-        for offset in range(len(feeds)):
-            feed = feeds[(self._turn + offset) % len(feeds)]
-            while len(taken) < limit:
-                wanted = limit - len(taken)
-                natives = feed.take(wanted)
-                if natives:
-                    if self._sizing.too_large(natives):
-                        break
-                    self._custody.admit(feed, natives, taken)
-                if len(natives) < wanted:
-                    break
-        self._turn += 1
+        if not self._sizing.waiting:
+            self._take(taken, limit)
         if self._tally and self._shared:
             taken = self._without_copies(taken)
             self._count_anew(taken)
@@ -180,6 +167,22 @@ class PulsarReceiver:
         if not taken and limit > 0:
             self._raise_failure()
         return list[ReceivedRecord](taken)
+
+    def _take(self, taken: list[PulsarRecord], limit: int) -> None:
+        """Take from the feeds in turn, until there are ``limit`` records."""
+        feeds, first = self._feeds, self._turn
+        self._turn += 1
+        for offset in range(len(feeds)):
+            feed = feeds[(first + offset) % len(feeds)]
+            while len(taken) < limit:
+                wanted = limit - len(taken)
+                natives = feed.take(wanted)
+                if natives:
+                    if self._sizing.too_large(natives):
+                        return  # of no feed: nothing may come to the application before all are closed
+                    self._custody.admit(feed, natives, taken)
+                if len(natives) < wanted:
+                    break
 
     def _check(self) -> None:
         if self._bridge.failure is not None:

@@ -2,7 +2,8 @@
 
 pulsar-client counts messages: a receiver queue of 1000 takes 4 GB of messages of 4 MB. The queue of a consumer can't be
 changed, so a receiver whose messages are large subscribes anew with a smaller queue, and with a larger one when they
-are small again. It does so when nothing of it is in the application's hands, for closing gives that to others, too.
+are small again. It does so when nothing of it is in the application's hands, for closing gives that to others, too;
+and never where a topic is not persistent, for what such a queue holds is lost when its consumer closes.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Sizing:
         self._wanted = 0
         self._patient_until = 0.0
         self._not_before = 0.0
+        self._changing = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -66,6 +68,8 @@ class Sizing:
         shrinks = size > 1 and wanted < size // 2
         if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
             return False
+        if any(feed.topic is not None and not feed.persistent for feed in self._feeds):
+            return False
         if self._stopping.can_move():
             self._begin(wanted)
             return True
@@ -77,7 +81,9 @@ class Sizing:
 
     @property
     def waiting(self) -> bool:
-        """Nothing is handed out for a moment, so that the application settles what it has."""
+        """Nothing is taken for a moment: the queue is being changed, or the application is to settle what it has."""
+        if self._changing:
+            return True
         if not self._wanted:
             return False
         if self._stopping.can_move():
@@ -93,6 +99,7 @@ class Sizing:
         self._wanted = 0
         self._not_before = self._bridge.loop.time() + PAUSE
         self._stopping.size = size
+        self._changing = True
         self._task = self._bridge.loop.create_task(self._change())
 
     async def _change(self) -> None:
@@ -102,10 +109,14 @@ class Sizing:
         except JMSError as error:
             for feed in self._feeds:
                 feed.failure = feed.failure or error
+            self._changing = False
             self._stopping.woken()
+        finally:
+            self._changing = False
 
     async def settled(self, timeout: float) -> None:
         """Wait until a change under way is over; after ``timeout`` seconds it is given up."""
         task, self._task = self._task, None
         if task is not None and not await wait_for(asyncio.wait([task]), timeout):
             task.cancel()
+            self._changing = False  # also where it had not begun

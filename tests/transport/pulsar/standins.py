@@ -45,6 +45,9 @@ class FakeMessage:
     def data(self) -> bytes:
         return self.words
 
+    def length(self) -> int:
+        return len(self.words)
+
     def has_null_value(self) -> bool:
         return False
 
@@ -97,6 +100,12 @@ class FakeConsumer:
 
     def negative_acknowledge(self, message: Any) -> None:
         self.returned.append(message)
+
+    def close_async(self, callback: Callable[[Any], None]) -> None:
+        """Close at once: an armed receive is answered."""
+        while self.armed:
+            from_thread(self.armed.pop(0), _pulsar.Result.AlreadyClosed, None)
+        callback(OK)
 
 
 @attrs.define(eq=False)

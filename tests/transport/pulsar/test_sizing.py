@@ -6,19 +6,25 @@ import os
 import subprocess
 import sys
 import uuid
+from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from jmsaio.config import ConsumerConfig
 from jmsaio.engine.share import Share
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar import sizing
+from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.receiver import PulsarReceiver
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Box, Kit, Outcomes, record
+from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
 CHILD = Path(__file__).parent / "memory_of_a_consumer.py"
 LARGE = 1_000_000
@@ -118,3 +124,72 @@ async def test_what_the_application_has_is_waited_for_a_moment_only(kit: Kit) ->
     assert size_of(box) == 3
     assert numbers(got) == list(range(6))
     assert {one.redelivery_count for one in got} == {0}
+
+
+def large_message(entry: int) -> FakeMessage:
+    return FakeMessage(entry, words=b"x" * 100)
+
+
+class Desk:
+    """A receiver of two topics over stand-ins, with room for one large message of each."""
+
+    def __init__(
+        self, kind: SubscriptionType, domain: str = "persistent", config: ConsumerConfig | None = None
+    ) -> None:
+        self.topics = [f"{domain}://public/default/{name}" for name in "ab"]
+        self.consumers = [FakeConsumer(), FakeConsumer()]
+        self.anew: list[FakeConsumer] = []
+        subscription = Subscription(tuple(self.topics), "s", kind, config or ConsumerConfig())
+        self.receiver = PulsarReceiver(Bridge(), subscription, lambda: None, lambda receiver: None, share=Share(400))
+        self.receiver.opens_with(self.open)
+        for consumer, topic in zip(self.consumers, self.topics, strict=True):
+            self.receiver.add_feed(consumer, topic)
+
+    async def open(self, topic: str | None, size: int) -> FakeConsumer:
+        """The broker sends everything again that was not acknowledged."""
+        before = self.consumers[self.topics.index(str(topic))]
+        self.anew.append(FakeConsumer(deque([large_message(1), large_message(2)] if before.queue else [])))
+        return self.anew[-1]
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
+async def test_nothing_is_taken_while_the_queue_is_changed(kind: SubscriptionType) -> None:
+    """Neither of another topic nor in the moment before the consumers are closed: it would come before the others."""
+    desk = Desk(kind)
+    for consumer in desk.consumers:
+        consumer.queue.extend(map(large_message, (1, 2, 3)))
+    assert desk.receiver.receive(2) == []
+    assert desk.receiver.receive(2) == []
+    with anyio.fail_after(HANG):
+        while len(desk.anew) < 2 or desk.receiver.stopped:
+            await anyio.lowlevel.checkpoint()
+    got = desk.receiver.receive(10)
+    assert sorted(one.message_id.entry for one in got) == [1, 1, 2, 2]
+    assert {one.redelivery_count for one in got} == {0}
+
+
+async def test_topics_that_are_not_persistent_keep_their_queue() -> None:
+    """What it holds would be lost."""
+    desk = Desk(SubscriptionType.SHARED, "non-persistent")
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    assert len(desk.receiver.receive(10)) == 3
+    await anyio.lowlevel.checkpoint()
+    assert desk.anew == []
+
+
+async def test_what_comes_again_while_the_application_settles_has_its_time() -> None:
+    """The acknowledgement time-out of records that come from here begins then, too."""
+    desk = Desk(SubscriptionType.FAILOVER, config=ConsumerConfig(receiver_queue_size=4, ack_timeout=0.05))
+    desk.consumers[0].queue.append(FakeMessage(0))
+    held = desk.receiver.receive(1)
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    got = desk.receiver.receive(1)
+    desk.receiver.negative_acknowledge(held, 0)
+    with anyio.fail_after(HANG):
+        while not (again := desk.receiver.receive(1)):
+            await anyio.lowlevel.checkpoint()
+        assert desk.receiver._sizing.waiting
+        desk.receiver.acknowledge(got)
+        while not (once_more := desk.receiver.receive(1)):
+            await anyio.sleep(0.001)
+    assert [one.message_id.entry for one in (*got, *again, *once_more)] == [1, 0, 0]
