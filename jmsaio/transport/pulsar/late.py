@@ -25,35 +25,64 @@ class LateSettler:
         open_consumer: subscribes once more.
         what: the subscription in words.
         timeout: seconds to close the consumer.
+        holding: the consumer that was closed is about to be opened anew: what is taken waits for that (``hand_over``),
+            for two consumers would be one too many for an exclusive subscription.
 
     Attributes:
         failure: why the last acknowledgements could not be told; taken by ``PulsarReceiver.settle``.
     """
 
     def __init__(
-        self, bridge: Bridge, open_consumer: Callable[[], Awaitable[Any]], what: str, timeout: float
+        self,
+        bridge: Bridge,
+        open_consumer: Callable[[], Awaitable[Any]],
+        what: str,
+        timeout: float,
+        holding: bool = False,
     ) -> None:
         self.failure: JMSError | None = None
         self._bridge = bridge
         self._open = open_consumer
         self._what = what
         self._timeout = timeout
+        self._holding = holding
+        self._decided = asyncio.Event()
         self._waiting: list[Any] = []
         self._task: asyncio.Task[None] | None = None
 
     def acknowledge_async(self, message: Any, callback: None) -> None:
         """Acknowledge a native message, or the native id of an entry, soon."""
         self._waiting.append(message)
-        if self._task is None:
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._waiting and self._task is None and not self._holding:
             self._task = self._bridge.loop.create_task(self._run())
+
+    def hand_over(self, native: Any) -> bool:
+        """Tell what waits through a consumer that was opened anew; True when there was something."""
+        waiting, self._waiting = self._waiting, []
+        for message in waiting:
+            native.acknowledge_async(message, None)
+        self.let_go()
+        return bool(waiting)
+
+    def let_go(self) -> None:
+        """Tell by itself what waits: no consumer is opened anew."""
+        self._holding = False
+        self._decided.set()
+        self._begin()
 
     def negative_acknowledge(self, message: Any) -> None:
         """Nothing: closing the consumer gave everything back."""
 
     async def drained(self, timeout: float) -> bool:
         """Wait until everything taken is told; False when the time is over."""
+        deadline = self._bridge.loop.time() + timeout
+        if self._holding and self._waiting and not await wait_for(self._decided.wait(), timeout):
+            return False
         task = self._task
-        return task is None or await wait_for(asyncio.wait([task]), timeout)
+        return task is None or await wait_for(asyncio.wait([task]), deadline - self._bridge.loop.time())
 
     async def aclose(self, timeout: float) -> None:
         """Wait as ``drained``; what was not told comes again."""

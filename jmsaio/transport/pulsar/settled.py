@@ -14,6 +14,7 @@ The time at which the entry was published tells them apart.
 from __future__ import annotations
 
 import enum
+import math
 from collections import OrderedDict, deque
 from typing import Any
 
@@ -26,6 +27,8 @@ from jmsaio.transport.pulsar.record import Key
 ENTRIES = 10_000
 #: Seconds in which a negative acknowledgement can have crossed with the acknowledgement of the rest.
 CROSSING = 5.0
+#: Seconds after a consumer was opened anew in which what was acknowledged meanwhile is expected to come again.
+AWAY = 30.0
 
 #: Identifies an entry in a cluster: ledger, entry.
 Entry = tuple[int, int]
@@ -48,10 +51,13 @@ class Settled:
         recent: what was acknowledged and not looked at yet: native id, time of publishing, loop's time. An id without
             an index is that of a whole entry.
         open: batches that are not acknowledged as a whole.
+        away: loop's times at which the consumer was last closed and opened anew: what was acknowledged in between was
+            told too late not to come again.
     """
 
     recent: deque[tuple[Any, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
     open: dict[Entry, Batch] = attrs.field(factory=dict, init=False)
+    away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
     _complete: OrderedDict[Entry, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
 
@@ -110,7 +116,9 @@ class Settled:
         before, when = self._complete[entry]
         if before != published:
             return Known.FOREIGN
-        return Known.DUPLICATE if counted and now - when < CROSSING else Known.HANDED_OUT
+        closed, opened = self.away
+        crossed = (counted and now - when < CROSSING) or (closed <= when <= opened and now - opened < AWAY)
+        return Known.DUPLICATE if crossed else Known.HANDED_OUT
 
     def came_anew(self, place: Key) -> None:
         """The broker moved back: what was acknowledged of incomplete entries is delivered, too, when it comes."""

@@ -104,7 +104,7 @@ class Sizing:
 
     async def _change(self) -> None:
         try:
-            await self._stopping.stop([], [], _TIMEOUT)
+            await self._stopping.stop([], [], _TIMEOUT, briefly=True)
             await self._stopping.resume(_TIMEOUT)
         except JMSError as error:
             for feed in self._feeds:
@@ -113,6 +113,7 @@ class Sizing:
             self._stopping.woken()
         finally:
             self._changing = False
+            self._stopping.let_go()
 
     async def settled(self, timeout: float) -> None:
         """Wait until a change under way is over; after ``timeout`` seconds it is given up."""

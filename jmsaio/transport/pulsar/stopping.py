@@ -58,6 +58,8 @@ class Stopping:
         self._feeds = feeds
         self.woken = woken
         self._settlers: list[LateSettler] = []
+        self._briefly = False
+        self._since = 0.0  # loop's time of the last stop
 
     def sized(self) -> None:
         """There are more feeds."""
@@ -68,19 +70,22 @@ class Stopping:
         exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
         return not self.stopped and (exclusive or all(self._custody.out.values()))
 
-    async def stop(self, seen: Sequence[PulsarRecord], unseen: Sequence[PulsarRecord], timeout: float) -> None:
+    async def stop(
+        self, seen: Sequence[PulsarRecord], unseen: Sequence[PulsarRecord], timeout: float, *, briefly: bool = False
+    ) -> None:
         """Close the native consumers.
 
         Args:
             seen: records that the application had and gave back, whose delay does not count any more.
             unseen: other records on their way back.
             timeout: seconds to wait.
+            briefly: ``resume`` follows at once, and tells what is acknowledged until then; or else ``let_go``.
 
         Cancellation: closing goes on.
         """
         if self.stopped or self.open_native is None:
             return
-        self.stopped = True
+        self.stopped, self._briefly, self._since = True, briefly, self._bridge.loop.time()
         custody, name = self._custody, self._subscription.name
         custody.tell_all()
         custody.dismiss(unseen)
@@ -92,7 +97,7 @@ class Stopping:
         for feed in self._feeds:
             words = f"close {feed.topic or self._subscription.pattern}, subscription {name}"
             native = feed.native
-            settler = LateSettler(self._bridge, partial(self.open_native, feed.topic, 0), words, _CLOSE)
+            settler = LateSettler(self._bridge, partial(self.open_native, feed.topic, 0), words, _CLOSE, briefly)
             self._settlers.append(settler)
             feed.stop(settler)
             closing[self._bridge.start(native.close_async, words)] = words
@@ -123,7 +128,8 @@ class Stopping:
         if not self.stopped or self.open_native is None:
             return
         deadline = self._bridge.loop.time() + timeout
-        await self.drain(timeout)
+        if not self._briefly:
+            await self.drain(timeout)
         for feed in self._feeds:
             if not await wait_for(feed.disarmed(), deadline - self._bridge.loop.time()):
                 raise OperationTimeoutError(f"resume {self._subscription.name}: it did not stop in {timeout:g} s")
@@ -138,10 +144,25 @@ class Stopping:
             raise failures[0]
         for feed, native in zip(self._feeds, natives, strict=True):
             feed.resume(native, native.receive_async, native.receive)
+        self._hand_over(natives)
         self.stopped = False
         self._settlers.clear()
         if prefetch:
             self._bridge.loop.call_soon(self.woken)
+
+    def _hand_over(self, natives: list[Any]) -> None:
+        """Have the new consumers tell what was acknowledged meanwhile. It comes again, for they subscribed before."""
+        now = self._bridge.loop.time()
+        told = [settler.hand_over(native) for settler, native in zip(self._settlers, natives, strict=True)]
+        if any(told):
+            self._custody.told_at = now
+        self._custody.settled.away = (self._since, now)
+
+    def let_go(self) -> None:
+        """``resume`` does not follow, or has failed: late acknowledgements are told without it."""
+        self._briefly = False
+        for settler in self._settlers:
+            settler.let_go()
 
     async def drain(self, timeout: float) -> None:
         """Wait until late acknowledgements are told.

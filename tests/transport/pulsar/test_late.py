@@ -76,3 +76,26 @@ async def test_closing_is_bounded() -> None:
     with anyio.fail_after(5):
         await settler.aclose(0.01)
         await settler.drained(5)
+
+
+async def test_what_is_held_goes_to_the_consumer_that_is_opened_anew() -> None:
+    opened, anew = Opened(), Opened()
+    anew.told.append([])
+    settler = LateSettler(Bridge(), opened.open, "s", 5, holding=True)
+    assert await settler.drained(0)
+    settler.acknowledge_async("a", None)
+    assert not await settler.drained(0.01)
+    assert settler.hand_over(anew)
+    assert not settler.hand_over(anew)
+    assert await settler.drained(5)
+    assert (opened.told, anew.told) == ([], [["a"]])
+
+
+async def test_what_is_held_is_told_by_itself_when_nothing_is_opened_anew() -> None:
+    opened = Opened()
+    settler = LateSettler(Bridge(), opened.open, "s", 5, holding=True)
+    settler.acknowledge_async("a", None)
+    settler.let_go()
+    settler.acknowledge_async("b", None)
+    assert await settler.drained(5)
+    assert opened.told == [["a", "b"]]

@@ -57,6 +57,16 @@ def test_a_return_that_crossed_with_the_acknowledgement_is_a_duplicate_for_a_mom
     assert look_up(known, 5, counted=True) is Known.HANDED_OUT
 
 
+@pytest.mark.parametrize(("when", "opened"), [(90.0, 95.0), (80.0, 95.0), (50.0, 60.0)])
+def test_what_was_acknowledged_while_no_consumer_was_open_is_a_duplicate(when: float, opened: float) -> None:
+    """It could be told only after the broker had sent it again; not so what came before, or is long ago."""
+    known = Settled()
+    acknowledge(known, 5, when=when)
+    known.away = (opened - 10, opened)
+    expected = when == 90.0
+    assert (look_up(known, 5) is Known.DUPLICATE) == expected
+
+
 def test_open_batches_tell_what_is_acknowledged_of_them() -> None:
     known, batch = Settled(), Batch(1, 5, -1, 4, 1)
     known.begin(batch)

@@ -193,3 +193,23 @@ async def test_what_comes_again_while_the_application_settles_has_its_time() -> 
         while not (once_more := desk.receiver.receive(1)):
             await anyio.sleep(0.001)
     assert [one.message_id.entry for one in (*got, *again, *once_more)] == [1, 0, 0]
+
+
+async def test_what_is_acknowledged_while_the_queue_is_changed_is_told_once_and_does_not_come_twice() -> None:
+    """An exclusive subscription has no place for a second consumer that would tell it."""
+    desk = Desk(SubscriptionType.EXCLUSIVE, config=ConsumerConfig(receiver_queue_size=4))
+    desk.consumers[0].queue.append(FakeMessage(0))
+    held = desk.receiver.receive(1)
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    assert desk.receiver.receive(1) == []
+    with anyio.fail_after(HANG):
+        while not desk.receiver.stopped:
+            await anyio.lowlevel.checkpoint()
+        desk.receiver.acknowledge(held)
+        await desk.receiver.settle(HANG)
+    assert not desk.receiver.stopped
+    assert len(desk.anew) == 2
+    [told] = desk.anew[0].acknowledged
+    desk.anew[0].queue.appendleft(FakeMessage(0))
+    assert [one.message_id.entry for one in desk.receiver.receive(10)] == [1, 2]
+    assert [one.message_id().entry_id() for one in (told, *desk.anew[0].acknowledged)] == [0, 0, 0]
