@@ -17,7 +17,7 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 import _pulsar
@@ -166,13 +166,15 @@ class Bridge:
             with anyio.fail_after(max(0.0, timeout)):
                 return await asyncio.shield(future)
         except TimeoutError:
+            if discard is not None:
+                _discard(future, discard)  # it may have come in the same turn of the loop
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         except asyncio.CancelledError:
             if discard is not None and not future.done():
                 with anyio.move_on_after(LINGER, shield=True):
                     await asyncio.wait([future])
-            if discard is not None and future.done() and not future.cancelled() and future.exception() is None:
-                discard(future.result())
+            if discard is not None:
+                _discard(future, discard)
             raise
         finally:
             if not future.done():
@@ -225,6 +227,37 @@ def _fail(future: asyncio.Future[Any], error: JMSError) -> None:
     """End a future with an error that asyncio does not report when nobody waits for it any more."""
     future.set_exception(error)
     future.exception()
+
+
+def _discard(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> None:
+    if future.done() and not future.cancelled() and future.exception() is None:
+        discard(future.result())
+
+
+async def open_together(opening: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """What several openings of producers or consumers make; all of it, or nothing.
+
+    Raises what the first of those that fail raises, when all have ended and what the others made is being closed.
+
+    Cancellation: likewise.
+    """
+    tasks = [asyncio.create_task(one) for one in opening]
+    whole = False
+    try:
+        if tasks:
+            await asyncio.wait(tasks)
+        natives = [task.result() for task in tasks]
+        whole = True
+        return natives
+    finally:
+        if not whole:
+            for task in tasks:  # once, however often we are cancelled: each may wait for what it has asked for
+                task.cancel()
+            with anyio.CancelScope(shield=True):
+                answers = await asyncio.gather(*tasks, return_exceptions=True)
+            for answer in answers:
+                if not isinstance(answer, BaseException):
+                    answer.close_async(ignore)
 
 
 async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:

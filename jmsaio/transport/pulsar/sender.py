@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import _pulsar
@@ -19,7 +19,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
-from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.lane import Lane
 from jmsaio.transport.pulsar.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.window import Window
@@ -34,7 +34,7 @@ PARTITIONS_CHECK = 60.0
 #: Gives the topic's partitions by full name, or the topic itself.
 ListPartitions = Callable[[], Awaitable[list[str]]]
 #: Makes a native producer of one partition.
-OpenProducer = Callable[[str], Awaitable[Any]]
+OpenProducer = Callable[[str], Coroutine[Any, Any, Any]]
 
 _Builder = _pulsar.MessageBuilder
 
@@ -73,18 +73,14 @@ class PulsarSender:
         await self._add_lanes(await list_partitions())
 
     async def _add_lanes(self, partitions: list[str]) -> None:
-        answers = await asyncio.gather(*map(self._open_producer, partitions), return_exceptions=True)
-        failed = [answer for answer in answers if isinstance(answer, BaseException)]
-        if failed or self._failure is not None:
-            for answer in answers:
-                if not isinstance(answer, BaseException):
-                    answer.close_async(ignore)
-            if failed:
-                raise failed[0]
+        natives = await open_together(map(self._open_producer, partitions))
+        if self._failure is not None:
+            for native in natives:
+                native.close_async(ignore)
             return
         self._lanes += [
             Lane(self._bridge, native, name, self._window, self._options.config.send_timeout)
-            for native, name in zip(answers, partitions, strict=True)
+            for native, name in zip(natives, partitions, strict=True)
         ]
 
     def __repr__(self) -> str:

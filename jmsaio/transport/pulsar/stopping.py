@@ -9,20 +9,20 @@ from the Java client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.pulsar.bridge import Bridge, ignore, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, open_together, wait_for
 from jmsaio.transport.pulsar.custody import Custody
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.late import LateSettler
 from jmsaio.transport.pulsar.record import PulsarRecord
 
 #: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
-OpenNative = Callable[[str | None, int], Awaitable[Any]]
+OpenNative = Callable[[str | None, int], Coroutine[Any, Any, Any]]
 
 #: Seconds to close the consumer that told late acknowledgements.
 _CLOSE = 10.0
@@ -134,14 +134,7 @@ class Stopping:
             if not await wait_for(feed.disarmed(), deadline - self._bridge.loop.time()):
                 raise OperationTimeoutError(f"resume {self._subscription.name}: it did not stop in {timeout:g} s")
         size = self.size if prefetch else 0
-        opening = [self.open_native(feed.topic, size) for feed in self._feeds]
-        answers = await asyncio.gather(*opening, return_exceptions=True)
-        failures = [answer for answer in answers if isinstance(answer, BaseException)]
-        natives = [answer for answer in answers if not isinstance(answer, BaseException)]
-        if failures:
-            for native in natives:
-                native.close_async(ignore)
-            raise failures[0]
+        natives = await open_together([self.open_native(feed.topic, size) for feed in self._feeds])
         for feed, native in zip(self._feeds, natives, strict=True):
             feed.resume(native, native.receive_async, native.receive)
         self._hand_over(natives)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore, open_together, wait_for
 from tests.transport.pulsar.standins import OK, from_thread
 
 
@@ -172,3 +173,53 @@ async def test_wait_for() -> None:
 async def test_ignore() -> None:
     ignore(OK)
     ignore()
+
+
+class Made:
+    """A native producer that was made."""
+
+    closed = 0
+
+    def close_async(self, callback: Callable[..., None]) -> None:
+        self.closed += 1
+
+
+async def test_openings_that_belong_together_make_all_or_nothing() -> None:
+    """What was made is closed when another one fails, and when the whole is cancelled before the last one."""
+    made, refuse = [Made(), Made()], asyncio.Event()
+
+    async def make(number: int) -> Made:
+        return made[number]
+
+    async def refused() -> Made:
+        await refuse.wait()
+        raise BrokerUnavailableError("no")
+
+    assert await open_together([make(0), make(1)]) == made
+    assert await open_together([]) == []
+    task = asyncio.create_task(open_together([make(0), refused()]))
+    await asyncio.sleep(0.01)
+    assert made[0].closed == 0
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert [one.closed for one in made] == [1, 0]
+    refuse.set()
+    with pytest.raises(BrokerUnavailableError):
+        await open_together([refused(), make(1)])
+    assert [one.closed for one in made] == [1, 1]
+
+
+async def test_an_answer_in_the_turn_of_the_time_out_is_discarded() -> None:
+    """Nobody would close what was made."""
+    discarded: list[Any] = []
+
+    def start(callback: Callable[..., None]) -> None:
+        loop = asyncio.get_running_loop()
+        # Due together with the time-out, and called before it.
+        loop.call_at(loop.time(), lambda: (time.sleep(0.02), callback(OK, "made")))
+
+    with pytest.raises(OperationTimeoutError):
+        await Bridge().ask(start, "do it", 0.01, discarded.append)
+    await anyio.sleep(0.05)
+    assert discarded == ["made"]
