@@ -107,7 +107,7 @@ class Subscriber:
             for native, topic in zip(natives, topics, strict=True):
                 if isinstance(native, BaseException):
                     continue
-                if receiver.closed:  # it looked for new partitions meanwhile
+                if receiver.closed or receiver.stopped:  # meanwhile; the next look finds the partition again
                     close_late(native)
                 else:
                     receiver.add_feed(native, topic)

@@ -71,6 +71,7 @@ class FakeConsumer:
     returned: list[Any] = attrs.field(factory=list)
     failure: Any = None
     deepest: int = 0
+    closed: bool = False
 
     def receive_async(self, callback: Callable[[Any, Any], None]) -> None:
         if self.failure is not None:
@@ -103,6 +104,7 @@ class FakeConsumer:
 
     def close_async(self, callback: Callable[[Any], None]) -> None:
         """Close at once: an armed receive is answered."""
+        self.closed = True
         while self.armed:
             from_thread(self.armed.pop(0), _pulsar.Result.AlreadyClosed, None)
         callback(OK)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import anyio
+import attrs
 import pytest
 
+from jmsaio.config import ConsumerConfig
+from jmsaio.engine.share import Share
 from jmsaio.errors import ConsumerBusyError
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import Sender, SenderOptions, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.subscribing import Subscriber
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
+from tests.transport.pulsar.standins import OK, FakeConsumer
 
 
 async def test_one_busy_topic_of_several_closes_the_others(kit: Kit) -> None:
@@ -45,3 +55,37 @@ async def test_a_cancelled_one_leaves_no_consumer(kit: Kit, milliseconds: int) -
         while any(one.consumers for one in (await admin.stats(kit.topic)).subscriptions.values()):
             await anyio.sleep(0.05)
     await kit.box(SubscriptionType.EXCLUSIVE)
+
+
+@attrs.define
+class FakeClient:
+    """A client that makes consumers."""
+
+    made: list[FakeConsumer] = attrs.field(factory=list)
+
+    def subscribe_async_v2(self, topic: str, name: str, config: Any, callback: Callable[..., None]) -> None:
+        self.made.append(FakeConsumer())
+        callback(OK, self.made[-1])
+
+
+async def no_sender(topic: str, options: SenderOptions) -> Sender:
+    raise AssertionError
+
+
+async def test_a_stopped_receiver_gets_no_new_partition() -> None:
+    """It would take records although it is stopped, and could not be resumed."""
+    topics = [f"persistent://public/default/t-partition-{number}" for number in range(2)]
+    bridge, client = Bridge(), FakeClient()
+    subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
+    subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000))
+    receiver = PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None)
+    receiver.opens_with(lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
+    await subscriber._add(receiver, subscription, topics[:1])
+    await receiver.stop(HANG)
+    await subscriber._add(receiver, subscription, topics[1:])
+    assert receiver.topics == topics[:1]
+    assert [consumer.closed for consumer in client.made] == [True, True]
+    await receiver.resume(HANG)
+    await subscriber._add(receiver, subscription, topics[1:])
+    assert receiver.topics == topics
+    await receiver.aclose(HANG)
