@@ -170,7 +170,7 @@ class NativeLog:
 
     def _parse(self, data: bytes) -> None:
         if self._copy is not None:
-            os.write(self._copy, data)
+            self._write_copy(self._copy, data)
         *lines, self._left = (self._left + data).split(b"\n")
         self._left = self._left[-_LONGEST_LINE:]
         for raw in lines:
@@ -186,6 +186,14 @@ class NativeLog:
                     "a message was damaged on its way from the broker; pulsar-client acknowledged it, so it does not "
                     "come again (a topic that keeps acknowledged messages still has it): %s", line.text
                 )  # fmt: skip
+
+    def _write_copy(self, copy: int, data: bytes) -> None:
+        """A copy that can't be written ends; reading goes on, for pulsar-client waits when nobody reads."""
+        try:
+            os.write(copy, data)
+        except OSError as error:
+            self._copy = None
+            _log.warning("the copy of pulsar-client's log (%s) ends: %s", LOG_VARIABLE, error)
 
     def after_fork(self) -> None:
         """In a child process: what pulsar-client writes there is the child's, once it makes a client."""

@@ -98,6 +98,21 @@ def test_a_copy_goes_to_the_file_that_the_environment_names(tmp_path: Path) -> N
     assert "Topic name is not valid" in (tmp_path / "log").read_text()
 
 
+def test_a_copy_that_can_not_be_written_ends_and_the_log_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nobody reads, pulsar-client waits for ever."""
+    log = own_log()
+    reading, writing = os.pipe()
+    os.close(writing)
+    log._copy = reading  # as a full disk: writing fails
+    write(log, FENCED)
+    assert log.read() == 1
+    write(log, REFUSED)
+    assert log.read() == 2
+    [told] = caplog.records
+    assert "JMSAIO_PULSAR_LOG" in told.getMessage()
+    os.close(reading)
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [
