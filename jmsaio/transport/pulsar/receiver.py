@@ -432,9 +432,12 @@ class PulsarReceiver:
         Raises:
             TransportError: the broker refused; the record's partition is not received from.
             OperationTimeoutError: no answer in time.
+            IllegalStateError: the receiver is stopped, so that there is nothing that could be moved.
         """
         self._check()
         await self._sizing.settled(timeout)
+        if self._stopping.stopped:
+            raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         target = native_position(position)
         feeds = self._feeds
         if isinstance(position, WireId) and len(feeds) > 1:

@@ -9,13 +9,16 @@ and never where a topic is not persistent, for what such a queue holds is lost w
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from jmsaio.engine.share import Share
-from jmsaio.errors import JMSError
+from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError
 from jmsaio.transport.pulsar.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.stopping import Stopping
+
+_log = logging.getLogger("jmsaio")
 
 #: Seconds in which nothing is handed out so that what is in the application's hands can be settled.
 PATIENCE = 0.25
@@ -104,8 +107,10 @@ class Sizing:
 
     async def _change(self) -> None:
         try:
-            await self._stopping.stop([], [], _TIMEOUT, briefly=True)
-            await self._stopping.resume(_TIMEOUT)
+            while True:
+                if await self._attempt():
+                    return
+                await asyncio.sleep(PAUSE)
         except JMSError as error:
             for feed in self._feeds:
                 feed.failure = feed.failure or error
@@ -114,6 +119,16 @@ class Sizing:
         finally:
             self._changing = False
             self._stopping.let_go()
+
+    async def _attempt(self) -> bool:
+        """Stop, and resume; False when the broker is away, which pulsar-client's own consumers would survive, too."""
+        try:
+            await self._stopping.stop([], [], _TIMEOUT, briefly=True)
+            await self._stopping.resume(_TIMEOUT)
+        except (BrokerUnavailableError, OperationTimeoutError) as error:
+            _log.warning("receiving pauses, and is tried again: %s", error)
+            return False
+        return True
 
     async def settled(self, timeout: float) -> None:
         """Wait until a change under way is over; after ``timeout`` seconds it is given up."""

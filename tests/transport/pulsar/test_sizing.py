@@ -18,7 +18,14 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.engine.share import Share
-from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConsumerBusyError,
+    IllegalStateError,
+    JMSError,
+    OperationTimeoutError,
+)
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import sizing
 from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
@@ -139,6 +146,7 @@ class Desk:
         self.topics = [f"{domain}://public/default/{name}" for name in "ab"]
         self.consumers = [FakeConsumer(), FakeConsumer()]
         self.anew: list[FakeConsumer] = []
+        self.refusals: list[JMSError] = []
         subscription = Subscription(tuple(self.topics), "s", kind, config or ConsumerConfig())
         self.receiver = PulsarReceiver(Bridge(), subscription, lambda: None, lambda receiver: None, share=Share(400))
         self.receiver.opens_with(self.open)
@@ -147,6 +155,8 @@ class Desk:
 
     async def open(self, topic: str | None, size: int) -> FakeConsumer:
         """The broker sends everything again that was not acknowledged."""
+        if self.refusals:
+            raise self.refusals.pop(0)
         before = self.consumers[self.topics.index(str(topic))]
         self.anew.append(FakeConsumer(deque([large_message(1), large_message(2)] if before.queue else [])))
         return self.anew[-1]
@@ -213,3 +223,33 @@ async def test_what_is_acknowledged_while_the_queue_is_changed_is_told_once_and_
     desk.anew[0].queue.appendleft(FakeMessage(0))
     assert [one.message_id.entry for one in desk.receiver.receive(10)] == [1, 2]
     assert [one.message_id().entry_id() for one in (told, *desk.anew[0].acknowledged)] == [0, 0, 0]
+
+
+async def test_a_broker_that_is_away_delays_the_change(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As it delays pulsar-client's own consumers: the receiver does not end."""
+    monkeypatch.setattr(sizing, "PAUSE", 0.01)
+    desk = Desk(SubscriptionType.SHARED)
+    desk.refusals = [OperationTimeoutError("no answer"), BrokerUnavailableError("gone")]
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    assert desk.receiver.receive(2) == []
+    with anyio.fail_after(HANG):
+        while not (got := desk.receiver.receive(2)):
+            await anyio.sleep(0.001)
+    assert [one.message_id.entry for one in got] == [1, 2]
+    [told] = caplog.records
+    assert "tried again" in told.getMessage()
+
+
+async def test_a_change_that_is_refused_ends_the_receiver() -> None:
+    desk = Desk(SubscriptionType.EXCLUSIVE)
+    desk.refusals = [ConsumerBusyError("another one has it")]
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    assert desk.receiver.receive(2) == []
+    with anyio.fail_after(HANG), pytest.raises(ConsumerBusyError):
+        while True:
+            await anyio.lowlevel.checkpoint()
+            desk.receiver.receive(2)
+    with pytest.raises(IllegalStateError, match="stopped"):
+        await desk.receiver.seek(Position.EARLIEST, HANG)
