@@ -47,15 +47,29 @@ class Handed:
         return len(self._cases)
 
     def add(self, subscription: str, records: Iterable[PulsarRecord], held: bool) -> None:
-        """An application has records, and may settle them (``held``) or not."""
+        """An application has records, and may settle them (``held``) or not.
+
+        Copies kept aside of what is forgotten for want of room, or is not held any more, are let go.
+        """
+        left: list[Case] = []
         for record in records:
             entries = self._cases.setdefault((record.topic, subscription), {})
             ledger, entry, index = record.place
-            entries.setdefault((ledger, entry), {})[index] = Case(record.publish_time, held)
+            cases, case = entries.setdefault((ledger, entry), {}), Case(record.publish_time, held)
+            known = cases.get(index)
+            if known is not None and held and known.published == case.published:
+                case.copies = known.copies  # of a receiver that stops once more
+            elif known is not None:
+                left.append(known)
+            cases[index] = case
             if len(entries) > ENTRIES:
-                del entries[next(iter(entries))]
+                left += entries.pop(next(iter(entries))).values()
         while len(self._cases) > SUBSCRIPTIONS:
-            self._cases.popitem(last=False)
+            _, dropped = self._cases.popitem(last=False)
+            left += [case for cases in dropped.values() for case in cases.values()]
+        for case in left:
+            for tell in case.copies:
+                tell(False)
 
     def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
         """The entries of a topic that are concerned; those of a pattern are not looked for."""

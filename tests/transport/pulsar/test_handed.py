@@ -65,3 +65,28 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(known) == 2
     assert [list(known.entries(feed.topic, name)) for name in "abc"] == [[], *[[(1, 2), (1, 3), (1, 4)]] * 2]
     assert known.entries(None, "c") == ()
+
+
+def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
+    known, record, told = Handed(), make_record(5), []
+    known.add("s", [record], held=True)
+    case = known.find("s", record)
+    assert case is not None
+    case.copies.append(told.append)
+    known.add("s", [record], held=True)
+    assert told == []
+    known.settled("s", [record], acknowledged=False)
+    assert told == [False]
+
+
+@pytest.mark.parametrize("limit", ["ENTRIES", "SUBSCRIPTIONS"])
+def test_copies_of_what_is_forgotten_are_let_go(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Nobody else would ever hand them out."""
+    monkeypatch.setattr(handed, limit, 1)
+    known, record, told = Handed(), make_record(5), []
+    known.add("s", [record], held=True)
+    case = known.find("s", record)
+    assert case is not None
+    case.copies.append(told.append)
+    known.add("s" if limit == "ENTRIES" else "other", [make_record(6)], held=True)
+    assert told == [False]
