@@ -93,6 +93,7 @@ class Channel:
     more: bool = True
     lingering: bool = False
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of a record of those that came last
+    _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
@@ -134,6 +135,8 @@ class Channel:
             self.more = more_to_hold > 0  # a full one is looked after again when its timer wakes it
             room = min(room, self._room(), more_to_hold)
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
+            if self.filter.concerns_others:  # what the receiver has may be for others, also when nobody receives here
+                self._refill = len(self.inbox) // 2
             return False
         records = self._receive(room)
         if records:
@@ -220,6 +223,8 @@ class Channel:
             self.inbox.extend(kept)
             for record in found:
                 self.receiver.let_go(record)
+            if len(kept) <= self._refill:
+                self._look_again()
         return found
 
     def fail(self, error: JMSError) -> None:
@@ -242,9 +247,14 @@ class Channel:
             self._expiring = False
             return None
         if not self._expiring:
-            return inbox.popleft()
+            record = inbox.popleft()
+            if len(inbox) <= self._refill:
+                self._look_again()
+            return record
         while inbox:
             record = inbox.popleft()
+            if len(inbox) <= self._refill:
+                self._look_again()
             try:
                 if EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
                     self._reject(record, Rejection.EXPIRED)
@@ -253,6 +263,10 @@ class Channel:
                 return record
             return record
         return None
+
+    def _look_again(self) -> None:
+        self._refill = -1
+        self.changed(self)
 
     @property
     def counting(self) -> bool:

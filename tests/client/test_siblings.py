@@ -74,6 +74,21 @@ async def test_what_was_handed_over_is_settled_as_if_it_had_come_by_itself(
     assert await rest(connection, queue) == []
 
 
+async def test_a_consumer_that_stops_receiving_holds_up_nobody(url: str, name: Name) -> None:
+    """Its inbox was full for a while; what its receiver has for others goes to them when there is room."""
+    queue = jmsaio.Queue(name("idle"))
+    async with jmsaio.connect(url, receive_buffer=5) as connection:
+        async with (
+            connection.create_session() as session,
+            session.create_consumer(queue, "kind = 'b'") as b,
+            session.create_consumer(queue, "kind = 'a'") as a,
+        ):
+            await send(connection, queue, "a" * 20 + "ab" * 20)
+            await take(a, 40)
+            await take(b, 20)
+        assert await rest(connection, queue) == []
+
+
 async def test_what_a_closed_consumer_handed_over_and_nobody_took_comes_again(
     connection: jmsaio.Connection, name: Name
 ) -> None:
