@@ -63,6 +63,7 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         channel.filter = _filter(runtime, request, planned, selector)
         channel.released = release
         channel.lingering = False
+        channel.changed = runtime.dispatch.mark  # one that was taken over may be another session's
         if adopted is None:
             if planned.drop_at_close and named:
                 await make_way(connection, planned.subscription)

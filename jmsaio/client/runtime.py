@@ -177,17 +177,23 @@ class SessionRuntime:
         for consumer in self.consumers:
             consumer._closed = True
         channels = [*(consumer._channel for consumer in self.consumers), *self._lingering]
-        transport = self.connection.transport
+        unsettled = dict(self.ledger.take_all())
         async with anyio.create_task_group() as group:  # at once: all have the same time
             for child in list(self.children):
                 group.start_soon(self._end, deadline, child.close, "closing what a session has made")
             for channel in channels:
-                left = channel.receiver.bequeath(channel, transport)
-                close = partial(channel.stop if left else channel.aclose, deadline.left(1))
+                close = partial(self._leave, channel, unsettled.get(channel, []), deadline.left(1))
                 group.start_soon(self._end, deadline, close, f"closing a consumer of {channel.destination!r}")
         self.consumers.clear()
         self._lingering.clear()
-        self.ledger.take_all()
+
+    async def _leave(self, channel: Channel, unsettled: list[ReceivedRecord], timeout: float) -> None:
+        """Close a channel, or leave it to a session that has its records: what this one did not settle comes again."""
+        if channel.receiver.bequeath(channel, self.connection.transport):
+            channel.give_back_left(unsettled)
+            await channel.stop(timeout)
+        else:
+            await channel.aclose(timeout)
 
     async def _end(self, deadline: Deadline, close: Callable[[], Awaitable[None]], what: str) -> None:
         await self._quietly(deadline.bound(close(), what))

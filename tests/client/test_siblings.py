@@ -120,6 +120,33 @@ async def test_a_session_that_closes_leaves_what_it_handed_over_to_be_settled(
     assert await rest(connection, queue) == []
 
 
+async def test_a_session_that_closes_gives_back_what_it_did_not_settle_itself(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    """Also where another session has messages of its consumer; and that session's next consumer gets new ones."""
+    queue = jmsaio.Queue(name("heirless"))
+    async with (
+        connection.create_session(AcknowledgeMode.CLIENT) as taking,
+        taking.create_consumer(queue, "kind = 'b'") as b,
+    ):
+        async with (
+            connection.create_session(AcknowledgeMode.CLIENT) as giving,
+            giving.create_consumer(queue, "kind = 'a'") as a,
+        ):
+            await send(connection, queue, "ab" * 20)
+            await take(a, 20)
+            messages = await take(b, 20)
+        async with connection.create_session() as third, third.create_consumer(queue, "kind = 'a'") as again:
+            assert all(message.jms_redelivered for message in await take(again, 20))
+        async with taking.create_consumer(queue, "kind = 'c'") as c:
+            waiting = asyncio.create_task(take(c, 1))
+            await b.close()
+            await send(connection, queue, "c")
+            await waiting
+        await messages[0].acknowledge()
+    assert await rest(connection, queue) == []
+
+
 async def test_a_rejection_never_counts_towards_the_dead_letters(
     connection: jmsaio.Connection, name: Name
 ) -> None:
