@@ -149,7 +149,7 @@ class Channel:
 
     def _room(self) -> int:
         """Records that the inbox has room for, by number and by bytes, which are known from the last ones."""
-        return min(self.batch, self.share.each // self._largest or 1) - len(self.inbox)
+        return min(self.batch, self.share.each // max(1, self._largest) or 1) - len(self.inbox)
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
         try:
@@ -203,13 +203,18 @@ class Channel:
         """Would take a record at ``now`` (ms) that a sibling does not want."""
         if self.closed or self.lingering or self.failure is not None or self.filter.hold_delayed:
             return False
-        return len(self.inbox) < _HANDED * self.batch and self.filter.rejects(record, now) is None
+        if self.inbox:
+            most = min(_HANDED * self.batch, self.share.each // max(1, self._largest, record.size))
+            if len(self.inbox) >= most:
+                return False
+        return self.filter.rejects(record, now) is None
 
     def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
         """Take a record that a sibling got, after ``accepts``."""
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
         self._expiring = self._expiring or EXPIRATION in record.properties
+        self._largest = max(self._largest, record.size) if self.inbox else record.size
         self.inbox.append(record)
         self.notify()
         self.changed(self)

@@ -89,6 +89,24 @@ async def test_a_consumer_that_stops_receiving_holds_up_nobody(url: str, name: N
         assert await rest(connection, queue) == []
 
 
+async def test_what_is_handed_over_is_bounded_in_bytes(url: str, name: Name) -> None:
+    """A consumer that does not receive gets no more than its share; what is beyond comes later."""
+    queue = jmsaio.Queue(name("large"))
+    async with (
+        jmsaio.connect(url, receive_buffer_bytes=4 * 1024 * 1024) as connection,
+        connection.create_session() as session,
+        session.create_consumer(queue, "kind = 'a'") as a,
+        session.create_consumer(queue, "kind = 'b'") as b,
+        session.create_producer(queue) as producer,
+    ):
+        for _ in range(60):
+            await producer.send(b"x" * 100_000, properties={"kind": "a"})
+        assert await b.receive(timeout=1) is None
+        each = connection.inbox_bytes.each
+        assert sum(record.size for record in a._channel.inbox) <= each + 101_000
+        await take(a, 60)
+
+
 async def test_what_a_closed_consumer_handed_over_and_nobody_took_comes_again(
     connection: jmsaio.Connection, name: Name
 ) -> None:
