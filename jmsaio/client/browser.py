@@ -12,7 +12,7 @@ import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
 
 if TYPE_CHECKING:
+    from jmsaio.client.channel import Channel
     from jmsaio.client.connection import Connection
     from jmsaio.client.runtime import SessionRuntime
 
@@ -154,9 +155,9 @@ class QueueBrowser(Getters):
             yield message
 
     def _open(self, record: ReceivedRecord, now: int) -> Message | None:
-        if due(record, now):
-            return None
         try:
+            if due(record, now):
+                return None
             if Filter(selector=self._selector, shared=False).rejects(record, now) is not None:
                 return None
             return decode(record, self._queue, self._runtime.connection.configuration.system_namespace)
@@ -242,8 +243,13 @@ async def _settle(connection: Connection, topics: Collection[str], name: str) ->
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
         if subscribed.name == name and same and not channel.closed:
             channel.acknowledge_now()
-            settling.append(channel.receiver.settle(timeout, receipt=True))
+            settling.append(_settled(channel, timeout))
     await asyncio.gather(*settling)
+
+
+async def _settled(channel: Channel, timeout: float) -> None:
+    with suppress(ObjectClosedError):  # closed meanwhile, which sent its acknowledgements
+        await channel.receiver.settle(timeout, receipt=True)
 
 
 async def _matching(admin: Admin, pattern: str) -> list[str]:

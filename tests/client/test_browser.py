@@ -275,3 +275,31 @@ async def test_without_admin_browsing_is_refused(pulsar_broker: TestBroker, name
     async with jmsaio.connect(f"{pulsar_broker.service_url}?jms.usePulsarAdmin=false") as connection:
         with pytest.raises(jmsaio.IllegalStateError, match="usePulsarAdmin"):
             await browsed(connection, jmsaio.Queue(name("no-admin")))
+
+
+async def test_a_record_without_readable_properties_is_left_out(session: jmsaio.Session, name: Name) -> None:
+    """It does not end the enumeration."""
+
+    class Unreadable:
+        @property
+        def properties(self) -> dict[str, str]:
+            raise jmsaio.MalformedMessageError("not UTF-8", cast(ReceivedRecord, self))
+
+    opened = await session.create_browser(session.create_queue(name("unreadable")))
+    assert opened._open(cast(ReceivedRecord, Unreadable()), 0) is None
+
+
+async def test_a_consumer_that_closes_meanwhile_does_not_end_a_browse(
+    session: jmsaio.Session, connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = session.create_queue(name("closing"))
+    await fill(connection, queue, 1)
+    browser = await session.create_browser(queue)
+    async with session.create_consumer(queue, "x = 1") as consumer:
+
+        async def closed(self: object, timeout: float, *, receipt: bool = False) -> None:
+            raise jmsaio.ObjectClosedError("closed meanwhile")
+
+        monkeypatch.setattr(type(consumer._channel.receiver), "settle", closed)
+        assert texts(list(await browser.get_enumeration())) == ["0"]
+        monkeypatch.undo()
