@@ -118,8 +118,13 @@ async def _receive(job: Job, output: Output) -> int:
                     break
                 write(output, message, job.headers)
                 await taken()
-                await message.acknowledge()
                 received += 1
+                try:
+                    await message.acknowledge()
+                except jmsaio.IllegalStateError as error:
+                    if not isinstance(message, MalformedMessageError):
+                        raise
+                    output.remarks.print(str(error))  # the reader took so long that it was given back
         except asyncio.CancelledError:
             output.remark(f"{received} messages received")
             raise

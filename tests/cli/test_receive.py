@@ -1,5 +1,6 @@
 """``jmsaio receive``."""
 
+import asyncio
 import base64
 import json
 import os
@@ -168,3 +169,23 @@ async def test_what_can_not_be_read_is_shown_as_it_came_and_does_not_stop_the_re
         assert await _receive(job(config), Output(as_json=False)) == 1
         shown = capsys.readouterr()
         assert "colour = 'red'" in shown.out and "ff fe" in shown.out and "1 of 1 messages can't be read" in shown.err
+
+
+async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message was given back before it could be acknowledged: that is told, and the rest comes."""
+
+    async def slow() -> None:
+        await asyncio.sleep(1.7)
+
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        await session.create_producer(session.create_queue("orders"))
+        await poison(connection, "orders")
+        await send(config, "tea")
+        with monkeypatch.context() as patched:
+            patched.setattr("jmsaio.cli.receive.taken", slow)
+            assert await _receive(job(config, limit=2), Output(as_json=True)) == 1
+        shown = capsys.readouterr()
+        assert [json.loads(line)["kind"] for line in shown.out.splitlines()] == ["raw", "text"]
+        assert "given back meanwhile" in shown.err
