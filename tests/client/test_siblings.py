@@ -74,10 +74,13 @@ async def test_what_was_handed_over_is_settled_as_if_it_had_come_by_itself(
     assert await rest(connection, queue) == []
 
 
-async def test_a_consumer_that_stops_receiving_holds_up_nobody(url: str, name: Name) -> None:
-    """Its inbox was full for a while; what its receiver has for others goes to them when there is room."""
+async def test_a_consumer_that_stops_receiving_holds_up_nobody(name: Name) -> None:
+    """Its inbox was full for a while; what its receiver has for others goes to them when there is room.
+
+    On the embedded broker only: pulsar-client fetches in advance, and what lies behind a full inbox stays there.
+    """
     queue = jmsaio.Queue(name("idle"))
-    async with jmsaio.connect(url, receive_buffer=5) as connection:
+    async with jmsaio.connect(f"memory://{name('siblings')}", receive_buffer=5) as connection:
         async with (
             connection.create_session() as session,
             session.create_consumer(queue, "kind = 'b'") as b,
