@@ -18,6 +18,7 @@ from typing import Any
 import _pulsar
 import attrs
 
+from jmsaio.transport.pulsar.bridge import ignore
 from jmsaio.transport.pulsar.pipe import Identity, Pipe
 
 #: Environment variable with the path of a file that gets a copy of pulsar-client's log, more of it than otherwise.
@@ -25,7 +26,7 @@ LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
 
 #: Lines that are remembered.
 LINES = 500
-#: Where the last of the unread bytes stay until their line is complete, at most.
+#: Bytes that are kept of a line that is not complete, at most.
 _LONGEST_LINE = 1 << 16
 _LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
 _log = logging.getLogger("jmsaio")
@@ -130,7 +131,7 @@ class NativeLog:
         Asks it for a topic that has no valid name, of which it complains at once, without a broker.
         """
         before = self.read()
-        client.get_topic_partitions_async("jmsaio://", _ignore)
+        client.get_topic_partitions_async("jmsaio://", ignore)
         return self.read() > before
 
     def read(self) -> int:
@@ -201,10 +202,6 @@ class NativeLog:
         if pipe is not None:
             self._inherited = pipe.identity
             pipe.close()
-
-
-def _ignore(*answer: object) -> None:
-    """Nobody waits for it."""
 
 
 NATIVE_LOG = NativeLog()
