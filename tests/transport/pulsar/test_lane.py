@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import _pulsar
@@ -68,6 +69,26 @@ async def test_a_group_leaves_in_the_next_turn_with_one_callback() -> None:
     assert [message for message, _ in desk.producer.sent] == ["m0", "m1", "m2", "m3", "m4"]
     assert len(desk.callbacks) == 1
     assert desk.producer.sent[-1][1] is desk.callbacks[0]
+
+
+async def test_a_group_that_grows_each_turn_waits_for_a_turn_that_adds_nothing() -> None:
+    desk = Desk()
+    for _ in range(3):  # as a loop of sends does that lets others run each millisecond
+        desk.add(20)
+        await anyio.lowlevel.checkpoint()
+        assert desk.producer.sent == []
+    await anyio.lowlevel.checkpoint()
+    assert (len(desk.producer.sent), len(desk.callbacks)) == (60, 1)
+
+
+async def test_a_group_that_grows_each_turn_waits_five_milliseconds_at_most() -> None:
+    desk = Desk()
+    desk.add(20)
+    await anyio.lowlevel.checkpoint()
+    time.sleep(0.006)  # noqa: ASYNC251  # a loop that is busy with other things
+    desk.add(20)
+    await anyio.lowlevel.checkpoint()
+    assert (len(desk.producer.sent), len(desk.callbacks)) == (40, 1)
 
 
 async def test_a_long_group_leaves_at_once() -> None:
