@@ -36,7 +36,6 @@ async def test_completion_listeners_in_order(session: jmsaio.Session, name: Name
     async with session.create_producer(queue) as producer:
         for message in messages:
             await producer.send_async(message, completion_listener=listener)
-        assert listener.told == []
     assert [message for message, _ in listener.told] == messages
     assert [error for _, error in listener.told] == [None] * 50
     assert messages[3].read_byte() == 3
