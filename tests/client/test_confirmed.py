@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 import uuid
@@ -18,8 +19,8 @@ from jmsaio.errors import JMSError, OperationTimeoutError, SendError
 from jmsaio.testing import FaultProxy
 from tests.support.broker import TestBroker
 
-#: Seconds of stalls.
-SECONDS = 8.0
+#: Seconds of stalls; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
+SECONDS = float(os.environ.get("JMSAIO_TEST_FAULT_SECONDS", "8"))
 #: Seconds after which a test hangs.
 LONG = 120.0
 
