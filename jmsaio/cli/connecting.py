@@ -10,8 +10,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
+import anyio
 import click
 
+from jmsaio.admin.causes import cause_of
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import BrokerUnavailableError
@@ -81,17 +83,17 @@ async def require_rest(config: Configuration) -> None:
     place = urlsplit(config.web_service_url)
     host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
     try:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            _, writer = await asyncio.open_connection(host, port)
+        with anyio.fail_after(CONNECT_TIMEOUT):
+            stream = await anyio.connect_tcp(host, port)
     except OSError as error:  # TimeoutError is one, too
-        why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or "no answer"
+        why = "no answer" if isinstance(error, TimeoutError) else cause_of(error)
         raise BrokerUnavailableError(
             f"the broker's REST interface at {config.web_service_url} can't be reached: {why}; give the right "
             "webServiceUrl, or switch REST off with -o jms.usePulsarAdmin=false",
             host,
             port,
         ) from error
-    writer.close()
+    await stream.aclose()
 
 
 def refusal(config: Configuration) -> str:

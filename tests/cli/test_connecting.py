@@ -2,6 +2,7 @@
 
 import asyncio
 import pathlib
+import socket
 
 import click
 import pytest
@@ -52,6 +53,18 @@ async def test_the_rest_interface_is_looked_for() -> None:
         await require_rest(config)
     with pytest.raises(BrokerUnavailableError, match=r"nosuch\.invalid"):
         await require_rest(load("pulsar://h?webServiceUrl=https://nosuch.invalid"))
+
+
+async def test_the_rest_interface_of_a_host_with_two_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cause is the same sentence when each of them refuses, as with ::1 and 127.0.0.1."""
+
+    async def two(host: object, port: object, **options: object) -> list[object]:
+        addresses = ("127.0.0.1", "127.0.0.2")
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (each, port)) for each in addresses]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+    with pytest.raises(BrokerUnavailableError, match=r"reached: Connection refused; give the right webServiceUrl"):
+        await require_rest(load("pulsar://h?webServiceUrl=http://both.example:1"))
 
 
 def test_run_gives_the_code() -> None:

@@ -20,6 +20,8 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.testing import Command, FaultProxy
+from jmsaio.transport.pulsar import rereading
 from tests.support.broker import TestBroker
 
 ROOT = Path(__file__).parents[2]
@@ -323,3 +325,49 @@ async def test_t26_a_slow_consumer_bounds_memory(url: str) -> None:
                 for number in range(count):
                     assert await consumer.receive_body(str, timeout=30) == str(number)
                     assert len(consumer._channel.inbox) <= 50
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])
+async def test_a_message_that_was_damaged_on_its_way(pulsar_broker: TestBroker, mode: AcknowledgeMode) -> None:
+    """pulsar-client drops and acknowledges it; it is delivered as redelivered, and again after ``recover``."""
+    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
+    told: list[jmsaio.JMSError] = []
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(url_of(pulsar_broker)) as direct:
+        async with jmsaio.connect(proxy.url + web) as connection, connection.create_session(mode) as session:
+            connection.set_exception_listener(told.append)
+            consumer = await session.create_consumer(target)
+            fault = proxy.flip(Command.MESSAGE)
+            async with direct.create_session() as sending:
+                await (await sending.create_producer(target)).send("tea")
+            message = await consumer.receive(timeout=30)
+            assert message is not None and fault.hits == 1
+            assert (message.get_body(str), message.jms_redelivered) == ("tea", True)
+            if mode is AcknowledgeMode.CLIENT:
+                await session.recover()
+                message = await consumer.receive(timeout=30)
+                assert message is not None and message.get_body(str) == "tea"
+                await message.acknowledge()
+            assert await consumer.receive(timeout=0.5) is None
+    assert told == []
+
+
+async def test_a_damaged_message_that_is_lost_is_told(
+    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exception listener is given topic, subscription and id."""
+    monkeypatch.setattr(rereading, "TIMEOUT", 1.0)
+    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
+    told: list[jmsaio.JMSError] = []
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(url_of(pulsar_broker)) as direct:
+        async with jmsaio.connect(proxy.url + web) as connection, connection.create_session() as session:
+            connection.set_exception_listener(told.append)
+            await session.create_consumer(target)
+            proxy.flip(Command.MESSAGE, times=None)
+            async with direct.create_session() as sending:
+                await (await sending.create_producer(target)).send("tea")
+            with anyio.fail_after(30):
+                while not told:
+                    await asyncio.sleep(0.05)
+            proxy.clear()
+    text = str(told[0])
+    assert target.queue_name in text and "subscription jms-queue" in text and "damaged" in text

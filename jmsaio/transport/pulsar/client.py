@@ -48,6 +48,7 @@ from jmsaio.transport.pulsar.options import (
 )
 from jmsaio.transport.pulsar.reader import PulsarReader
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.rereading import Rereading
 from jmsaio.transport.pulsar.sender import PulsarSender
 from jmsaio.transport.pulsar.subscribing import Subscriber, close_late
 from jmsaio.transport.pulsar.watch import Watch
@@ -107,6 +108,13 @@ class PulsarTransport:
             lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
             partial(self._client.get_topic_partitions_async, _PROBE),
             self._admin,
+        )
+        self._rereading = Rereading(
+            self._bridge,
+            config.service_url,
+            lambda: [part for part in list(self._open) if isinstance(part, PulsarReceiver)],
+            self.open_reader,
+            self._watch.tell,
         )
 
     def __repr__(self) -> str:
@@ -297,6 +305,7 @@ class PulsarTransport:
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
         try:
             await self._watch.aclose()
+            await self._rereading.aclose()
             await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
         finally:
             self._bridge.close()

@@ -10,7 +10,7 @@ soon is told record by record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ class Custody:
         settled: what was acknowledged.
         out: records not settled, in the order of their delivery: False with the application, True on their way back.
         aside: records that nobody here wants now, without payload: not settled, and not in ``out``.
+        reread: records, of those in ``out`` or ``aside``, that the broker counts as acknowledged: they never go back.
         told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
 
@@ -60,6 +61,7 @@ class Custody:
         self.aside: dict[Key, PulsarRecord] = {}
         self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
         self.settled = Settled()
+        self.reread: set[PulsarRecord] = set()
 
     def admit(self, feed: Feed, natives: list[Any], taken: list[PulsarRecord]) -> None:
         """Make records of native messages and put them out, except those that are known already."""
@@ -93,13 +95,16 @@ class Custody:
             records: what the application of the seam hands back.
             waiting: records on their way back are meant, not those with the application.
         """
-        out, twins = self.out, self._twins
+        out, twins, reread = self.out, self._twins, self.reread
         remember, now = self.settled.recent.append, self._bridge.loop.time()
         for record in records:
             if out.get(record, not waiting) is not waiting:  # type: ignore[call-overload]  # foreign ones are not in it
                 continue
             assert isinstance(record, PulsarRecord)
             del out[record]
+            if reread and record in reread:
+                reread.discard(record)
+                continue
             batch = record.batch
             if batch is None:
                 native, feed = record.native, record.feed
@@ -168,7 +173,9 @@ class Custody:
     def set_aside(self, records: Iterable[object]) -> None:
         """Keep records without their payload until they are turned back; only of persistent topics."""
         for record in records:
-            if isinstance(record, PulsarRecord) and record.feed.persistent and self.out.get(record) is False:
+            if not isinstance(record, PulsarRecord) or record in self.reread:
+                continue
+            if record.feed.persistent and self.out.get(record) is False:
                 del self.out[record]
                 self._twins.pop(record, None)
                 record.lighten()
@@ -202,6 +209,7 @@ class Custody:
         """Answer for nothing any more: the subscription was moved."""
         self.out.clear()
         self.aside.clear()
+        self.reread.clear()
         self._twins.clear()
         self.settled.clear()
         self._waiting.clear()
@@ -210,11 +218,44 @@ class Custody:
         """The ids of a feed begin anew: what is out of the old ones can't be acknowledged any more."""
         for record in [record for record in self.out if record.feed is feed]:
             del self.out[record]
+            self.reread.discard(record)
             self._twins.pop(record, None)
         self.aside = {place: record for place, record in self.aside.items() if record.feed is not feed}
         self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not feed}
         self.settled.clear()
         feed.forget()
+
+    def admit_again(self, feed: Feed, natives: Iterable[Any]) -> list[PulsarRecord]:
+        """Make records of an entry that was read again, and put them out as on their way back.
+
+        Of what is out already, of an earlier delivery, nothing is made: that only stays here from now on.
+        """
+        known = {record.place: record for record in self.out if record.feed is feed} | self.aside
+        self.settled.fold()
+        admitted = []
+        for native in natives:
+            record = PulsarRecord(native, feed, feed.serial, 1)
+            first, published = known.get(record.place), record.publish_time
+            if first is not None and first.publish_time == published:
+                first.native = native
+                self.reread.add(first)
+            elif self.settled.look_up(record.place, published, True, self._bridge.loop.time()) is not Known.DUPLICATE:
+                self.out[record] = True
+                self.reread.add(record)
+                admitted.append(record)
+        return admitted
+
+    def again(self, records: Iterable[PulsarRecord], uncounted: Container[PulsarRecord]) -> list[PulsarRecord]:
+        """Put dismissed records out as on their way back, for another delivery from here."""
+        delivered = []
+        for record in records:
+            another = record.again(record not in uncounted)
+            self.out[another] = True
+            if record in self.reread:
+                self.reread.discard(record)
+                self.reread.add(another)
+            delivered.append(another)
+        return delivered
 
     def is_held(self, record: PulsarRecord) -> bool:
         """True when an application has the record from a receiver that stopped: it is kept aside until that is settled.

@@ -13,11 +13,13 @@ import os
 import re
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import _pulsar
 import attrs
 
+from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.bridge import ignore
 from jmsaio.transport.pulsar.pipe import Identity, Pipe
 
@@ -33,8 +35,8 @@ _log = logging.getLogger("jmsaio")
 _ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
 _REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
 
-#: What ConsumerImpl says of a message whose checksum is wrong, or that can't be decompressed.
-_DISCARDED = "Discarding corrupted message"
+#: What ConsumerImpl says of an entry whose checksum is wrong, or that can't be decompressed.
+_DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
 #: What ProducerImpl warns of although no message that it holds has failed.
 _HARMLESS = (
     "Failed to reconnect producer",
@@ -79,6 +81,29 @@ class Line:
 
 
 @attrs.frozen
+class Damage:
+    """An entry that arrived damaged, which pulsar-client acknowledged and dropped.
+
+    Attributes:
+        topic: full name of the topic, or of the partition.
+        subscription: whose consumer dropped it.
+        ledger: of its id.
+        entry: of its id.
+    """
+
+    topic: str
+    subscription: str
+    ledger: int
+    entry: int
+
+    def __str__(self) -> str:
+        return (
+            f"message or batch {self.ledger}:{self.entry} of {self.topic} was damaged on its way from the broker to "
+            f"subscription {self.subscription}, and pulsar-client has acknowledged it"
+        )
+
+
+@attrs.frozen
 class Refusal:
     """Why the broker refused a consumer for the moment.
 
@@ -94,6 +119,10 @@ class Refusal:
         return f"{self.reason} [{self.name}]" if self.reason else f"[{self.name}]"
 
 
+def _nobody(damage: Damage) -> bool:
+    return False
+
+
 @attrs.define(eq=False)
 class NativeLog:
     """pulsar-client's log of this process. There is one, ``NATIVE_LOG``.
@@ -101,10 +130,13 @@ class NativeLog:
     Attributes:
         doubts: number of lines so far that cast doubt on messages under way.
         count: number of lines so far.
+        on_damage: told of damaged entries, in whatever thread reads the log, and must not read it; False: nobody here
+            receives that subscription.
     """
 
     doubts: int = 0
     count: int = 0
+    on_damage: Callable[[Damage], bool] = attrs.field(default=_nobody)
     _lines: deque[Line] = attrs.field(factory=lambda: deque(maxlen=LINES), init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _pipe: Pipe | None = attrs.field(default=None, init=False)
@@ -113,15 +145,19 @@ class NativeLog:
     _copy: int | None = attrs.field(default=None, init=False)
 
     def direct(self, configuration: Any) -> None:
-        """Let the client that is made with a ``_pulsar.ClientConfiguration`` write here, where it is the first."""
+        """Let the client that is made with a ``_pulsar.ClientConfiguration`` write here, where it is the first.
+
+        Raises:
+            ConfigurationError: the file for the copy can't be opened.
+        """
         copy = os.environ.get(LOG_VARIABLE)
         with self._lock:
+            if copy and self._copy is None:
+                self._copy = _open_copy(copy)
             if self._pipe is None:
                 self._pipe = pipe = Pipe.make(self._inherited)
                 name = "jmsaio-pulsar-log"
                 threading.Thread(target=self._run, args=(pipe,), name=name, daemon=True).start()
-            if copy and self._copy is None:
-                self._copy = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
@@ -182,11 +218,10 @@ class NativeLog:
             self._lines.append(line)
             self.count += 1
             self.doubts += line.casts_doubt
-            if _DISCARDED in line.text:
-                _log.error(
-                    "a message was damaged on its way from the broker; pulsar-client acknowledged it, so it does not "
-                    "come again (a topic that keeps acknowledged messages still has it): %s", line.text
-                )  # fmt: skip
+            if match := _DISCARDED.fullmatch(line.text):
+                damage = Damage(match[1], match[2], int(match[3]), int(match[4]))
+                if not self.on_damage(damage):
+                    _log.error("%s; it does not come again", damage)
 
     def _write_copy(self, copy: int, data: bytes) -> None:
         """A copy that can't be written ends; reading goes on, for pulsar-client waits when nobody reads."""
@@ -202,6 +237,17 @@ class NativeLog:
         if pipe is not None:
             self._inherited = pipe.identity
             pipe.close()
+
+
+def _open_copy(path: str) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the environment variable {LOG_VARIABLE} names {path} for a copy of pulsar-client's log, which can't be "
+            f"opened for writing: {error.strerror}; give the path of a file, or unset the variable",
+            key=LOG_VARIABLE,
+        ) from error
 
 
 NATIVE_LOG = NativeLog()

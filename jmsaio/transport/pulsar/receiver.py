@@ -32,6 +32,7 @@ from jmsaio.transport.pulsar.custody import Custody
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.handed import Handed
+from jmsaio.transport.pulsar.native_log import Damage
 from jmsaio.transport.pulsar.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.record import PulsarRecord
 from jmsaio.transport.pulsar.returns import Returns
@@ -313,14 +314,15 @@ class PulsarReceiver:
         if self._bridge.failure is not None:
             return
         dismissed = self._custody.dismiss(records)
+        reread = self._custody.reread
+        here = [record for record in dismissed if not self._shared or record in reread]
         if self._shared:
-            self._give_back(dismissed)
+            there = [record for record in dismissed if record not in reread] if reread else dismissed
+            self._give_back(there)
             if self._stopping.held:
-                self._stopping.settled(dismissed, acknowledged=False)
-        else:
-            again = [record.again(record not in self._uncounted) for record in dismissed]
-            self._custody.out.update(dict.fromkeys(again, True))
-            self._come_back(again)
+                self._stopping.settled(there, acknowledged=False)
+        if here:
+            self._come_back(self._custody.again(here, self._uncounted))
         self._uncounted.difference_update(dismissed)
 
     def _come_back(self, records: list[PulsarRecord]) -> None:
@@ -328,6 +330,31 @@ class PulsarReceiver:
         if not self._closed:
             self._back = deque(sorted((*records, *self._back), key=lambda record: record.place))
             self._woken()
+
+    def receives(self, damage: Damage) -> bool:
+        """Whether an entry was meant for this subscription."""
+        return damage.subscription == self.subscription.name and self._feed_of(damage.topic) is not None
+
+    def _feed_of(self, topic: str) -> Feed | None:
+        pattern = self.subscription.pattern
+        if pattern is not None:  # its topics are not known; one of the namespace is taken for one of them
+            same = pattern.rpartition("/")[0] == topic.rpartition("/")[0]
+            return self._feeds[0] if same and self._feeds else None
+        return next((feed for feed in self._feeds if feed.topic == topic), None)
+
+    def deliver_again(self, topic: str, natives: list[Any]) -> None:
+        """Hand out an entry that was read again, because pulsar-client acknowledged it unseen (``Rereading``)."""
+        feed = self._feed_of(topic)
+        if feed is not None:
+            self._come_back(self._custody.admit_again(feed, natives))
+
+    def unsettled(self, ledger: int, entry: int) -> int:
+        """Records of an entry that was read again which are not acknowledged."""
+        return sum(record.place[:2] == (ledger, entry) for record in self._custody.reread)
+
+    def renew(self) -> None:
+        """Open the native consumers anew, as soon as the application has settled what it has, or 3 seconds later."""
+        self._sizing.renew()
 
     def _give_back(self, records: list[PulsarRecord]) -> None:
         """Give records back to the broker, which takes entries: a batch once."""
@@ -461,10 +488,13 @@ class PulsarReceiver:
         self._check()
         await self._sizing.settled(timeout)
         if self._shared:
-            self._back.clear()
+            reread = self._custody.reread
+            self._back = deque(record for record in self._back if record in reread)
             self._custody.aside.clear()  # the end of the native consumers gives them back
+            waiting = self._returns.take_all()
+            self._due([record for record in waiting if record in reread])
             unseen, self._uncounted = self._uncounted, set()
-            seen = [record for record in self._returns.take_all() if record not in unseen]
+            seen = [record for record in waiting if record not in unseen and record not in reread]
             await self._stopping.stop(seen, list(unseen), timeout)
 
     async def resume(self, timeout: float) -> None:

@@ -22,6 +22,8 @@ _log = logging.getLogger("jmsaio")
 
 #: Seconds in which nothing is handed out so that what is in the application's hands can be settled.
 PATIENCE = 0.25
+#: Seconds after which it subscribes anew for another reason than its size, settled or not.
+RENEWAL = 3.0
 #: Seconds between two attempts, and before a queue grows.
 PAUSE = 5.0
 #: Seconds for a subscription made anew.
@@ -39,6 +41,7 @@ class Sizing:
         self._largest = 0
         self._wanted = 0
         self._patient_until = 0.0
+        self._must = False
         self._not_before = 0.0
         self._changing = False
         self._task: asyncio.Task[None] | None = None
@@ -89,17 +92,29 @@ class Sizing:
             return True
         if not self._wanted:
             return False
-        if self._stopping.can_move():
+        if self._stopping.stopped:  # it subscribes anew when it is resumed
+            self._wanted, self._must = 0, False
+            return False
+        impatient = self._bridge.loop.time() > self._patient_until
+        if self._stopping.can_move() or (self._must and impatient):
             self._begin(self._wanted)
-        elif self._bridge.loop.time() > self._patient_until:
+        elif impatient:
             self._wanted = 0
             return False
         else:
             self._bridge.loop.call_later(PATIENCE / 20, self._stopping.woken)
         return True
 
+    def renew(self) -> None:
+        """Subscribe anew soon, with the same queue: pulsar-client lost permits, so that the broker sends too little."""
+        if self._stopping.stopped or self._changing or self._must:
+            return
+        self._wanted = self._wanted or self._stopping.size
+        self._patient_until, self._must = self._bridge.loop.time() + RENEWAL, True
+        self._stopping.woken()
+
     def _begin(self, size: int) -> None:
-        self._wanted = 0
+        self._wanted, self._must = 0, False
         self._not_before = self._bridge.loop.time() + PAUSE
         self._stopping.size = size
         self._changing = True

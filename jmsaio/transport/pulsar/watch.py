@@ -5,12 +5,15 @@ producer is connected (half a microsecond to ask), and how a request ends. So ev
 and while nothing arrives one consumer asks for the last message id of its topic: that goes over the consumer's own
 connection, and tells a link that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
 
-A loss that is over within a second or two is not told.
+A loss that is over within a second or two is not told: pulsar-client logs nothing of it but at its level INFO, without
+saying whose connection it was. A receiver that is stopped, or is being opened anew, has no consumer to look at: then
+the broker is asked for something else.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -36,6 +39,8 @@ MISSING = 4.0
 MISSING_LONG = 75.0
 #: Seconds that looking for the reason may take.
 _REASON_TIMEOUT = 3.0
+
+_log = logging.getLogger("jmsaio")
 
 _Result = _pulsar.Result
 #: Results that are no answer of the broker; 46: disconnected, which the wheel has no name for.
@@ -161,10 +166,13 @@ class Watch:
         receivers = self.receivers()
         consumers = [native for receiver in receivers for native in receiver.natives]
         producers = [native for sender in self.senders() for native in sender.natives]
-        if not consumers and not producers:
+        watched = bool(consumers or producers)
+        if not watched and not receivers:
             self._lost, self._question, self._away, self._excused = None, None, 0, False
             return
         connected = any(native.is_connected() for native in (*consumers, *producers))
+        if not watched:  # only the broker's answers tell
+            connected = self._lost is None
         proof = self._proof(now, receivers)
         self._away = 0 if connected else self._away + 1
         if self._away == 1:  # what was asked over a connection that is gone tells nothing any more
@@ -223,7 +231,7 @@ class Watch:
     def _lose(self, now: float, why: str) -> None:
         self._lost, self._dropped = now, False
         text = f"the connection to {self.address} is lost: {why}; it connects again by itself when it can"
-        self._tell(LinkChange(text, BrokerUnavailableError(text)))
+        self.tell(LinkChange(text, BrokerUnavailableError(text)))
 
     def _find(self, now: float) -> None:
         since, self._lost = self._lost, None
@@ -231,11 +239,20 @@ class Watch:
         for missing in self._missing.values():
             missing.since, missing.due = now, now + MISSING
         if since is not None:
-            self._tell(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
+            self.tell(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
 
-    def _tell(self, change: LinkChange) -> None:
-        for listener in list(self.listeners):
-            listener(change)
+    def tell(self, change: LinkChange) -> bool:
+        """Tell the listeners of a change; False when there are none.
+
+        One that raises is logged: the others are told, and the watch goes on.
+        """
+        listeners = list(self.listeners)
+        for listener in listeners:
+            try:
+                listener(change)
+            except Exception:
+                _log.exception("a listener raised when it was told: %s", change.text)
+        return bool(listeners)
 
     # --- single subscriptions -----------------------------------------------------------------------------------
 
@@ -244,17 +261,19 @@ class Watch:
         for receiver in [each for each in self._missing if each not in receivers]:
             del self._missing[receiver]
         for receiver in receivers:
+            if not receiver.natives:  # it is opened anew, and looked at then
+                continue
             if not all(native.is_connected() for native in receiver.natives):
                 self._missing.setdefault(receiver, Missing(now, now + MISSING))
             elif (missing := self._missing.pop(receiver, None)) is not None and missing.told:
-                self._tell(LinkChange(f"subscription {receiver.subscription.name} receives again"))
+                self.tell(LinkChange(f"subscription {receiver.subscription.name} receives again"))
 
     async def look_for_reasons(self, now: float) -> None:
         """Find out why consumers are missing while the broker answers, and tell it once."""
         if self._lost is not None:
             return
         for receiver, missing in list(self._missing.items()):
-            if missing.told or now < missing.due:
+            if missing.told or now < missing.due or not receiver.natives:
                 continue
             missing.due = now + MISSING
             error = await self._reason(receiver)
@@ -265,7 +284,7 @@ class Watch:
                 )
             if error is not None and self._missing.get(receiver) is missing:
                 missing.told = True
-                self._tell(LinkChange(str(error), error))
+                self.tell(LinkChange(str(error), error))
 
     async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
         """What the broker's statistics say: whether an exclusive subscription has another consumer."""

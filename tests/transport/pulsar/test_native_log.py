@@ -10,7 +10,11 @@ from pathlib import Path
 import _pulsar
 import pytest
 
-from jmsaio.transport.pulsar.native_log import LINES, NATIVE_LOG, Line, NativeLog, Refusal
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError
+from jmsaio.transport.pulsar import options
+from jmsaio.transport.pulsar.native_log import LINES, NATIVE_LOG, Damage, Line, NativeLog, Refusal
+from jmsaio.transport.pulsar.options import client_configuration
 from jmsaio.transport.pulsar.pipe import Pipe
 
 NOWHERE = "pulsar://127.0.0.1:1"
@@ -98,6 +102,20 @@ def test_a_copy_goes_to_the_file_that_the_environment_names(tmp_path: Path) -> N
     assert "Topic name is not valid" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.parametrize(("name", "why"), [("nowhere/log", "No such file"), ("", "Is a directory")])
+def test_a_copy_that_can_not_be_opened_is_a_wrong_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    """Variable, path and cause are named when one connects; then, without the variable, it works."""
+    monkeypatch.setattr(options, "NATIVE_LOG", NativeLog())  # not the one of all tests
+    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / name))
+    with pytest.raises(ConfigurationError, match=f"JMSAIO_PULSAR_LOG names {tmp_path / name} .*{why}") as caught:
+        client_configuration(load(NOWHERE))
+    assert caught.value.key == "JMSAIO_PULSAR_LOG"
+    monkeypatch.delenv("JMSAIO_PULSAR_LOG")
+    client_configuration(load(NOWHERE))
+
+
 def test_a_copy_that_can_not_be_written_ends_and_the_log_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """Where nobody reads, pulsar-client waits for ever."""
     log = own_log()
@@ -181,9 +199,19 @@ def test_nothing_is_remembered_twice() -> None:
     assert NATIVE_LOG.since(before) == []
 
 
-def test_a_damaged_message_that_pulsar_client_acknowledged_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    place = "[persistent://public/default/t, s, 0] Discarding corrupted message at 7747:1"
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_damaged_message_that_pulsar_client_acknowledged(caplog: pytest.LogCaptureFixture, taken: bool) -> None:
+    """Who listens is told; it is logged where nobody takes care of it."""
+    place = f"[{TOPIC}, s, t, 0] Discarding corrupted message at 7747:1"
     line = f"2026-11-22 03:25:50.463 ERROR [140380502746816] ConsumerImpl:930 | {place}"
-    NativeLog()._parse(line.encode() + b"\n")
-    [told] = caplog.records
-    assert told.levelname == "ERROR" and place in told.getMessage()
+    log, told = NativeLog(), list[Damage]()
+
+    def listen(damage: Damage) -> bool:
+        told.append(damage)
+        return taken
+
+    log.on_damage = listen
+    log._parse(line.encode() + b"\n")
+    assert told == [Damage(TOPIC, "s, t", 7747, 1)]
+    assert [record.levelname for record in caplog.records] == ([] if taken else ["ERROR"])
+    assert all(f"7747:1 of {TOPIC} " in record.getMessage() for record in caplog.records)

@@ -219,6 +219,54 @@ async def test_a_pattern_asks_the_broker_itself(scene: Scene) -> None:
     assert len(scene.asked) == 1
 
 
+async def test_a_receiver_that_has_no_consumer_for_a_while(scene: Scene) -> None:
+    """While it is stopped or opened anew, the broker's silence is a loss all the same, and its answer the end of it."""
+    scene.receivers[0].natives = []
+    assert scene.look(1, 2, 3, 4) == []
+    assert len(scene.asked) == 1
+    assert scene.look(4 + watch.SILENT) == ["lost"]
+    await scene.answer(scene.asked, NOT_CONNECTED)
+    assert scene.look(20) == []
+    await scene.answer(scene.asked)
+    assert scene.look(21) == ["back"]
+    assert scene.look(22, 23) == []
+
+
+async def test_a_subscription_that_is_missing_is_not_found_by_stopping(scene: Scene) -> None:
+    """What was told as missing is told as back when it is connected, not when there is no consumer to look at."""
+    scene.native.connected = False
+    scene.look(1)
+    await scene.answer(scene.asked)
+    scene.look(2)
+    scene.admin.consumers = 1
+    await scene.watch.look_for_reasons(10)
+    assert len(scene.told) == 1
+    scene.receivers[0].natives = []
+    assert scene.look(11, 12) == []
+    scene.receivers[0].natives = [Native()]
+    assert scene.look(13) == ["back"]
+
+
+async def test_a_listener_that_raises_does_not_end_the_watch(
+    scene: Scene, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged, the other listeners are told, and so is what comes later."""
+    monkeypatch.setattr(watch, "LOOK", 0.01)
+
+    def raising(change: LinkChange) -> None:
+        raise ValueError("no listener")
+
+    scene.watch.listeners.clear()
+    scene.watch.listeners.update([raising, scene.told.append])
+    scene.native.connected = False
+    scene.watch.start()
+    await until(scene.told, 1)
+    scene.native.connected = True
+    await until(scene.told, 2)
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["no listener"] * 2
+    await scene.watch.aclose()
+
+
 @pytest.fixture
 async def proxy(pulsar_broker: TestBroker) -> AsyncIterator[FaultProxy]:
     async with FaultProxy.of(pulsar_broker.service_url) as proxy:
@@ -244,6 +292,21 @@ async def test_an_outage_of_the_real_broker(proxy: FaultProxy, pulsar_broker: Te
     """A consumer that is sent nothing learns that the connection broke, and that it is back."""
     async for kit, told in changes(proxy, pulsar_broker):
         await kit.box()
+        with proxy.outage():
+            await until(told, 1)
+        await until(told, 2)
+        assert [change.error is None for change in told] == [False, True]
+
+
+async def test_an_outage_while_the_receiver_is_stopped(
+    proxy: FaultProxy, pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no consumer then that could lose its connection."""
+    monkeypatch.setattr(watch, "QUIET", 0.5)
+    monkeypatch.setattr(watch, "SILENT", 2.0)
+    async for kit, told in changes(proxy, pulsar_broker):
+        box = await kit.box()
+        await box.receiver.stop(HANG)
         with proxy.outage():
             await until(told, 1)
         await until(told, 2)

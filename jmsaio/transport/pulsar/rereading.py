@@ -1,0 +1,212 @@
+"""``Rereading``: what pulsar-client dropped because it arrived damaged is read again and delivered.
+
+pulsar-client acknowledges an entry whose checksum is wrong, and tells its log alone. The broker takes that for an
+acknowledgement and never sends the entry again, but as a rule still has it: a reader gets it. From then on only this
+process knows that it is not acknowledged: it comes again from here when it is given back, and it is told when its
+receiver is closed before that.
+
+For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing any more: the
+consumer is opened anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+import attrs
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import JMSError, TransportError
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
+from jmsaio.transport.pulsar.batch import batch_size
+from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Damage
+from jmsaio.transport.pulsar.record import PulsarRecord
+
+#: Seconds that reading an entry again may take.
+TIMEOUT = 30.0
+#: Attempts to read it: it may arrive damaged once more.
+ATTEMPTS = 3
+#: Seconds for closing the reader.
+_CLOSE = 5.0
+
+_log = logging.getLogger("jmsaio")
+
+
+class ReceiverPart(Protocol):
+    """A receiver, as far as it is concerned."""
+
+    @property
+    def closed(self) -> bool:
+        """It takes nothing any more."""
+
+    def receives(self, damage: Damage) -> bool:
+        """Whether the entry was meant for this receiver."""
+
+    def deliver_again(self, topic: str, natives: list[Any]) -> None:
+        """Hand out native messages that the broker counts as acknowledged."""
+
+    def unsettled(self, ledger: int, entry: int) -> int:
+        """How many messages of such an entry are not acknowledged."""
+
+    def renew(self) -> None:
+        """Open the native consumers anew, soon."""
+
+    def on_close(self, function: Callable[[], object]) -> None:
+        """Call a function when the receiver is closed."""
+
+
+@attrs.define(eq=False)
+class Rereading:
+    """Reads damaged entries again for the receivers of one transport.
+
+    Args:
+        bridge: of the transport.
+        broker: the service URL.
+        receivers: those that are open; asked from other threads, too.
+        open_reader: makes readers.
+        tell: tells the connection's listeners; False when there are none.
+    """
+
+    bridge: Bridge
+    broker: str
+    receivers: Callable[[], Sequence[ReceiverPart]]
+    open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
+    tell: Callable[[LinkChange], bool]
+    _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        _parts.append(weakref.ref(self))
+
+    async def aclose(self) -> None:
+        """Read nothing more."""
+        _parts[:] = [part for part in _parts if part() not in (None, self)]
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def concerned(self, damage: Damage) -> list[ReceiverPart]:
+        """The receivers for one of which an entry was meant. For any thread."""
+        return [receiver for receiver in self.receivers() if receiver.receives(damage)]
+
+    def renew(self, damage: Damage) -> None:
+        """Another transport of the process reads the entry; which of the two lost it is not known."""
+        for receiver in self.concerned(damage):
+            receiver.renew()
+
+    def begin(self, damage: Damage, hindrance: str = "") -> None:
+        """Read an entry again.
+
+        Args:
+            damage: the entry.
+            hindrance: why it can't be read, "" if nothing is known.
+        """
+        task = self.bridge.loop.create_task(self._run(damage, hindrance), name="jmsaio rereading")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, damage: Damage, hindrance: str) -> None:
+        natives: list[Any] = []
+        try:
+            if not hindrance:
+                natives = await self._read(damage)
+                hindrance = "" if natives else "the topic has it no more"
+        except JMSError as error:
+            hindrance = str(error)
+        receivers = self.concerned(damage)
+        if natives and not receivers:
+            hindrance = "its consumer was closed meanwhile"
+        if hindrance:
+            self._tell_loss(damage, hindrance)
+        else:
+            _log.warning("%s; it was read again and is delivered as redelivered", damage)
+            receivers[0].deliver_again(damage.topic, natives)
+            receivers[0].on_close(partial(self._closed, receivers[0], damage))
+        if len(natives) != 1:
+            for receiver in receivers:
+                receiver.renew()
+
+    async def _read(self, damage: Damage) -> list[Any]:
+        """All messages of the entry; none if the topic has it no more.
+
+        Raises:
+            JMSError: it can't be read.
+        """
+        if damage.topic.startswith("non-persistent://"):
+            raise TransportError("the topic is not persistent")
+        try:
+            with anyio.fail_after(TIMEOUT):
+                for _ in range(ATTEMPTS):
+                    if natives := await self._read_once(damage):
+                        return natives
+        except TimeoutError:
+            raise TransportError(f"it could not be read within {TIMEOUT:g} s") from None
+        return []
+
+    async def _read_once(self, damage: Damage) -> list[Any]:
+        start = WireId(damage.ledger, damage.entry)
+        options = ReaderOptions(damage.topic, ConsumerConfig(receiver_queue_size=1), start)
+        reader = await self.open_reader(options)
+        natives: list[Any] = []
+        try:
+            while records := await reader.read(1000, TIMEOUT):
+                found = [_native(record) for record in records if record.message_id[:2] == start[:2]]
+                natives += found
+                if len(found) < len(records) or len(natives) >= batch_size(natives[0].message_id()):
+                    break
+        finally:
+            with anyio.CancelScope(shield=True):
+                await reader.aclose(_CLOSE)
+        return natives
+
+    def _closed(self, receiver: ReceiverPart, damage: Damage) -> None:
+        count = receiver.unsettled(damage.ledger, damage.entry)
+        if count:
+            self._tell_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when their"
+                                    " consumer was closed")  # fmt: skip
+
+    def _tell_loss(self, damage: Damage, why: str) -> None:
+        text = f"{damage}; it does not come again: {why}; see 'jmsaio guide reliability' for how to look at it"
+        if not self.tell(LinkChange(text, TransportError(text))):
+            _log.error("%s", text)
+
+
+def _native(record: ReceivedRecord) -> Any:
+    assert isinstance(record, PulsarRecord)  # the reader is ours
+    return record.native
+
+
+_parts: list[weakref.ref[Rereading]] = []
+
+
+def take(damage: Damage) -> bool:
+    """Have an entry read again by one of the transports of this process; False if it was meant for none of them.
+
+    The log does not say which client wrote it: where several receive the same subscription, one of them reads. If they
+    talk to different brokers, none can know whether the entry is its own: it is told to all of them.
+
+    Called from any thread.
+    """
+    parts = [part for reference in list(_parts) if (part := reference()) is not None and part.bridge.failure is None]
+    concerned = [part for part in parts if part.concerned(damage)]
+    if len({part.broker for part in concerned}) > 1:
+        brokers = ", ".join(sorted({part.broker for part in concerned}))
+        for part in concerned:
+            part.bridge.post(part.begin, damage, f"it may be of any of the brokers {brokers}")
+        return True
+    for part in concerned[:1]:
+        part.bridge.post(part.begin, damage)
+    for part in concerned[1:]:
+        part.bridge.post(part.renew, damage)
+    return bool(concerned)
+
+
+NATIVE_LOG.on_damage = take
