@@ -1,4 +1,7 @@
-"""What was confirmed is stored, whatever happens to the connection while records travel in groups."""
+"""What was confirmed is stored, whatever happens to the connection while records travel in groups.
+
+Dead letters are sent, too: no record is acknowledged on its queue unless its copy is stored.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,14 @@ import attrs
 import httpx
 import pytest
 
-from jmsaio.config import ConsumerConfig, ProducerConfig
+from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError, OperationTimeoutError, SendError, SendInDoubtError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.testing import Command, Direction, FaultProxy
 from jmsaio.transport.base import Reader, ReaderOptions, Sender, SubscriptionType
+from jmsaio.transport.pulsar import dead_letters
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import Kit, record
+from tests.transport.pulsar.conftest import Box, Kit, record, send
 
 #: Seconds that each kind of fault goes on for; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
 SECONDS = float(os.environ.get("JMSAIO_TEST_FAULT_SECONDS", "8"))
@@ -226,3 +230,87 @@ async def test_every_confirmed_record_is_stored_although_the_broker_dies(own_bro
     await sender.aclose(LONG)
     assert len(ledger.confirmed) + len(ledger.failed) == ledger.sent
     assert ledger.confirmed - await stored(kit, kit.topic) == set()
+
+
+#: Records that become dead letters, and the window of those that are on their way.
+LETTERS = 20_000
+
+
+async def move_to_dead_letters(box: Box, seconds: float) -> None:
+    """Move what comes, or give it back until it is moved at its second delivery."""
+    with anyio.move_on_after(seconds):
+        while True:
+            records = await box.take(1, seconds + 1)
+            records += box.receiver.receive(500)
+            for one in records:
+                if number_of(one) % 2:
+                    box.receiver.dead_letter(one, one.properties)
+            box.receiver.negative_acknowledge([one for one in records if number_of(one) % 2 == 0], 0.1)
+            await anyio.sleep(0.02)
+
+
+async def acknowledged(kit: Kit, topic: str) -> set[int]:
+    """What the broker counts as acknowledged by a subscription; what is left of a batch counts as a whole."""
+    assert kit.transport.admin is not None
+    cursor = await kit.transport.admin.cursor(topic, "sub")
+    reader = await kit.transport.open_reader(ReaderOptions(topic, ConsumerConfig()))
+    numbers: set[int] = set()
+    while records := await reader.read(1000, 20):
+        numbers.update(number_of(one) for one in records if cursor.is_acknowledged(one.message_id))
+    await reader.aclose(10)
+    return numbers
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dead letters have a short time to be sent, so that a stall outlasts it."""
+    monkeypatch.setattr(dead_letters, "ProducerConfig", lambda: ProducerConfig(send_timeout=1.0))
+
+
+async def check_dead_letters(direct: Kit, kit: Kit, fault: Callable[[], Awaitable[object]], seconds: float) -> None:
+    """Move records to the dead letters while the fault happens; check that none is acknowledged only."""
+    topic, dead = direct.topic, f"{direct.topic}-dead"
+    policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=dead, initial_subscription_name="keep")
+    box = await kit.box(SubscriptionType.SHARED, topic, dead_letter=policy)
+    small = ProducerConfig(batching_max_messages=10)  # a batch is acknowledged as a whole
+    await send(await direct.sender(config=small), *(f"{number} dead" for number in range(LETTERS)))
+    async with anyio.create_task_group() as group:
+        group.start_soon(move_to_dead_letters, box, seconds)
+        await fault()
+    await box.receiver.aclose(LONG)
+    moved, settled = await stored(direct, dead), await acknowledged(direct, topic)
+    assert settled - moved == set()
+    assert settled
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", [stall, cut, swallow])
+async def test_every_dead_letter_is_stored_or_comes_again(
+    kit: Kit, connect: Any, pulsar_broker: TestBroker, fault: Fault
+) -> None:
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        behind = await connect(TestBroker(proxy.url, pulsar_broker.web_service_url))
+
+        async def repeat() -> None:
+            with anyio.move_on_after(SECONDS):
+                while True:
+                    await fault(proxy)
+            proxy.clear()
+
+        await check_dead_letters(kit, behind, repeat, SECONDS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("impatient")
+async def test_every_dead_letter_is_stored_or_comes_again_although_the_broker_dies(
+    own_broker: TestBroker, connect: Any
+) -> None:
+    kit: Kit = await connect(own_broker)
+
+    async def die() -> None:
+        await anyio.sleep(1.5)
+        await anyio.to_thread.run_sync(own_broker.kill)
+        await anyio.to_thread.run_sync(own_broker.start)
+
+    await check_dead_letters(kit, await connect(own_broker), die, 30.0)
