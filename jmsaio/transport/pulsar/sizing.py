@@ -13,7 +13,7 @@ import logging
 from typing import Any
 
 from jmsaio.engine.share import Share
-from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError
+from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.transport.pulsar.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.stopping import Stopping
@@ -136,11 +136,17 @@ class Sizing:
             self._stopping.let_go()
 
     async def _attempt(self) -> bool:
-        """Stop, and resume; False when the broker is away, which pulsar-client's own consumers would survive, too."""
+        """Stop, and resume; False when the broker is away, or has not noticed that the old consumer is gone.
+
+        pulsar-client's own consumers would survive that, too.
+        """
         try:
             await self._stopping.stop([], [], _TIMEOUT, briefly=True)
+        except JMSError as error:  # it is closed all the same; the broker takes everything back when it notices
+            _log.warning("a consumer was closed without the broker's answer: %s", error)
+        try:
             await self._stopping.resume(_TIMEOUT)
-        except (BrokerUnavailableError, OperationTimeoutError) as error:
+        except (BrokerUnavailableError, ConsumerBusyError, OperationTimeoutError) as error:
             _log.warning("receiving pauses, and is tried again: %s", error)
             return False
         return True

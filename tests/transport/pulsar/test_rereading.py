@@ -116,6 +116,20 @@ async def test_it_is_delivered_to_a_consumer_that_holds_others(line: Line) -> No
     assert len(taken) == 1000 and texts(records) == held
 
 
+@pytest.mark.parametrize("kind", [SHARED, EXCLUSIVE])
+async def test_the_connection_breaks_while_the_consumer_is_opened_anew(line: Line, kind: SubscriptionType) -> None:
+    """Closing the old one has no good answer then; the new one is opened all the same."""
+    box = await line.kit.box(kind)
+    line.proxy.stall()
+    box.receiver.renew()
+    box.receiver.receive(1)
+    await anyio.sleep(0.5)
+    line.proxy.reset()
+    line.proxy.resume()
+    numbers = await line.send(20, 10)
+    await take_all(box, numbers)
+
+
 async def test_a_partition_of_a_topic(line: Line) -> None:
     """The ids are those of the partition."""
     assert line.direct.transport.admin is not None
