@@ -1,4 +1,7 @@
-"""What was confirmed is stored although the connection stalls: for each way of sending, and over partitions."""
+"""What was confirmed is stored although the connection stalls: for each way of sending, and over partitions.
+
+Dead letters are sent, too: each message of a queue is one of them, or comes again.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ import httpx
 import pytest
 
 import jmsaio
+from jmsaio.config import ProducerConfig
 from jmsaio.errors import JMSError, OperationTimeoutError, SendError
 from jmsaio.testing import FaultProxy
+from jmsaio.transport.pulsar import dead_letters
 from tests.support.broker import TestBroker
 
 #: Seconds of stalls; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
@@ -122,3 +127,49 @@ async def test_every_confirmed_message_is_stored(pulsar_broker: TestBroker, way:
         assert told.confirmed and told.failed
         assert {type(error).__name__ for error in told.failed.values()} <= {"SendInDoubtError", "SendError"}
         assert await all_of(session, told, consumer) == set()
+
+
+async def names_in(session: jmsaio.Session, place: jmsaio.Queue, wanted: set[str]) -> set[str]:
+    """Receive until all that is wanted has come, or nothing comes for a long time."""
+    consumer, found = await session.create_consumer(place), set[str]()
+    while not wanted <= found:
+        message = await consumer.receive(timeout=20)
+        if message is None:
+            break
+        found.add(message.get_body(str))
+    await consumer.close()
+    return found
+
+
+@pytest.mark.timeout(300)
+async def test_every_dead_letter_is_stored_or_comes_again(
+    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener fails on each message, while the link stalls for longer than the dead letters' send time-out."""
+    monkeypatch.setattr(dead_letters, "ProducerConfig", lambda: ProducerConfig(send_timeout=1.0))
+    name = f"persistent://public/default/dead-{uuid.uuid4()}"
+    work, dead = jmsaio.Queue(name), jmsaio.Queue(f"{name}-dead")
+    web = f"?webServiceUrl={pulsar_broker.web_service_url}"
+    options = (
+        f"{web}&consumerConfig.deadLetterPolicy.maxRedeliverCount=1&consumerConfig.deadLetterPolicy.deadLetterTopic="
+        f"{name}-dead&consumerConfig.negativeAckRedeliveryDelayMicros=100000"
+    )
+    sent = {str(number) for number in range(3000)}
+
+    def fail(message: jmsaio.Message) -> None:
+        raise ValueError("no")
+
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        async with jmsaio.connect(pulsar_broker.service_url + web) as direct, direct.create_session() as session:
+            await (await session.create_consumer(dead)).close()  # its subscription keeps what comes
+            producer = await session.create_producer(work)
+            await asyncio.gather(*[await producer.send_async(one) for one in sorted(sent)])
+            async with jmsaio.connect(proxy.url + options) as failing, failing.create_session() as listening:
+                (await listening.create_consumer(work)).set_message_listener(fail)
+                for _ in range(round(SECONDS / 1.6)):
+                    seconds = random.uniform(1.1, 1.35)
+                    proxy.stall(seconds=seconds)
+                    await anyio.sleep(seconds + 0.4)
+            letters = await names_in(session, dead, sent)
+            assert letters
+            assert sent - letters - await names_in(session, work, sent - letters) == set()
