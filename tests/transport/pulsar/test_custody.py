@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Callable
 
 import _pulsar
 import anyio
@@ -281,3 +282,37 @@ async def test_what_was_set_aside_is_light_and_known_when_it_comes_again() -> No
     assert [one.place for one in desk.admit(*batch(count=2))] == [record.place for record in records[:2]]
     desk.custody.clear()
     assert desk.custody.turn_back(records) == []
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_an_entry_that_was_read_again(shared: bool) -> None:
+    """The broker counts it as acknowledged: nothing of it goes there any more, and what is known comes not twice."""
+    desk = Desk(shared)
+    custody = desk.custody
+    acknowledged, held, aside, gone = desk.admit(*batch())
+    custody.acknowledge([acknowledged])
+    custody.set_aside([aside])
+    custody.turn_back([gone])
+    custody.dismiss([gone])
+    copies = batch()
+    [again] = custody.admit_again(desk.feed, copies)
+    assert (again.place, again.redelivery_count) == (gone.place, 1)
+    assert custody.reread == {held, aside, again}
+    custody.acknowledge([held])
+    custody.acknowledge([again], waiting=True)
+    assert desk.consumer.acknowledged == [acknowledged.native]
+    assert custody.turn_back([aside]) == [aside]
+    [another] = custody.again(custody.dismiss([aside]), uncounted=())
+    assert custody.reread == {another}
+    assert (another.payload, another.redelivery_count) == (b"x", 1)
+    custody.acknowledge([another], waiting=True)
+    assert not custody.reread and not custody.out and desk.consumer.acknowledged == [acknowledged.native]
+
+
+@pytest.mark.parametrize("forget", [Custody.clear, lambda custody: custody.forget(next(iter(custody.out)).feed)])
+async def test_what_was_read_again_is_forgotten(forget: Callable[[Custody], None]) -> None:
+    """The subscription was moved, or is another one."""
+    desk = Desk(True)
+    assert len(desk.custody.admit_again(desk.feed, batch())) == 4
+    forget(desk.custody)
+    assert not desk.custody.reread and not desk.custody.out
