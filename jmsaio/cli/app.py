@@ -15,7 +15,7 @@ from jmsaio.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.guide import guide
 from jmsaio.cli.output import show_help_alone
 from jmsaio.cli.receive import receive
-from jmsaio.cli.send import send
+from jmsaio.cli.send import SendingStopped, send
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
 from jmsaio.errors import (
@@ -106,7 +106,8 @@ def _sentence(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     if not isinstance(error, JMSError | ValueError | OSError):
         return f"{type(error).__name__}: {text} (this is a fault of jmsaio; 'jmsaio --debug ...' shows where)"
-    advice = next((advice for kind, advice in _ADVICE if isinstance(error, kind)), "")
+    cause = error.__cause__ if isinstance(error, SendingStopped) else error
+    advice = next((advice for kind, advice in _ADVICE if isinstance(cause, kind)), "")
     return _with_advice(text, advice) if advice else text
 
 

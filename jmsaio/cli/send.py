@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
@@ -17,7 +17,7 @@ from jmsaio.cli.connecting import connection_options, destination, read_connecti
 from jmsaio.cli.exits import OK
 from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.cli.typed import parse_property
-from jmsaio.errors import JMSError
+from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 #: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
 _MANY = 200
 _PENDING = 5000
+
+
+class SendingStopped(JMSError):
+    """Sending ended before its input did; ``__cause__`` is the first error."""
 
 
 @attrs.frozen
@@ -113,7 +117,7 @@ def send(
     return run(_send(job, make_output(as_json)))
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def _connected(job: Job) -> AsyncIterator[Connection]:
     import jmsaio
 
@@ -145,13 +149,14 @@ async def _send(job: Job, output: Output) -> int:
                 for message in _chain(first, messages):
                     _prepare(session, message, job)
                     for _ in range(job.repeat):
-                        await window.add(await producer.send_async(message, **job.options))
+                        await window.add(producer.send_async(message, **job.options))
                 await window.finish()
             except JMSError as error:
-                raise JMSError(f"{window.sent} sent, then: {error}") from error
+                await window.settle()
+                raise SendingStopped(f"{window.outcome()}, first {type(error).__name__}: {error}") from error
             except click.UsageError as error:  # a broken line among the input
-                await window.finish()
-                raise click.UsageError(f"{window.sent} sent, then: {error.message}") from None
+                await window.settle()
+                raise click.UsageError(f"{window.outcome()}, then: {error.message}") from None
             except asyncio.CancelledError:
                 output.remark(_summary(window.sent, job))
                 raise
@@ -175,18 +180,23 @@ class Window:
         single: there is only one message, so people are told its id.
         advance: told how many are confirmed.
         sent: how many are confirmed.
+        failed: how many were not stored.
+        in_doubt: how many may be stored or not.
     """
 
     output: Output
     single: bool
     advance: Callable[[int], None]
     sent: int = 0
+    failed: int = 0
+    in_doubt: int = 0
     _pending: deque[asyncio.Future[Receipt]] = attrs.field(factory=deque, init=False)
 
-    async def add(self, future: asyncio.Future[Receipt]) -> None:
-        """One more is on its way; waits when too many are. Raises what a send before it failed with."""
+    async def add(self, sending: Awaitable[asyncio.Future[Receipt]]) -> None:
+        """Start one more; waits when too many are on their way. Raises what it, or one before it, failed with."""
         pending = self._pending
-        pending.append(future)
+        with self._counting():
+            pending.append(await sending)
         while pending and (pending[0].done() or len(pending) > _PENDING):
             await self._next()
 
@@ -195,8 +205,35 @@ class Window:
         while self._pending:
             await self._next()
 
+    async def settle(self) -> None:
+        """Wait for all, and count those that fail."""
+        while self._pending:
+            with contextlib.suppress(JMSError):  # counted; the first error is the one that is told
+                await self._next()
+
+    def outcome(self) -> str:
+        """What became of the messages."""
+        parts = [f"{self.sent} sent"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.in_doubt:
+            parts.append(f"{self.in_doubt} in doubt (the broker may have stored them)")
+        return ", ".join(parts)
+
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[None]:
+        try:
+            yield
+        except SendInDoubtError:
+            self.in_doubt += 1
+            raise
+        except JMSError:
+            self.failed += 1
+            raise
+
     async def _next(self) -> None:
-        receipt = await self._pending.popleft()
+        with self._counting():
+            receipt = await self._pending.popleft()
         self.sent += 1
         self.advance(self.sent)
         if self.output.as_json:

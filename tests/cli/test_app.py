@@ -8,6 +8,7 @@ import pytest
 from jmsaio import BrokerUnavailableError, JMSError, __version__
 from jmsaio.cli import main
 from jmsaio.cli.app import _sentence, app
+from jmsaio.cli.send import SendingStopped
 from jmsaio.errors import ConfigurationError
 
 
@@ -109,6 +110,9 @@ def test_sentences() -> None:
     assert _sentence(BrokerUnavailableError("a\nb")).startswith("a\nb\n(is a broker running there?")
     assert _sentence(ConfigurationError("a")).endswith("(all options: 'jmsaio guide configuration')")
     assert "jmsaio broker start" in _sentence(BrokerUnavailableError("gone"))
+    stopped = SendingStopped("2 sent, 1 failed")
+    stopped.__cause__ = BrokerUnavailableError("gone")
+    assert "jmsaio broker start" in _sentence(stopped)
     assert "fault of jmsaio" in _sentence(KeyError("x"))
 
 

@@ -10,6 +10,7 @@ import sys
 import uuid
 from typing import Any
 
+import attrs
 import click
 import pytest
 
@@ -17,7 +18,8 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.bodies import Source
 from jmsaio.cli.output import Output
-from jmsaio.cli.send import Job, _send
+from jmsaio.cli.send import Job, SendingStopped, _send
+from jmsaio.testing import embedded_broker
 
 
 def job(config: dict[str, Any], source: Source, **more: Any) -> Job:
@@ -87,6 +89,39 @@ async def test_every_send_says_what_it_sent(config: dict[str, Any], capsys: pyte
     with pytest.raises(click.UsageError, match=r"2 sent, then: .*line 3: no message in JSON"):
         await _send(job(config, broken), Output(as_json=False))
     assert [message.text for message in await received(config, 4)] == ["a", "b", "c", "d"]
+
+
+async def test_a_send_that_fails_midway_says_what_became_of_all(
+    config: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error's class, and the messages that were sent, failed or are in doubt; those behind the first error, too."""
+    lines = Source((), (io.BytesIO(b"a\nb\nc\nd\ne\n"),), "text", lines=True)
+    with embedded_broker() as broker:
+        broker.faults.delay_answers(0.1)
+        broker.faults.fail_sends(error=jmsaio.ResourceAllocationError("the disk is full"))
+        broker.faults.lose_answers()
+        with pytest.raises(SendingStopped) as stopped:
+            await _send(job(config | {"brokerServiceUrl": broker.url}, lines), Output(as_json=True))
+    assert str(stopped.value) == (
+        "3 sent, 1 failed, 1 in doubt (the broker may have stored them), "
+        "first ResourceAllocationError: the disk is full"
+    )
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.broker
+def test_a_message_that_is_too_large_among_others(pulsar_broker: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused while those before it are on their way: they are counted."""
+    queue, bodies = f"cli-{uuid.uuid4()}", ["a", "b"]
+    where = ["--url", pulsar_broker.service_url, "-o", f"webServiceUrl={pulsar_broker.web_service_url}"]
+    large = io.BytesIO(b"x" * 6_000_000)
+    arguments = Source(tuple(bodies), (large,), "text")
+    config = {"brokerServiceUrl": where[1], "webServiceUrl": pulsar_broker.web_service_url}
+    with pytest.raises(SendingStopped, match="2 sent, 1 failed, first MessageTooLargeError: "):
+        asyncio.run(_send(attrs.evolve(job(config, arguments), name=queue), Output(as_json=True)))
+    capsys.readouterr()
+    assert main(["receive", queue, *where, "-n", "2", "--timeout", "60"]) == 0
+    assert [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()] == bodies
 
 
 async def test_an_interrupted_send_says_what_it_sent(
