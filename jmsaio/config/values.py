@@ -11,11 +11,14 @@ from typing import NoReturn
 
 from jmsaio.config.options import Kind, Option, Status
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 #: Seconds in one written unit; a unit that is no time counts as itself.
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 #: Longest duration, ten years: more is a unit mistaken for another.
 _LONGEST = 10 * 366 * 86400.0
+#: Characters of a refused value that its error shows.
+_WIDTH = 1000
 #: Largest numbers where an option has no bound of its own.
 _MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
 
@@ -60,8 +63,8 @@ def default(option: Option) -> object:
 
 def refuse(option: Option, value: object, why: str) -> ConfigurationError:
     """The error that refuses ``value`` for ``option``; a secret's value is left out."""
-    shown = "" if option.secret else f" = {value!r}"
-    return ConfigurationError(f"option {option.name}{shown}: {why}", key=option.name)
+    value_shown = "" if option.secret else f" = {shown(value, _WIDTH)}"
+    return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
 
 
 def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
@@ -112,7 +115,10 @@ def _text(option: Option, value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int | float):
-        return str(value)
+        try:
+            return str(value)
+        except ValueError:  # Python does not write an int of thousands of digits
+            raise refuse(option, value, "is too large") from None
     raise refuse(option, value, f"needs a {option.kind.value}, not {type(value).__name__}")
 
 
@@ -120,7 +126,9 @@ def _number(option: Option, value: object) -> float:
     if isinstance(value, bool):
         raise refuse(option, value, "needs a number, not true or false")
     try:
-        number = float(_text(option, value))
+        number = float(value if isinstance(value, int) else _text(option, value))
+    except OverflowError:
+        raise refuse(option, value, "is too large") from None
     except ValueError:
         raise refuse(option, value, f"is not a number{_unit(option)}") from None
     if not math.isfinite(number):

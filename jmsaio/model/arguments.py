@@ -7,10 +7,20 @@ from typing import Any
 
 from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError
 
+#: Bits of an int that an error still shows with all its digits.
+_LONGEST_INT = 128
+
 
 def wrong_type(value: Any, argument: str, needed: str) -> IllegalArgumentTypeError:
     """The error that refuses the type of ``value``; its class alone is shown, for the value may be huge or secret."""
     return IllegalArgumentTypeError(f"{argument} must be {needed}, not {type(value).__name__}")
+
+
+def shown(value: Any, width: int = 40) -> str:
+    """``value`` for an error, cut; of an int too long for Python to write (thousands of digits) its size alone."""
+    if isinstance(value, int) and int(value).bit_length() > _LONGEST_INT:
+        return f"a number of {int(value).bit_length()} bits"
+    return repr(value)[:width]
 
 
 def check_text(value: Any, argument: str) -> None:
@@ -48,4 +58,4 @@ def check_int(value: Any, argument: str, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(value, argument, "an int")
     if not low <= value <= high:
-        raise IllegalArgumentError(f"{argument} must be {low} to {high}, not {value!r:.40}")
+        raise IllegalArgumentError(f"{argument} must be {low} to {high}, not {shown(value)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
+from jmsaio.model.arguments import shown
 from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.foreign import LeftOut, _unsaid, adopt, is_foreign
 from jmsaio.model.map_message import MapMessage
@@ -40,12 +41,11 @@ def outgoing(given: Any, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
 def message_for(body: Any) -> Message:
     """The message for a body; a message stays as it is.
 
-    str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream, or object when a value has no JMS type;
-    JavaObject: object.
+    str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream; JavaObject: object.
 
     Raises:
         MessageFormatError: no message can hold it, or only an ObjectMessage, which has to be asked for: a Java client
-            reads a dict in one as text.
+            reads a dict or list in one as text.
     """
     if isinstance(body, Message):
         return body
@@ -61,10 +61,10 @@ def message_for(body: Any) -> Message:
     if isinstance(body, list | tuple):
         try:
             return StreamMessage(body)
-        except MessageFormatError:
-            return ObjectMessage(list(body))
+        except MessageFormatError as error:
+            raise MessageFormatError(f"no StreamMessage can hold this list: {error}; {_AS_OBJECT}") from error
     if isinstance(body, JavaObject):
         return ObjectMessage(body)
     if isinstance(body, bool | int | float):
-        raise MessageFormatError(f"{body!r:.100} is no body by itself; {_AS_OBJECT}")
+        raise MessageFormatError(f"{shown(body, 100)} is no body by itself; {_AS_OBJECT}")
     raise MessageFormatError(f"no message can hold a {type(body).__name__}; send str, bytes, dict, list or a message")

@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 import attrs
 
 from jmsaio.errors import IllegalStateError, InvalidDestinationError
+from jmsaio.model.arguments import shown
 
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
@@ -119,7 +120,7 @@ def as_destination(value: Any, argument: str = "destination") -> Destination:
         if isinstance(name, str):
             return kind(name)
     raise InvalidDestinationError(
-        f"{argument} must be a queue or topic (create_queue, create_topic), not {value!r:.100}"
+        f"{argument} must be a queue or topic (create_queue, create_topic), not {shown(value, 100)}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.model.arguments import wrong_type
+from jmsaio.model.arguments import shown, wrong_type
 
 _TEN_YEARS = 10 * 366 * 24 * 3600.0
 
@@ -38,7 +38,7 @@ def seconds(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong_type(value, what, "seconds (a number or a timedelta)")
     if not value >= 0:  # so that NaN is caught, too
-        raise IllegalArgumentError(f"{what} must not be negative, but is {value!r:.40}")
+        raise IllegalArgumentError(f"{what} must not be negative, but is {shown(value)}")
     if value > _TEN_YEARS:
         raise IllegalArgumentError(f"{what} is more than 10 years: it is in seconds, not milliseconds")
     return float(value)

@@ -6,6 +6,7 @@ import enum
 from typing import Any
 
 from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.arguments import shown
 
 
 class DeliveryMode(enum.IntEnum):
@@ -36,4 +37,4 @@ class AcknowledgeMode(enum.IntEnum):
             except ValueError:
                 pass  # answered below, as any other value
         known = ", ".join(cls.__members__)
-        raise IllegalArgumentError(f"there is no acknowledge mode {value!r:.40}; use one of {known}")
+        raise IllegalArgumentError(f"there is no acknowledge mode {shown(value)}; use one of {known}")

@@ -10,7 +10,8 @@ import enum
 import struct
 from typing import Any, ClassVar, Final, Self
 
-from jmsaio.errors import MessageFormatError
+from jmsaio.errors import IllegalArgumentError, MessageFormatError
+from jmsaio.model.arguments import shown, wrong_type
 
 _FLOAT = struct.Struct(">f")
 
@@ -31,17 +32,22 @@ class JmsType(enum.Enum):
 
 
 class _Whole(int):
-    """A whole number of a fixed width. Raises ValueError out of range, TypeError for a bool and for what is no int."""
+    """A whole number of a fixed width.
+
+    Raises:
+        IllegalArgumentError: out of range; also a ValueError.
+        IllegalArgumentTypeError: a bool, or no int; also a TypeError.
+    """
 
     __slots__ = ()
     bits: ClassVar[int] = 64
 
     def __new__(cls, value: int = 0) -> Self:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{cls.__name__} needs an int, not {type(value).__name__} {value!r}")
+            raise wrong_type(value, f"the value of {cls.__name__}", "an int")
         limit = 1 << (cls.bits - 1)
         if not -limit <= value < limit:
-            raise ValueError(f"{cls.__name__} holds {-limit} to {limit - 1}, not {value}")
+            raise IllegalArgumentError(f"{cls.__name__} holds {-limit} to {limit - 1}, not {shown(int(value))}")
         return super().__new__(cls, value)
 
     def __repr__(self) -> str:
@@ -88,8 +94,8 @@ class Float(float):
 
     def __new__(cls, value: float = 0.0) -> Self:
         if not isinstance(value, float | int) or isinstance(value, bool):
-            raise TypeError(f"Float needs a number, not {type(value).__name__} {value!r}")
-        return super().__new__(cls, round_float(float(value)))
+            raise wrong_type(value, "the value of Float", "a number")
+        return super().__new__(cls, round_float(_as_float(value, "Float")))
 
     def __repr__(self) -> str:
         return f"Float({float(self)!r})"
@@ -104,8 +110,8 @@ class Double(float):
 
     def __new__(cls, value: float = 0.0) -> Self:
         if not isinstance(value, float | int) or isinstance(value, bool):
-            raise TypeError(f"Double needs a number, not {type(value).__name__} {value!r}")
-        return super().__new__(cls, value)
+            raise wrong_type(value, "the value of Double", "a number")
+        return super().__new__(cls, _as_float(value, "Double"))
 
     def __repr__(self) -> str:
         return f"Double({float(self)!r})"
@@ -120,9 +126,9 @@ class Char(str):
 
     def __new__(cls, value: str = "\0") -> Self:
         if not isinstance(value, str):
-            raise TypeError(f"Char needs a text of one character, not {type(value).__name__} {value!r}")
+            raise wrong_type(value, "the value of Char", "a text of one character")
         if len(value) != 1 or ord(value) > 0xFFFF:
-            raise ValueError(f"Char holds one character up to U+FFFF, not {value!r}")
+            raise IllegalArgumentError(f"Char holds one character up to U+FFFF, not {shown(value)}")
         return super().__new__(cls, value)
 
     def __repr__(self) -> str:
@@ -150,6 +156,13 @@ TYPE_OF: Final[dict[type, JmsType]] = {
     Char: JmsType.CHAR,
     bytes: JmsType.BYTES,
 }
+
+
+def _as_float(value: float, kind: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise IllegalArgumentError(f"{kind} holds numbers below 2^1024, not {shown(value)}") from None
 
 
 def round_float(value: float) -> float:

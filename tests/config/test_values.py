@@ -61,6 +61,13 @@ def test_text() -> None:
         written(NAME, b"x")
 
 
+@pytest.mark.parametrize("kind", [Kind.TEXT, Kind.FLAG, Kind.DURATION, Kind.INTEGER, Kind.NUMBER])
+def test_a_number_that_python_can_not_write(kind: Kind) -> None:
+    """It is refused by the option's name, as any other one."""
+    with pytest.raises(ConfigurationError, match=r"option x\.y.*(too large|at most|must be)"):
+        given(Option("x.y", Section.CONNECTION, kind, None, "y"), 10**6000)
+
+
 def test_a_secrets_value_is_never_in_a_refusal() -> None:
     assert "hidden" not in str(refuse(PASSWORD, "hidden", "no"))
 

@@ -177,7 +177,7 @@ SENDS: Calls = [
     lambda context, where, _: context.create_producer().send(where, "text"),
     lambda context, where, _: context.create_producer().send(where, b"bytes"),
     lambda context, where, _: context.create_producer().send(where, {"a": "map"}),
-    lambda context, where, _: context.create_producer().send(where, ["an", {"object": None}]),
+    lambda context, where, _: context.create_producer().send(where, ["a", None, "stream"]),
     lambda context, where, _: context.create_producer().send(where, jmsaio.TextMessage(None)),
 ]
 CONSUMERS: Calls = [

@@ -32,7 +32,6 @@ from tests.model.test_foreign import Foreign
         ([], "stream", []),
         ([1, "a", None, Char("x")], "stream", [1, "a", None, "x"]),
         ((1, 2), "stream", [1, 2]),
-        ([1, {"a": 2}], "object", [1, {"a": 2}]),
         (JavaObject("a.B", b""), "object", JavaObject("a.B", b"")),
     ],
 )
@@ -53,12 +52,17 @@ def test_bodies_that_no_message_holds(body: Any) -> None:
         message_for(body)
 
 
-@pytest.mark.parametrize("body", [{"a": [1]}, {"": 1}, {"a": {"b": 1}}, True, False, 5, 1.5])
+@pytest.mark.parametrize("body", [{"a": [1]}, {"": 1}, {"a": {"b": 1}}, [1, {"a": 2}], [[]], True, False, 5, 1.5])
 def test_what_only_an_object_message_holds_has_to_be_asked_for(body: Any) -> None:
-    """A dict that is no map, a number and a boolean are refused with the way to send them."""
+    """A dict that is no map, a list that is no stream, a number and a boolean: the refusal says how to send them."""
     with pytest.raises(MessageFormatError, match=r"send ObjectMessage\(value\)"):
         message_for(body)
     assert message_for(ObjectMessage(body)).get_body(object) == body
+
+
+def test_a_number_that_is_too_long_to_be_written() -> None:
+    with pytest.raises(MessageFormatError, match=r"19932 bits.*send ObjectMessage\(value\)"):
+        message_for(10**6000)
 
 
 def test_what_is_sent_is_a_message() -> None:

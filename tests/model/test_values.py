@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.errors import MessageFormatError
+from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError, MessageFormatError
 from jmsaio.model.values import (
     TYPE_OF,
     Byte,
@@ -42,22 +42,25 @@ def test_range_of_whole_numbers(kind: type[Any], bits: int) -> None:
     limit = 2 ** (bits - 1)
     assert kind(limit - 1) == limit - 1 and kind(-limit) == -limit
     for value in (limit, -limit - 1):
-        with pytest.raises(ValueError, match=kind.__name__):
+        with pytest.raises(ValueError, match=kind.__name__) as refusal:
             kind(value)
+        assert isinstance(refusal.value, IllegalArgumentError)
 
 
 @pytest.mark.parametrize("kind", [Byte, Short, Int, Long])
 @pytest.mark.parametrize("value", [1.0, "1", None, True, b"1"])
 def test_whole_numbers_take_ints_only(kind: type[Any], value: Any) -> None:
-    with pytest.raises(TypeError, match=kind.__name__):
+    with pytest.raises(TypeError, match=kind.__name__) as refusal:
         kind(value)
+    assert isinstance(refusal.value, IllegalArgumentTypeError)
 
 
 @pytest.mark.parametrize("kind", [Float, Double])
 @pytest.mark.parametrize("value", ["1", None, True])
 def test_floating_numbers_take_numbers_only(kind: type[Any], value: Any) -> None:
-    with pytest.raises(TypeError, match=kind.__name__):
+    with pytest.raises(TypeError, match=kind.__name__) as refusal:
         kind(value)
+    assert isinstance(refusal.value, IllegalArgumentTypeError)
 
 
 def test_float_is_rounded_to_32_bits() -> None:
@@ -74,8 +77,16 @@ def test_a_float_of_32_bits_stays(value: float) -> None:
 
 @pytest.mark.parametrize("value", ["", "ab", "\U0001f600"])
 def test_char_is_one_unit(value: str) -> None:
-    with pytest.raises(ValueError, match="one character"):
+    with pytest.raises(ValueError, match="one character") as refusal:
         Char(value)
+    assert isinstance(refusal.value, IllegalArgumentError)
+
+
+@pytest.mark.parametrize("kind", [Byte, Short, Int, Long, Float, Double])
+def test_a_number_that_is_too_long_to_be_written(kind: type[Any]) -> None:
+    """Python itself refuses to make text of it, which must not hide what is wrong."""
+    with pytest.raises(IllegalArgumentError, match=f"{kind.__name__} holds.* 19932 bits"):
+        kind(10**6000)
 
 
 def test_char_takes_a_text_only() -> None:
