@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import httpx
 import pytest
 
 import jmsaio
+from jmsaio.admin.rest import RestAdmin
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from tests.support.broker import TestBroker
@@ -141,3 +144,32 @@ async def test_without_admin_it_is_refused(pulsar_broker: TestBroker, name: Name
         async with connection.create_session() as session:
             with pytest.raises(jmsaio.IllegalStateError, match="usePulsarAdmin"):
                 await session.unsubscribe(name("sub"))
+
+
+@pytest.mark.broker
+async def test_a_search_asks_for_each_topic_once(
+    pulsar_broker: TestBroker, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A namespace may have thousands of topics."""
+    place = f"public/{name('many')}"
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={place}"
+    async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", trust_env=False) as rest:
+        assert (await rest.put(f"/namespaces/{place}")).is_success
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        admin = connection.transport.admin
+        assert isinstance(admin, RestAdmin)
+        for number in range(12):
+            await admin.create_topic(f"persistent://{place}/{number}")
+        await (await session.create_shared_durable_consumer(session.create_topic("7"), "sub")).close()
+        asked: list[str] = []
+        once = admin._once
+
+        async def counted(method: str, path: str, *more: Any) -> httpx.Response:
+            asked.append(f"{method} {path}")
+            return await once(method, path, *more)
+
+        monkeypatch.setattr(admin, "_once", counted)
+        await session.unsubscribe("sub")
+        for number in range(12):
+            calls = [call for call in asked if f"/{number}/" in call]
+            assert len(calls) == 1 or number == 7, calls
