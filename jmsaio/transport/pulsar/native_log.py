@@ -34,6 +34,7 @@ _LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\
 _log = logging.getLogger("jmsaio")
 _ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
 _REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
+_REFUSED_AGAIN = re.compile(r"\[(.+), (.+), \d+\] Failed to reconnect consumer: (\w+)")
 
 #: What ConsumerImpl says of an entry whose checksum is wrong, or that can't be decompressed.
 _DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
@@ -185,18 +186,27 @@ class NativeLog:
         return [line for line in lines if all(word in line.text for word in words)]
 
     def refusal(self, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
-        """The last refusal of a consumer after ``count`` lines, of any topic or subscription where that is None.
+        """The last refusal of a new consumer after ``count`` lines, of any topic or subscription where that is None.
 
         pulsar-client 3.13 warns of it and of "Ignoring reconnection request since we're already connected", and
         answers only when its creation times out.
         """
+        return self._refusal(_REFUSED_CONSUMER, count, topic, subscription)
+
+    def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
+        """As ``refusal``, of a consumer that was there before and connects again: pulsar-client tells it nowhere."""
+        return self._refusal(_REFUSED_AGAIN, count, topic, subscription)
+
+    def _refusal(
+        self, pattern: re.Pattern[str], count: int, topic: str | None, subscription: str | None
+    ) -> Refusal | None:
         reasons: dict[str, str] = {}
         found = None
         for line in self.since(count):
             if match := _ERROR.fullmatch(line.text):
                 reasons[line.thread] = match[1]
                 continue
-            match = _REFUSED_CONSUMER.fullmatch(line.text)
+            match = pattern.fullmatch(line.text)
             if match and topic in (None, match[1]) and subscription in (None, match[2]):
                 found = Refusal(match[3], reasons.get(line.thread, ""))
         return found

@@ -24,6 +24,8 @@ import attrs
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, TransportError
 from jmsaio.transport.base import Admin, LinkChange, LinkListener, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Refusal
+from jmsaio.transport.pulsar.results import translate
 
 #: Seconds between two looks.
 LOOK = 1.0
@@ -37,6 +39,11 @@ SILENT = 7.0
 MISSING = 4.0
 #: Seconds after which that is told without a known reason: pulsar-client waits up to 60 s between two attempts.
 MISSING_LONG = 75.0
+#: Refusals that stay until somebody mends their cause.
+_STAYS = frozenset(
+    {"TopicNotFound", "SubscriptionNotFound", "ConsumerBusy", "AuthorizationError", "AuthenticationError"}
+    | {"IncompatibleSchema"}
+)
 #: Seconds that looking for the reason may take.
 _REASON_TIMEOUT = 3.0
 
@@ -98,11 +105,13 @@ class Missing:
     Attributes:
         since: loop time.
         due: loop time at which the reason is looked for.
+        log: lines of pulsar-client's log before.
         told: it was told.
     """
 
     since: float
     due: float
+    log: int
     told: bool = False
 
 
@@ -139,6 +148,7 @@ class Watch:
     _question: Question | None = attrs.field(default=None, init=False)
     _turn: int = attrs.field(default=0, init=False)
     _missing: dict[ReceiverPart, Missing] = attrs.field(factory=dict, init=False)
+    _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # its lines at the last look
 
     def start(self) -> None:
         """Look from now on, every second. Idempotent."""
@@ -191,6 +201,7 @@ class Watch:
         if self._question is None and (urgent or now - self._quiet >= QUIET):
             self._ask(now, receivers)
         self._look_for_missing(now, receivers)
+        self._log = NATIVE_LOG.read()
 
     def _proof(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
         """Whether the broker was heard since the last look."""
@@ -264,7 +275,7 @@ class Watch:
             if not receiver.natives:  # it is opened anew, and looked at then
                 continue
             if not all(native.is_connected() for native in receiver.natives):
-                self._missing.setdefault(receiver, Missing(now, now + MISSING))
+                self._missing.setdefault(receiver, Missing(now, now + MISSING, self._log))
             elif (missing := self._missing.pop(receiver, None)) is not None and missing.told:
                 self.tell(LinkChange(f"subscription {receiver.subscription.name} receives again"))
 
@@ -276,11 +287,15 @@ class Watch:
             if missing.told or now < missing.due or not receiver.natives:
                 continue
             missing.due = now + MISSING
-            error = await self._reason(receiver)
+            refusal = _refusal(receiver, missing)
+            if refusal is not None and refusal.name in _STAYS:
+                error: JMSError | None = _refused(receiver, refusal)
+            else:
+                error = await self._reason(receiver)
             if error is None and now - missing.since >= MISSING_LONG:
+                why = "pulsar-client does not tell why" if refusal is None else f"the broker refuses it: {refusal}"
                 error = TransportError(
-                    f"{_words(receiver)} is not connected, though the broker answers, and pulsar-client does not tell "
-                    "why; it tries again by itself"
+                    f"{_words(receiver)} is not connected, though the broker answers; {why}; it tries again by itself"
                 )
             if error is not None and self._missing.get(receiver) is missing:
                 missing.told = True
@@ -303,6 +318,22 @@ class Watch:
                         "it comes back when that one leaves"
                     )
         return None
+
+
+def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
+    """The last refusal of one of its consumers, as far as pulsar-client's log has it."""
+    subscription = receiver.subscription
+    topics = {str(native.topic()) for native in receiver.natives if not native.is_connected()}
+    for topic in topics if subscription.pattern is None else (None,):
+        found = NATIVE_LOG.refusal_of_return(missing.log, topic, subscription.name)
+        if found is not None:
+            return found
+    return None
+
+
+def _refused(receiver: ReceiverPart, refusal: Refusal) -> JMSError:
+    what = f"{_words(receiver)} is lost; it comes back by itself when the cause is mended"
+    return translate(getattr(_Result, refusal.name), what, refusal.reason)
 
 
 def _words(receiver: ReceiverPart) -> str:

@@ -184,6 +184,20 @@ def test_a_refusal_is_found_with_the_brokers_reason() -> None:
     assert log.refusal(log.read(), TOPIC, "jms-queue") is None
 
 
+def test_a_refusal_of_a_consumer_that_comes_back() -> None:
+    """It is told apart from that of a new one."""
+    log = own_log()
+    gone = FENCED.replace("Retryable (Subscription is fenced)", "TopicNotFound (Topic t does not exist)")
+    write(log, gone)
+    refused = REFUSED.replace("Temporary error in creating", "Failed to reconnect")
+    write(log, refused.replace("Retryable", "TopicNotFound"))
+    assert log.refusal_of_return(0, TOPIC, "jms-queue") == Refusal("TopicNotFound", "Topic t does not exist")
+    assert log.refusal_of_return(0, None, "jms-queue") is not None
+    assert log.refusal_of_return(0, TOPIC, "other") is None
+    assert log.refusal_of_return(log.read(), TOPIC, "jms-queue") is None
+    assert log.refusal(0, TOPIC, "jms-queue") is None
+
+
 def test_the_reason_is_that_of_the_same_thread() -> None:
     """What another connection was told is no reason for this one."""
     log = own_log()

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import _pulsar
 import anyio
 import attrs
+import httpx
 import pytest
 
 from jmsaio.config import ConsumerConfig, load
-from jmsaio.errors import AdminError, BrokerUnavailableError, ConsumerBusyError, TransportError
+from jmsaio.errors import AdminError, BrokerUnavailableError, ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar import open_transport, watch
@@ -18,6 +20,7 @@ from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.watch import Watch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
+from tests.transport.pulsar.test_native_log import own_log, write
 
 EXCLUSIVE = Subscription(("persistent://a/b/c",), "s", SubscriptionType.EXCLUSIVE, ConsumerConfig())
 OK, NOT_CONNECTED = _pulsar.Result.Ok, _pulsar.Result.NotConnected
@@ -198,6 +201,43 @@ async def test_a_subscription_that_is_missing_without_a_known_reason(scene: Scen
     assert [type(change.error) for change in scene.told] == [TransportError]
 
 
+def refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What pulsar-client logs of a consumer that the broker does not let connect again."""
+    log = own_log()
+    monkeypatch.setattr(watch, "NATIVE_LOG", log)
+    head = "2026-11-22 02:10:48.791 WARN  [11]"
+    answer = f"Received error response from server: {name} (its words) -- req_id: 7"
+    write(log, f"{head} ClientConnection:1 | [x -> y] {answer}\n")
+    write(log, f"{head} ConsumerImpl:374 | [persistent://a/b/c, s, 0] Failed to reconnect consumer: {name}\n")
+
+
+async def test_a_refusal_that_stays_is_told_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the kind of subscription: its topic is gone, and the broker's words say so."""
+    scene.receivers[0].subscription = attrs.evolve(EXCLUSIVE, type=SubscriptionType.SHARED)
+    scene.native.connected = False
+    refuse(monkeypatch, "TopicNotFound")
+    scene.look(1)
+    await scene.answer(scene.asked)
+    scene.look(2)
+    await scene.watch.look_for_reasons(2)
+    assert scene.told == []
+    await scene.watch.look_for_reasons(1 + watch.MISSING)
+    assert [type(change.error) for change in scene.told] == [NotFoundError]
+    assert "subscription s of persistent://a/b/c" in scene.told[0].text and "its words" in scene.told[0].text
+
+
+async def test_a_refusal_that_passes_is_the_reason_after_long(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.native.connected = False
+    refuse(monkeypatch, "ServiceUnitNotReady")
+    scene.look(1)
+    await scene.answer(scene.asked)
+    scene.look(2)
+    await scene.watch.look_for_reasons(60)
+    assert scene.told == []
+    await scene.watch.look_for_reasons(90)
+    assert "its words [ServiceUnitNotReady]" in scene.told[0].text
+
+
 async def test_senders_are_looked_at_too(scene: Scene) -> None:
     """A loss is seen where there are only senders; while they are connected nothing is asked."""
     native = Native()
@@ -350,3 +390,29 @@ async def test_an_exclusive_subscription_that_another_client_took(
         await other.receiver.aclose(5)
         await until(told, count + 1)
         assert told[-1].error is None
+
+
+@pytest.mark.parametrize("what", ["topic", "subscription"])
+async def test_what_a_shared_consumer_receives_from_is_deleted(pulsar_broker: TestBroker, what: str) -> None:
+    """The broker makes neither anew: the consumer is told with its words, long before pulsar-client's next minute."""
+    namespace = f"public/{uuid.uuid4().hex}"
+    async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", trust_env=False) as rest:
+        assert (await rest.put(f"/namespaces/{namespace}")).is_success
+        topic = f"persistent://{namespace}/t"
+        transport = await open_transport(
+            load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url)
+        )
+        told: list[LinkChange] = []
+        transport.link_listeners.add(told.append)
+        box = await Kit(transport, topic).box()
+        for policy in ("Topic", "Subscription"):
+            body = {f"allowAuto{policy}Creation": False}
+            assert (await rest.post(f"/namespaces/{namespace}/auto{policy}Creation", json=body)).is_success
+        place = f"/persistent/{namespace}/t"
+        if what == "subscription":
+            place += f"/subscription/{box.receiver.subscription.name}"
+        assert (await rest.delete(place, params={"force": "true"})).is_success
+        await until(told, 1)
+        assert isinstance(told[0].error, NotFoundError)
+        assert f"{what} " in told[0].text.lower() and "does not exist" in told[0].text
+        await transport.aclose(10)
