@@ -27,6 +27,7 @@ import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.transport.base import Capabilities, Position, Subscription, SubscriptionType
@@ -104,7 +105,7 @@ def check(request: Request, client_id: str | None, strict_client_id: bool) -> No
             f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
         )
     if request.kind is not Kind.SIMPLE and not (isinstance(request.name, str) and request.name):
-        raise IllegalArgumentError(f"a {request.kind.value} subscription needs a name, not {request.name!r}")
+        raise IllegalArgumentError(f"a {request.kind.value} subscription needs a name, not {shown(request.name)}")
     if request.kind in (Kind.DURABLE, Kind.SHARED_DURABLE) and isinstance(request.destination, TemporaryTopic):
         raise InvalidDestinationError(f"{request.destination!r} is temporary: a subscription on it can't be durable")
     if request.kind is Kind.DURABLE and client_id is None and strict_client_id:

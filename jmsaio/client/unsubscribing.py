@@ -15,6 +15,7 @@ import anyio
 from jmsaio.client import registry
 from jmsaio.client.subscribing import SHARED, durable_name
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import Admin
@@ -32,7 +33,7 @@ async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -
     connection = runtime.connection
     subscription = durable_name(connection.client_id, name)
     if not isinstance(name, str) or not name or subscription == connection.configuration.queue_subscription_name:
-        raise InvalidDestinationError(f"{name!r} is not the name of a durable subscription")
+        raise InvalidDestinationError(f"{shown(name)} is not the name of a durable subscription")
     if registry.is_active(connection.broker, subscription):
         raise IllegalStateError(
             f"the subscription {name!r} has an active consumer, or unsettled messages; close and settle it first"
@@ -60,7 +61,7 @@ def _named(topic: Topic, namespace: str) -> tuple[str, ...]:
     destination = as_destination(topic)
     found = resolve(destination, namespace).topics if isinstance(destination, Topic) else ()
     if not found:
-        raise InvalidDestinationError(f"unsubscribe needs a Topic, or several (multi:), not {topic!r}")
+        raise InvalidDestinationError(f"unsubscribe needs a Topic, or several (multi:), not {shown(topic)}")
     return found
 
 

@@ -17,10 +17,16 @@ def wrong_type(value: Any, argument: str, needed: str) -> IllegalArgumentTypeErr
 
 
 def shown(value: Any, width: int = 40) -> str:
-    """``value`` for an error, cut; of an int too long for Python to write (thousands of digits) its size alone."""
+    """``value`` for an error, cut.
+
+    Of an int too long for Python to write (thousands of digits) its size alone, of what can't show itself its class.
+    """
     if isinstance(value, int) and int(value).bit_length() > _LONGEST_INT:
         return f"a number of {int(value).bit_length()} bits"
-    return repr(value)[:width]
+    try:
+        return repr(value)[:width]
+    except Exception:  # a fault of the value's own class, which must not hide what is refused here
+        return f"a {type(value).__name__}"
 
 
 def check_text(value: Any, argument: str) -> None:

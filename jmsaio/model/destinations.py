@@ -30,7 +30,8 @@ class Destination:
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidDestinationError(f"a destination needs a name, a text that is not empty, not {self.name!r}")
+            refused = shown(self.name)
+            raise InvalidDestinationError(f"a destination needs a name, a text that is not empty, not {refused}")
 
     def _kind(self) -> str:
         return "destination"

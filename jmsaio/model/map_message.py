@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, ClassVar
 
 from jmsaio.errors import UnsupportedOperationError
-from jmsaio.model.arguments import check_mapping, check_text
+from jmsaio.model.arguments import check_mapping, check_text, shown
 from jmsaio.model.conversion import convert_body
 from jmsaio.model.message import Message
 from jmsaio.model.names import check_map_name
@@ -60,7 +60,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
         self.set_object(name, value)
 
     def __delitem__(self, name: str) -> None:
-        raise UnsupportedOperationError(f"a single entry can't be removed ({name!r}); clear_body removes all")
+        raise UnsupportedOperationError(f"a single entry can't be removed ({shown(name)}); clear_body removes all")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._map)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, NoReturn
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import shown
@@ -14,6 +14,10 @@ class DeliveryMode(enum.IntEnum):
 
     NON_PERSISTENT = 1
     PERSISTENT = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise _unknown("delivery mode", cls, value)
 
 
 class AcknowledgeMode(enum.IntEnum):
@@ -29,12 +33,14 @@ class AcknowledgeMode(enum.IntEnum):
     @classmethod
     def of(cls, value: Any) -> AcknowledgeMode:
         """The mode of a number; 101, RabbitMQ's and Artemis' number, is INDIVIDUAL. Raises IllegalArgumentError."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            if value == 101:
-                return cls.INDIVIDUAL
-            try:
-                return cls(value)
-            except ValueError:
-                pass  # answered below, as any other value
-        known = ", ".join(cls.__members__)
-        raise IllegalArgumentError(f"there is no acknowledge mode {shown(value)}; use one of {known}")
+        if not isinstance(value, int) or isinstance(value, bool) or value not in (101, *map(int, cls)):
+            raise _unknown("acknowledge mode", cls, value)
+        return cls.INDIVIDUAL if value == 101 else cls(value)
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise _unknown("acknowledge mode", cls, value)
+
+
+def _unknown(what: str, kind: type[enum.IntEnum], value: object) -> IllegalArgumentError:
+    return IllegalArgumentError(f"there is no {what} {shown(value)}; use one of {', '.join(kind.__members__)}")

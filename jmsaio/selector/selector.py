@@ -58,6 +58,7 @@ class Selector:
 
     def __init__(self, text: str, dialect: Dialect = "jms") -> None:
         check_text(text, "text")
+        check_text(dialect, "dialect")
         if dialect not in _MAKERS:
             raise IllegalArgumentError(
                 f"dialect: there is no selector dialect {dialect!r:.40}; there are {', '.join(_MAKERS)}"

@@ -74,7 +74,7 @@ ROWS: list[Row] = [
     # ---- destinations and messages
     ("Queue", "name", [*NO_TEXT, None, ""], lambda on, bad: jmsaio.Queue(bad)),
     ("Topic", "name", [*NO_TEXT, None, ""], lambda on, bad: jmsaio.Topic(bad)),
-    ("session.create_queue", "name", [*NO_TEXT, None], lambda on, bad: on.session.create_queue(bad)),
+    ("session.create_queue", "name", [*NO_TEXT, None, 10**6000], lambda on, bad: on.session.create_queue(bad)),
     ("session.create_topic", "name", [*NO_TEXT, None], lambda on, bad: on.session.create_topic(bad)),
     ("session.create_text_message", "text", NO_TEXT, lambda on, bad: on.session.create_text_message(bad)),
     (

@@ -42,6 +42,18 @@ def test_integers_have_bounds() -> None:
             arguments.check_int(other, "spam", 0, 9)
 
 
+def test_what_a_refused_value_looks_like() -> None:
+    """Whatever it is: showing it never fails."""
+
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert arguments.shown("x" * 100) == "'" + "x" * 39
+    assert arguments.shown(10**6000) == "a number of 19932 bits"
+    assert arguments.shown(Broken()) == "a Broken"
+
+
 def test_the_family() -> None:
     """One family: JMSErrors that are ValueErrors, those of a wrong type also TypeErrors."""
     assert issubclass(IllegalArgumentTypeError, IllegalArgumentError) and issubclass(IllegalArgumentError, JMSError)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.errors import JMSError
+from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
 
 
@@ -27,7 +27,14 @@ def test_individual_has_a_second_number() -> None:
     assert AcknowledgeMode.of(101) is AcknowledgeMode.INDIVIDUAL
 
 
-@pytest.mark.parametrize("value", [-1, 5, 100, True, False, None, "AUTO", 1.0])
+@pytest.mark.parametrize("value", [-1, 5, 100, pytest.param(10**6000, id="long"), True, False, None, "AUTO", 1.0])
 def test_no_such_mode(value: Any) -> None:
     with pytest.raises(JMSError, match="AUTO"):
         AcknowledgeMode.of(value)
+
+
+@pytest.mark.parametrize("kind", [AcknowledgeMode, DeliveryMode])
+@pytest.mark.parametrize("value", [-1, 100, None, "AUTO", []])
+def test_no_mode_of_that_value(kind: type[AcknowledgeMode | DeliveryMode], value: Any) -> None:
+    with pytest.raises(IllegalArgumentError, match=r"there is no (acknowledge|delivery) mode .*; use one of \w+, "):
+        kind(value)

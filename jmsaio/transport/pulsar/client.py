@@ -232,10 +232,7 @@ class PulsarTransport:
             await sender.start(partial(self._subscriber.partitions, topic), open_producer)
         except OperationTimeoutError as error:
             await sender.aclose(0.0)
-            trouble = await self._reach.trouble()
-            if trouble is None:
-                raise
-            raise BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}") from None
+            raise await self._told(error) from None
         except BaseException:
             await sender.aclose(0.0)
             raise
@@ -249,12 +246,15 @@ class PulsarTransport:
             ConsumerBusyError: the subscription has its only consumer already.
             NotFoundError: no such topic, and the broker creates none.
             JMSSecurityError: no right to do so.
-            OperationTimeoutError: no answer within ``operation_timeout``.
+            OperationTimeoutError: no answer within ``operation_timeout``; BrokerUnavailableError where none can come.
             IllegalStateError: ``durable=False``, which pulsar-client does not offer.
 
         Cancellation: what was made is closed again.
         """
-        receiver = await self._subscriber.open(subscription, wake, self._forget)
+        try:
+            receiver = await self._subscriber.open(subscription, wake, self._forget)
+        except OperationTimeoutError as error:
+            raise await self._told(error) from None
         self._open[receiver] = None
         self._watch.start()
         return receiver
@@ -269,7 +269,7 @@ class PulsarTransport:
         Cancellation: what was made is closed again.
         """
         self._bridge.check()
-        native = await Attempts(
+        attempts = Attempts(
             self._bridge,
             partial(
                 self._client.create_reader_async_v2,
@@ -281,10 +281,21 @@ class PulsarTransport:
             self._config.operation_timeout,
             close_late,
             topic=options.topic,
-        ).run()
+        )
+        try:
+            native = await attempts.run()
+        except OperationTimeoutError as error:
+            raise await self._told(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)
         self._open[reader] = None
         return reader
+
+    async def _told(self, error: OperationTimeoutError) -> JMSError:
+        """``error``, or with its cause where the broker can't be reached."""
+        trouble = await self._reach.trouble()
+        if trouble is None:
+            return error
+        return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")
 
     async def begin(self, timeout: float) -> Transaction:
         """Not offered by pulsar-client: raises IllegalStateError."""

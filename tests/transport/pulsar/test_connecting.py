@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 import anyio
 import pytest
 
-from jmsaio.config import load
+from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, OperationTimeoutError, TransportError
 from jmsaio.testing import FaultProxy
+from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.connecting import Reach
 from tests.support.broker import TestBroker
@@ -59,6 +60,12 @@ async def test_an_address_that_stays_silent_is_given_up(silent: int) -> None:
     assert (told.value.host, told.value.port) == ("127.0.0.1", silent)
 
 
+async def test_an_unknown_host_is_told_without_a_time() -> None:
+    """It is known at once, so that no time was waited for."""
+    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match=r"at pulsar://no\.invalid:1: no\.inv"):
+        await open_transport(load("pulsar://no.invalid:1", connect_timeout=LONG))
+
+
 async def test_a_refused_port_is_told_by_its_cause() -> None:
     """Within connect_timeout, for a broker that is starting refuses at first."""
     with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match=r"127\.0\.0\.1:1: Connection refused"):
@@ -89,6 +96,22 @@ async def test_an_unknown_listener_is_told_by_its_name(pulsar_broker: TestBroker
     config = load(url, web_service_url=pulsar_broker.web_service_url, connect_timeout=LONG)
     with anyio.fail_after(LONG / 2), pytest.raises(ConfigurationError, match=r"nobody.*do not have nobody listener"):
         await open_transport(config)
+
+
+async def test_a_receiver_and_a_reader_while_the_broker_is_away(pulsar_broker: TestBroker) -> None:
+    """They fail within the operation time-out, too, and say what keeps the broker away."""
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        transport = await open_transport(
+            load(proxy.url, web_service_url=pulsar_broker.web_service_url, operation_timeout=1.0)
+        )
+        kit = Kit(transport, new_topic())
+        proxy.take_down()
+        refused = pytest.raises(BrokerUnavailableError, match="Connection refused")
+        with anyio.fail_after(HANG), refused:
+            await kit.box()
+        with anyio.fail_after(HANG), refused:
+            await transport.open_reader(ReaderOptions(kit.topic, ConsumerConfig()))
+        await transport.aclose(1)
 
 
 @pytest.mark.parametrize("how", ["down", "silent"])
