@@ -201,10 +201,11 @@ async def test_a_subscription_that_is_missing_without_a_known_reason(scene: Scen
     assert [type(change.error) for change in scene.told] == [TransportError]
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def refuse(scene: Scene, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """What pulsar-client logs of a consumer that the broker does not let connect again."""
     log = own_log()
     monkeypatch.setattr(watch, "NATIVE_LOG", log)
+    scene.watch._log = log.read()
     head = "2026-11-22 02:10:48.791 WARN  [11]"
     answer = f"Received error response from server: {name} (its words) -- req_id: 7"
     write(log, f"{head} ClientConnection:1 | [x -> y] {answer}\n")
@@ -215,7 +216,7 @@ async def test_a_refusal_that_stays_is_told_soon(scene: Scene, monkeypatch: pyte
     """Whatever the kind of subscription: its topic is gone, and the broker's words say so."""
     scene.receivers[0].subscription = attrs.evolve(EXCLUSIVE, type=SubscriptionType.SHARED)
     scene.native.connected = False
-    refuse(monkeypatch, "TopicNotFound")
+    refuse(scene, monkeypatch, "TopicNotFound")
     scene.look(1)
     await scene.answer(scene.asked)
     scene.look(2)
@@ -228,7 +229,7 @@ async def test_a_refusal_that_stays_is_told_soon(scene: Scene, monkeypatch: pyte
 
 async def test_a_refusal_that_passes_is_the_reason_after_long(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.native.connected = False
-    refuse(monkeypatch, "ServiceUnitNotReady")
+    refuse(scene, monkeypatch, "ServiceUnitNotReady")
     scene.look(1)
     await scene.answer(scene.asked)
     scene.look(2)
