@@ -267,8 +267,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "ProducerConfig", lambda: ProducerConfig(send_timeout=1.0))
 
 
-async def check_dead_letters(direct: Kit, kit: Kit, fault: Callable[[], Awaitable[object]]) -> None:
-    """Move records to the dead letters while the fault happens; check that none is acknowledged only."""
+async def check_dead_letters(direct: Kit, kit: Kit, fault: Callable[[], Awaitable[object]]) -> int:
+    """Move records to the dead letters while the fault happens; check that none is acknowledged only.
+
+    Returns:
+        How many dead letters are stored.
+    """
     topic, dead = direct.topic, f"{direct.topic}-dead"
     policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=dead, initial_subscription_name="keep")
     box = await kit.box(SubscriptionType.SHARED, topic, dead_letter=policy)
@@ -285,6 +289,7 @@ async def check_dead_letters(direct: Kit, kit: Kit, fault: Callable[[], Awaitabl
     moved, settled = await stored(direct, dead), await acknowledged(direct, topic)
     assert settled
     assert settled - moved == set()
+    return len(moved)
 
 
 @pytest.mark.timeout(300)
@@ -318,3 +323,18 @@ async def test_every_dead_letter_is_stored_or_comes_again_although_the_broker_di
         await anyio.to_thread.run_sync(own_broker.start)
 
     await check_dead_letters(kit, await connect(own_broker), die)
+
+
+@pytest.mark.timeout(300)
+async def test_a_record_whose_dead_letter_is_refused_is_not_acknowledged(kit: Kit) -> None:
+    """The dead letter topic takes nothing more from some time on."""
+    admin, dead = kit.transport.admin, f"{kit.topic}-dead"
+    assert admin is not None
+
+    async def refuse() -> None:
+        while not await stored(kit, dead):
+            await anyio.sleep(0.1)
+        await admin.terminate_topic(dead)
+        await anyio.sleep(3)
+
+    assert await check_dead_letters(kit, kit, refuse) < LETTERS
