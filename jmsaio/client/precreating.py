@@ -33,7 +33,7 @@ _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadat
 _PASSING_STATUSES = (408, 429)
 
 
-async def precreate(transport: Transport, config: Configuration, topic: str, subscription: str) -> None:
+async def precreate(transport: Transport, config: Configuration, topic: str, subscription: str) -> bool:
     """Create a queue's subscription where it is missing, at the topic's beginning.
 
     A failure that may pass is asked again each second, for ``jms.waitForServerStartupTimeout``; a broker that does not
@@ -44,6 +44,9 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
         config: options.
         topic: full topic name.
         subscription: the queue's subscription.
+
+    Returns:
+        True when it was missing; False also where that can't be told, without the admin interface.
 
     Raises:
         TransportError: the broker refuses, or could not do it in time.
@@ -59,7 +62,7 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
         sleep=anyio.sleep,
     )
     try:
-        await retrying(_create, transport, config, topic, subscription)
+        return await retrying(_create, transport, config, topic, subscription)
     except JMSError as error:
         if not is_away(error):
             raise
@@ -117,11 +120,11 @@ def passes(error: BaseException) -> bool:
     return isinstance(error, JMSError) and error.error_code in _PASSING_CODES
 
 
-async def _create(transport: Transport, config: Configuration, topic: str, subscription: str) -> None:
+async def _create(transport: Transport, config: Configuration, topic: str, subscription: str) -> bool:
     admin = transport.admin
     if admin is not None:
         try:
-            await admin.create_subscription(topic, subscription, Position.EARLIEST)
+            return await admin.create_subscription(topic, subscription, Position.EARLIEST)
         except AdminError as error:
             if error.status is not None and topic.startswith("non-persistent://"):
                 raise TransportError(
@@ -129,7 +132,6 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
                     "jms.precreateQueueSubscription=false if that is meant"
                 ) from error
             raise
-        return
     receiver = await transport.open_receiver(
         Subscription(
             topics=(topic,),
@@ -141,6 +143,7 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
         _nothing,
     )
     await receiver.aclose(config.close_timeout)
+    return False
 
 
 def _nothing(*_: Any) -> None:

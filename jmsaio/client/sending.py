@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import attrs
 
 from jmsaio.client.precreating import precreate
 from jmsaio.client.receipt import Receipt
+from jmsaio.client.restoring import Restoring
 from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError
@@ -63,7 +65,7 @@ class _Entry:
     sender: Sender
     used: float
     limit: float | None  # seconds without a send after which it is closed
-    subscriptions: set[str] = attrs.field(factory=set)  # of queues on this topic, created
+    subscriptions: set[str]  # of queues on this topic, created
 
 
 @attrs.define(eq=False)
@@ -84,8 +86,10 @@ class Senders:
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _making: anyio.CapacityLimiter = attrs.field(init=False)
+    _restoring: Restoring = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._restoring = Restoring(self.transport, self.config)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
     def cached(self, topic: str, queue_subscription: str | None = None) -> Sender | None:
@@ -133,15 +137,17 @@ class Senders:
     async def _make(self, topic: str) -> _Entry:
         async with self._making:
             await self._make_room()
+            subscriptions: set[str] = set()
             options = SenderOptions(
                 config=self.config.producer,
                 metadata=self._metadata(),
                 route=self.route,
                 window_records=self.config.send_window_messages,
                 window_bytes=self.config.send_window_bytes,
+                topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )
             sender = await self.transport.open_sender(topic, options)
-            self._entries[topic] = entry = _Entry(sender, time.monotonic(), self._limit(topic))
+            self._entries[topic] = entry = _Entry(sender, time.monotonic(), self._limit(topic), subscriptions)
             if entry.limit is not None and self._closing_idle is None:
                 self._closing_idle = asyncio.create_task(self._close_when_idle(), name="jmsaio idle senders")
             return entry
@@ -198,6 +204,7 @@ class Senders:
     async def close(self, timeout: float) -> None:
         """Close every sender, all at once; what is on its way may end within ``timeout`` seconds."""
         self._closed = True
+        deadline = time.monotonic() + timeout
         if self._closing_idle is not None:
             self._closing_idle.cancel()
             await asyncio.wait({self._closing_idle}, timeout=timeout)
@@ -206,6 +213,7 @@ class Senders:
         async with anyio.create_task_group() as group:
             for entry in entries:
                 group.start_soon(entry.sender.aclose, timeout)
+        await self._restoring.aclose(deadline - time.monotonic())
 
     async def _make_room(self) -> None:
         """Close senders until those that are there and those in the making are no more than the bound."""

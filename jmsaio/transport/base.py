@@ -101,6 +101,9 @@ class SenderOptions:
         route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
         window_records: records on their way at most, before ``Sender.full``.
         window_bytes: bytes on their way at most.
+        topic_changed: called with the name of the topic, or of one of its partitions, when it may be another one than
+            before: deleted, and made anew by the engine without its subscriptions. Engines whose senders end then
+            (``Sender.deleted``) never call it.
     """
 
     config: ProducerConfig
@@ -108,6 +111,7 @@ class SenderOptions:
     route: Route | None = None
     window_records: int = 5000
     window_bytes: int = 64 * 1024 * 1024
+    topic_changed: Callable[[str], object] = lambda topic: None
 
 
 @attrs.frozen

@@ -40,6 +40,8 @@ _FEW = 8
 #: this many seconds at most. ``send_async`` lets the event loop go on each millisecond; a callback for the records of
 #: each millisecond would cost a quarter of the speed.
 _LONGEST_WAIT = 0.005
+#: Seconds after which a topic may have been deleted before anything was sent to it.
+UNTOUCHED = 1.0
 
 
 @attrs.define(eq=False)
@@ -70,14 +72,20 @@ class Lane:
         topic: its topic, for errors.
         window: told what has its outcome and what has left.
         timeout: seconds until a record without an answer is in doubt; 0: never.
+        changed: called with the topic when it may be another one than before. pulsar-client makes a deleted topic anew
+            without a word, but its records then lie in another ledger. (So they do after an unload, or when one is
+            full.)
     """
 
     __slots__ = (
-        "__weakref__", "_armed", "_bridge", "_dones", "_groups", "_latest", "_messages", "_partition", "_seen",
-        "_send", "_size", "_timeout", "_timer", "_window", "native", "topic",
+        "__weakref__", "_armed", "_bridge", "_changed", "_dones", "_groups", "_last", "_latest", "_messages", "_opened",
+        "_partition", "_seen", "_send", "_size", "_timeout", "_timer", "_window", "native", "topic",
     )  # fmt: skip
 
-    def __init__(self, bridge: Bridge, native: Any, topic: str, window: Window, timeout: float) -> None:
+    def __init__(
+        self, bridge: Bridge, native: Any, topic: str, window: Window, timeout: float,
+        changed: Callable[[str], object] = ignore,
+    ) -> None:  # fmt: skip
         self.native = native
         self.topic = topic
         self._bridge = bridge
@@ -93,6 +101,9 @@ class Lane:
         self._armed = False  # whether a turn of the loop will look at the current group
         self._seen = 0  # its length at the last look
         self._latest = 0.0  # time of the loop at which it leaves
+        self._changed = changed if not topic.startswith("non-persistent://") else ignore
+        self._opened = bridge.loop.time()
+        self._last: tuple[int, int, int] | None = None  # ledger, entry and index of the last record stored
         bridge.made(self)
 
     def release(self) -> None:
@@ -184,6 +195,8 @@ class Lane:
             return
         self._window.tell(count)
         ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
+        if ledger >= 0:  # not of a duplicate that the broker left out
+            self._look_at(ledger, entry, index)
         if count == 1:
             dones[0](WireId(ledger, entry, partition, index), None)
             return
@@ -196,6 +209,18 @@ class Lane:
         new = tuple.__new__  # as WireId(...), without the frame of its constructor: one is made for every message
         for index, done in enumerate(dones[count - known :], first):
             done(new(WireId, (ledger, entry, partition, index)), None)
+
+    def _look_at(self, ledger: int, entry: int, index: int) -> None:
+        """Notice that a record does not lie behind the one before, in the same ledger.
+
+        A broker that lost its data, too, may use the number of a ledger anew.
+        """
+        last, self._last = self._last, (ledger, entry, index)
+        if last is None:
+            if self._bridge.loop.time() - self._opened > UNTOUCHED:
+                self._changed(self.topic)
+        elif ledger != last[0] or self._last <= last:
+            self._changed(self.topic)
 
     def _is_doubtful(self, group: Group) -> bool:
         """True when the log told of a failure since the group left."""

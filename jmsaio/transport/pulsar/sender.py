@@ -78,8 +78,9 @@ class PulsarSender:
             for native in natives:
                 native.close_async(ignore)
             return
+        timeout, changed = self._options.config.send_timeout, self._options.topic_changed
         self._lanes += [
-            Lane(self._bridge, native, name, self._window, self._options.config.send_timeout)
+            Lane(self._bridge, native, name, self._window, timeout, changed)
             for native, name in zip(natives, partitions, strict=True)
         ]
 

@@ -13,6 +13,7 @@ import pytest
 
 from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.wire import WireId
+from jmsaio.transport.pulsar import lane as lane_module
 from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.lane import GROUP, Lane
 from jmsaio.transport.pulsar.native_log import NATIVE_LOG
@@ -29,7 +30,8 @@ class Desk:
         self.said: list[tuple[WireId | None, JMSError | None]] = []
         self.window = Window(asyncio.get_running_loop(), 1000, 10_000, self.left)
         self.seen = (0, 0)
-        self.lane = Lane(Bridge(), self.producer, topic, self.window, timeout)
+        self.changed: list[str] = []
+        self.lane = Lane(Bridge(), self.producer, topic, self.window, timeout, self.changed.append)
 
     def left(self) -> None:
         records, size = self.seen[0] - self.window.records, self.seen[1] - self.window.bytes
@@ -56,8 +58,8 @@ class Desk:
     def callbacks(self) -> list[Any]:
         return [callback for _, callback in self.producer.sent if callback is not None]
 
-    async def answer(self, result: Any, entry: int = 4, index: int = -1) -> None:
-        from_thread(self.callbacks[-1], result, _pulsar.MessageId(-1, 3, entry, index))
+    async def answer(self, result: Any, entry: int = 4, index: int = -1, ledger: int = 3) -> None:
+        from_thread(self.callbacks[-1], result, _pulsar.MessageId(-1, ledger, entry, index))
         await anyio.lowlevel.checkpoint()
 
 
@@ -205,3 +207,36 @@ async def test_the_batch_of_the_last_record_is_beyond_doubt(monkeypatch: pytest.
     monkeypatch.setattr(NATIVE_LOG, "doubts", NATIVE_LOG.doubts + 1)
     await desk.answer(OK, index=2)
     assert [error for _, error in desk.said] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("places", "changes"),
+    [
+        ([(3, 4, -1), (3, 5, 0), (3, 5, 1), (3, 6, -1)], 0),
+        ([(3, 4, -1), (4, 0, -1), (4, 1, -1)], 1),
+        ([(3, 4, -1), (3, 0, -1), (3, 1, -1)], 1),
+        ([(3, 0, -1), (3, 0, -1)], 1),
+        ([(3, 4, -1), (-1, -1, -1), (3, 5, -1)], 0),
+    ],
+)
+async def test_a_topic_that_may_be_another_one(places: list[tuple[int, int, int]], changes: int) -> None:
+    """Records lie in another ledger, or not behind each other in the same; the broker left out a duplicate."""
+    desk = Desk("persistent://a/b/c")
+    for ledger, entry, index in places:
+        desk.alone(10)
+        await desk.answer(OK, entry, index, ledger)
+    assert desk.changed == ["persistent://a/b/c"] * changes
+
+
+@pytest.mark.parametrize(("topic", "changes"), [("persistent://a/b/c", 1), ("non-persistent://a/b/c", 0)])
+async def test_a_topic_that_waited_for_its_first_record(
+    topic: str, changes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been deleted meanwhile; ids of one that is not persistent tell nothing."""
+    monkeypatch.setattr(lane_module, "UNTOUCHED", 0.0)
+    desk = Desk(topic)
+    await anyio.sleep(0.01)
+    for _ in range(1 + (not changes)):
+        desk.alone(10)
+        await desk.answer(OK)
+    assert len(desk.changed) == changes

@@ -1,0 +1,162 @@
+"""A queue whose topic is deleted by force while it is sent to keeps what is sent from then on."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import attrs
+import httpx
+import pytest
+
+import jmsaio
+from jmsaio.client.restoring import Restoring
+from jmsaio.config import load
+from jmsaio.errors import AdminError
+from jmsaio.model.partitions import partition_names
+from jmsaio.transport.base import Admin
+from tests.support.broker import TestBroker
+
+LIMIT = 20
+
+
+@attrs.define
+class Shop:
+    """A connection that sends to one queue."""
+
+    connection: jmsaio.Connection
+    session: jmsaio.Session
+    queue: jmsaio.Queue
+
+    @property
+    def admin(self) -> Admin:
+        admin = self.connection.transport.admin
+        assert admin is not None
+        return admin
+
+    @property
+    def topic(self) -> str:
+        return f"persistent://public/default/{self.queue.name}"
+
+    async def backlog(self, count: int, topic: str = "") -> None:
+        """Wait until the queue keeps so many."""
+        with anyio.fail_after(LIMIT):
+            while True:
+                kept = (await self.admin.stats(topic or self.topic)).subscriptions.get("jms-queue")
+                if kept is not None and kept.backlog == count:
+                    return
+                await anyio.sleep(0.05)
+
+
+@pytest.fixture
+async def shop(url: str) -> AsyncIterator[Shop]:
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        yield Shop(connection, session, jmsaio.Queue(f"deleted-{uuid.uuid4()}"))
+
+
+@pytest.mark.parametrize("before", [3, 1, 0])
+async def test_the_queue_keeps_what_is_sent_after_the_deletion(shop: Shop, before: int) -> None:
+    """Also a single message, and also when nothing was sent before."""
+    async with shop.session.create_producer(shop.queue) as producer:
+        for number in range(before):
+            await producer.send(f"gone {number}")
+        if not before:
+            await anyio.sleep(1.1)  # a producer that is used at once needs no second look
+        await shop.admin.delete_topic(shop.topic, force=True)
+        await producer.send("kept")
+    await shop.backlog(1)
+    async with shop.session.create_consumer(shop.queue) as consumer:
+        assert await consumer.receive_body(str, timeout=LIMIT) == "kept"
+
+
+async def test_closing_waits_until_the_queue_is_there_again(url: str) -> None:
+    name = f"deleted-{uuid.uuid4()}"
+    async with jmsaio.connect(url) as other:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            shop = Shop(other, session, jmsaio.Queue(name))
+            producer = await session.create_producer(shop.queue)
+            await producer.send("gone")
+            await shop.admin.delete_topic(shop.topic, force=True)
+            await producer.send("kept")
+        assert (await shop.admin.stats(shop.topic)).subscriptions["jms-queue"].backlog == 1
+
+
+@pytest.mark.broker
+async def test_partitions_are_kept_and_told(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """pulsar-client makes them anew as topics for themselves, where no new consumer of the queue looks."""
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        shop = Shop(connection, session, jmsaio.Queue(f"deleted-{uuid.uuid4()}"))
+        await shop.admin.create_topic(shop.topic, 2)
+        async with shop.session.create_producer(shop.queue) as producer:
+            for _ in range(2):
+                await producer.send("gone")
+            await shop.admin.delete_topic(shop.topic, force=True)
+            for _ in range(2):
+                await producer.send("kept")
+        parts = partition_names(shop.topic, 2)
+        for part in parts:
+            await shop.backlog(1, part)
+            with anyio.fail_after(LIMIT):
+                while not any("had partitions" in one.getMessage() and part in one.getMessage()
+                              for one in caplog.records):  # fmt: skip
+                    await anyio.sleep(0.05)
+
+
+@pytest.mark.broker
+async def test_an_unload_makes_nothing_anew(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """Records lie in another ledger, but the subscription is there."""
+    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        shop = Shop(connection, session, jmsaio.Queue(f"unloaded-{uuid.uuid4()}"))
+        async with shop.session.create_producer(shop.queue) as producer:
+            await producer.send("1")
+            unload = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{shop.queue.name}/unload"
+            async with httpx.AsyncClient(timeout=LIMIT) as http:
+                (await http.put(unload)).raise_for_status()
+            await producer.send("2")
+        await shop.backlog(2)
+    assert not [one for one in caplog.records if "deleted" in one.getMessage()]
+
+
+class Refusing:
+    """A transport whose admin interface creates no subscription."""
+
+    def __init__(self) -> None:
+        self.admin = self
+        self.asked: list[tuple[str, str]] = []
+
+    async def create_subscription(self, topic: str, name: str, position: Any) -> bool:
+        self.asked.append((topic, name))
+        raise AdminError("no", status=403)
+
+
+async def test_what_can_not_be_made_again_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    transport = Refusing()
+    restoring = Restoring(transport, load("memory://x"))  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring.topic_changed({"jms-queue"}, "persistent://a/b/c")
+    await restoring.aclose(LIMIT)
+    [told] = caplog.records
+    assert told.levelno == logging.ERROR and "can't be made again" in told.getMessage()
+    assert transport.asked == [("persistent://a/b/c", "jms-queue")]
+
+
+@pytest.mark.parametrize(
+    ("topic", "subscriptions", "precreate"),
+    [
+        ("persistent://a/b/jms-temp-queue-1", {"jms-queue"}, True),
+        ("persistent://a/b/c", set(), True),
+        ("persistent://a/b/c", {"jms-queue"}, False),
+    ],
+)
+async def test_what_is_not_made_again(topic: str, subscriptions: set[str], precreate: bool) -> None:
+    """Temporary destinations, whose owner deleted them; topics; and queues of an application that makes them itself."""
+    transport = Refusing()
+    config = load("memory://x", precreate_queue_subscription=precreate)
+    restoring = Restoring(transport, config)  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring.topic_changed(subscriptions, topic)
+    await restoring.aclose(LIMIT)
+    assert transport.asked == []
