@@ -7,7 +7,6 @@ acknowledged batch may show.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections import deque
@@ -16,6 +15,7 @@ from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import anyio
 import attrs
 
 from jmsaio.client.consuming import parse_selector
@@ -237,14 +237,19 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
 async def _settle(connection: Connection, topics: Collection[str], name: str) -> None:
     """Have the broker know what this connection acknowledged: acknowledgements travel grouped, and would come late."""
     timeout = connection.configuration.operation_timeout
-    settling = []
+    settling: list[Channel] = []
     for channel in connection.channels():
         subscribed = channel.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
         if subscribed.name == name and same and not channel.closed:
             channel.acknowledge_now()
-            settling.append(_settled(channel, timeout))
-    await asyncio.gather(*settling)
+            settling.append(channel)
+    try:
+        async with anyio.create_task_group() as group:
+            for channel in settling:
+                group.start_soon(_settled, channel, timeout)
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 async def _settled(channel: Channel, timeout: float) -> None:

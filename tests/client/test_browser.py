@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,7 +11,7 @@ import pytest
 
 import jmsaio
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
-from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions
+from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions
 from tests.client.helpers import fill, take, texts
 from tests.support.broker import TestBroker
 
@@ -97,6 +97,7 @@ async def test_a_stream_that_is_left_closes_its_reader(session: jmsaio.Session, 
     async with asyncio.timeout(20):
         while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
             await asyncio.sleep(0.05)
+
 
 async def drain(browser: jmsaio.QueueBrowser) -> list[str | None]:
     return [message.get_body(str) async for message in browser]
@@ -303,3 +304,41 @@ async def test_a_consumer_that_closes_meanwhile_does_not_end_a_browse(
         monkeypatch.setattr(type(consumer._channel.receiver), "settle", closed)
         assert texts(list(await browser.get_enumeration())) == ["0"]
         monkeypatch.undo()
+
+
+async def test_one_that_can_not_settle_ends_a_browse_and_the_wait_for_others(
+    connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+
+    async def late(*_: object, **__: object) -> None:
+        raise jmsaio.OperationTimeoutError("no receipt")
+
+    async def hang(*_: object, **__: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("the other")
+
+    async with connection.create_session() as session:
+        queue = session.create_queue(name("settling"))
+        for settle in (hang, late):
+            consumer = await session.create_consumer(queue)
+            receiver = consumer._channel.receiver
+            monkeypatch.setattr(receiver, "own", Settling(receiver.own, settle))
+        browser = await session.create_browser(queue)
+        with pytest.raises(jmsaio.OperationTimeoutError, match="no receipt"):
+            await browser.get_enumeration()
+        assert ended == ["the other"]
+        monkeypatch.undo()
+
+
+class Settling:
+    """A receiver that settles in another way."""
+
+    def __init__(self, receiver: Receiver, settle: Callable[..., Awaitable[None]]) -> None:
+        self._receiver = receiver
+        self.settle = settle
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._receiver, name)

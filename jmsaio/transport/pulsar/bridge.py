@@ -18,7 +18,7 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import _pulsar
 import anyio
@@ -28,6 +28,8 @@ from jmsaio.transport.pulsar.results import OK, translate
 
 #: Seconds that a cancelled opening waits for what it has started.
 LINGER = 2.0
+
+_Value = TypeVar("_Value")
 
 
 def ignore(*answer: object) -> None:
@@ -65,6 +67,7 @@ class Bridge:
         self.hears_log = False
         self._pending: dict[asyncio.Future[Any], str] = {}
         self._parts: weakref.WeakSet[Part] = weakref.WeakSet()
+        self._tasks: set[asyncio.Task[None]] = set()
         _BRIDGES.add(self)
 
     def check(self) -> None:
@@ -86,6 +89,20 @@ class Bridge:
         for future, what in pending.items():
             if not future.done():
                 _fail(future, ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
+
+    def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task. Its owner ends it (``end``), and the transport what is left of it then (``end_all``)."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end_all(self, timeout: float) -> None:
+        """End every task that still runs. After ``close``: nothing native is waited for any more."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
 
     def made(self, part: Part) -> None:
         """Say that a part holds a native producer, consumer or reader: ``release`` takes it away."""
@@ -258,6 +275,31 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Any]]) -> list[Any
             for answer in answers:
                 if not isinstance(answer, BaseException):
                     answer.close_async(ignore)
+
+
+async def together(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
+    """What several coroutines return, in their order.
+
+    Raises what the first of those that fail raises, when the others, cancelled, have ended.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]], timeout: float) -> None:
+    """Cancel tasks, and wait at most ``timeout`` seconds until they have ended.
+
+    One that is opening something native waits for it for a while (``LINGER``); it ends with the transport.
+    """
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running, timeout=max(0.0, timeout))
 
 
 async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:

@@ -224,6 +224,8 @@ class Custody:
         self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not feed}
         self.settled.clear()
         feed.forget()
+        if feed.topic is not None:
+            self.handed.forget(self.name, feed.topic.__eq__)
 
     def admit_again(self, feed: Feed, natives: Iterable[Any]) -> list[PulsarRecord]:
         """Make records of an entry that was read again, and put them out as on their way back.

@@ -13,6 +13,7 @@ from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType, Wake
+from jmsaio.transport.pulsar.bridge import end
 from jmsaio.transport.pulsar.record import PulsarRecord
 
 #: Properties that tell where a dead letter comes from, as Java's client writes them.
@@ -115,8 +116,10 @@ class DeadLetters:
 
     async def aclose(self, timeout: float) -> None:
         """Let records on their way be stored, within ``timeout`` seconds; the rest comes again from the broker."""
-        task = self._task
+        task, loop = self._task, asyncio.get_running_loop()
+        deadline = loop.time() + timeout
         if task is not None:
-            await asyncio.wait([task], timeout=timeout)
-            task.cancel()
-        await asyncio.gather(*(sender.aclose(timeout) for sender in self._senders.values()), return_exceptions=True)
+            await asyncio.wait([task], timeout=timeout / 2)
+            await end([task], timeout / 4)
+        left = deadline - loop.time()
+        await asyncio.gather(*(sender.aclose(left) for sender in self._senders.values()), return_exceptions=True)

@@ -82,6 +82,17 @@ class Handed:
             self._forget(subscription, record)
         return case
 
+    def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
+        """A subscription was moved, or the ids of a topic begin anew: what was said of its records does not hold.
+
+        Copies kept aside are let go: in doubt, a record is delivered.
+        """
+        keys = [key for key in self._cases if key[1] == subscription and concerned(key[0])]
+        left = [case for key in keys for cases in self._cases.pop(key).values() for case in cases.values()]
+        for case in left:
+            for tell in case.copies:
+                tell(False)
+
     def settled(self, subscription: str, records: Iterable[PulsarRecord], acknowledged: bool) -> None:
         """The application settled records; those that are not known are left out."""
         for record in records:

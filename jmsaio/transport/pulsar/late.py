@@ -57,7 +57,7 @@ class LateSettler:
 
     def _begin(self) -> None:
         if self._waiting and self._task is None and not self._holding:
-            self._task = self._bridge.loop.create_task(self._run())
+            self._task = self._bridge.task(self._run())
 
     def hand_over(self, native: Any) -> bool:
         """Tell what waits through a consumer that was opened anew; True when there was something."""

@@ -10,6 +10,7 @@ broker send everything unacknowledged again, behind what is already prefetched. 
 from __future__ import annotations
 
 import asyncio
+import re
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transaction, Wake
-from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, end, wait_for
 from jmsaio.transport.pulsar.custody import Custody
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.feed import Feed
@@ -89,7 +90,7 @@ class PulsarReceiver:
         self._sizing = Sizing(bridge, self._stopping, self._feeds, self._share)
         self._returns = Returns(bridge.loop, self._due)
         self._late = Returns(bridge.loop, self._timed_out)
-        self._endings: list[Callable[[], object]] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self._turn = 0
         self._closed = False
         self._timeout = subscription.config.ack_timeout
@@ -131,9 +132,9 @@ class PulsarReceiver:
         """How to subscribe once more, after ``stop``."""
         self._stopping.open_native = open_native
 
-    def on_close(self, function: Callable[[], object]) -> None:
-        """Call a function when the receiver is closed."""
-        self._endings.append(function)
+    def owns(self, task: asyncio.Task[None]) -> None:
+        """End a task when the receiver is closed."""
+        self._tasks.append(task)
 
     @property
     def closed(self) -> bool:
@@ -480,6 +481,9 @@ class PulsarReceiver:
         self._returns.close()
         self._late.close()
         self._custody.clear()
+        pattern, topics = self.subscription.pattern, {feed.topic for feed in feeds}
+        moved = topics.__contains__ if pattern is None else re.compile(pattern).match
+        self._custody.handed.forget(self.subscription.name, lambda topic: bool(moved(topic)))
         self._uncounted.clear()
         self._back.clear()
 
@@ -519,10 +523,10 @@ class PulsarReceiver:
         self._returns.close()
         self._late.close()
         self._on_closed(self)
-        for ending in self._endings:
-            ending()
         if self._bridge.forked:
             return
+        for task in self._tasks:
+            task.cancel()
         deadline = self._bridge.loop.time() + timeout
         await self._sizing.settled(timeout / 2)
         try:
@@ -533,6 +537,7 @@ class PulsarReceiver:
             closing = self._start(lambda feed: feed.native.close_async, "close")
             self._stopping.leave(self._uncounted)
         await self._stopping.aclose(deadline - self._bridge.loop.time())
+        await end(self._tasks, deadline - self._bridge.loop.time())
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         except JMSError:

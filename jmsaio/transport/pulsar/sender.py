@@ -19,7 +19,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
-from jmsaio.transport.pulsar.bridge import Bridge, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, end, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.lane import Lane
 from jmsaio.transport.pulsar.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.window import Window
@@ -180,7 +180,7 @@ class PulsarSender:
         now = self._bridge.loop.time()
         if now - self._checked > PARTITIONS_CHECK and self._growth is None and self._failure is None:
             self._checked = now
-            self._growth = self._bridge.loop.create_task(self._grow())
+            self._growth = self._bridge.task(self._grow())
 
     async def _grow(self) -> None:
         """Make lanes for partitions that the topic got since."""
@@ -227,7 +227,9 @@ class PulsarSender:
         if self._failure is not None:
             return
         self._failure = ObjectClosedError("closed")
-        deadline = self._bridge.loop.time() + timeout
+        deadline, growth = self._bridge.loop.time() + timeout, self._growth
+        if growth is not None:
+            growth.cancel()
         try:
             for lane in self._lanes:
                 lane.flush()
@@ -236,6 +238,8 @@ class PulsarSender:
         finally:
             self._end("the sender was closed")
             closing = {} if self._bridge.forked else self._start_closing()
+        if growth is not None and not self._bridge.forked:
+            await end([growth], deadline - self._bridge.loop.time())
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         except JMSError:
@@ -253,6 +257,4 @@ class PulsarSender:
         for lane in self._lanes:
             lane.abandon(reason)
         self._window.close()
-        if self._growth is not None:
-            self._growth.cancel()
         self._on_closed(self)

@@ -14,7 +14,7 @@ from typing import Any
 
 from jmsaio.engine.share import Share
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.bridge import LINGER, Bridge, end, wait_for
 from jmsaio.transport.pulsar.feed import Feed
 from jmsaio.transport.pulsar.stopping import Stopping
 
@@ -118,7 +118,7 @@ class Sizing:
         self._not_before = self._bridge.loop.time() + PAUSE
         self._stopping.size = size
         self._changing = True
-        self._task = self._bridge.loop.create_task(self._change())
+        self._task = self._bridge.task(self._change())
 
     async def _change(self) -> None:
         try:
@@ -155,5 +155,5 @@ class Sizing:
         """Wait until a change under way is over; after ``timeout`` seconds it is given up."""
         task, self._task = self._task, None
         if task is not None and not await wait_for(asyncio.wait([task]), timeout):
-            task.cancel()
+            await end([task], min(timeout, LINGER))
             self._changing = False  # also where it had not begun

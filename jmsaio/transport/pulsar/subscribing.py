@@ -16,7 +16,7 @@ from jmsaio.engine.share import Share
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
 from jmsaio.transport.pulsar.attempts import Attempts
-from jmsaio.transport.pulsar.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.bridge import Bridge, ignore, together
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.options import consumer_configuration
@@ -79,7 +79,7 @@ class Subscriber:
             if subscription.pattern is not None:
                 receiver.add_feed(await self._subscribe_pattern(subscription, subscription.pattern), None)
             else:
-                lists = await asyncio.gather(*map(self.partitions, subscription.topics))
+                lists = await together(map(self.partitions, subscription.topics))
                 topics = [name for names in lists for name in names]
                 await self._add(receiver, subscription, topics)
                 if topics != list(subscription.topics):
@@ -148,8 +148,7 @@ class Subscriber:
 
     def _follow(self, receiver: PulsarReceiver) -> None:
         """Look for new partitions now and then, until the receiver is closed."""
-        task = self.bridge.loop.create_task(self._grow(receiver))
-        receiver.on_close(task.cancel)
+        receiver.owns(self.bridge.task(self._grow(receiver)))
 
     async def _grow(self, receiver: PulsarReceiver) -> None:
         # What is in a new partition was sent after the subscription was made: all of it is received.
@@ -159,7 +158,7 @@ class Subscriber:
             if receiver.stopped:
                 continue
             try:
-                lists = await asyncio.gather(*map(self.partitions, subscription.topics))
+                lists = await together(map(self.partitions, subscription.topics))
                 known = set(receiver.topics)
                 new = [name for names in lists for name in names if name not in known]
                 if new:

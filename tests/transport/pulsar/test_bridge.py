@@ -15,7 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, Released, end, ignore, open_together, together, wait_for
 from tests.transport.pulsar.standins import OK, from_thread
 
 
@@ -208,6 +208,48 @@ async def test_openings_that_belong_together_make_all_or_nothing() -> None:
     with pytest.raises(BrokerUnavailableError):
         await open_together([refused(), make(1)])
     assert [one.closed for one in made] == [1, 1]
+
+
+async def test_one_failure_ends_what_belongs_together() -> None:
+    ended: list[int] = []
+
+    async def give(number: int) -> int:
+        return number
+
+    async def fail() -> int:
+        raise BrokerUnavailableError("no")
+
+    async def hang() -> int:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(1)
+
+    assert await together(map(give, range(3))) == [0, 1, 2]
+    with pytest.raises(BrokerUnavailableError):
+        await together([hang(), fail(), hang()])
+    assert ended == [1, 1]
+
+
+async def test_no_task_outlives_the_transport() -> None:
+    """One that its owner had no time to wait for is waited for at the end, when nothing native is under way."""
+    bridge, ended = Bridge(), []
+
+    async def work() -> None:
+        try:
+            await bridge.ask(Operation(), "open it", 60, ignore)
+        finally:
+            ended.append(True)
+
+    task = bridge.task(work())
+    await anyio.lowlevel.checkpoint()
+    await end([task], 0.01)
+    assert ended == []
+    bridge.close()
+    await bridge.end_all(5)
+    assert ended == [True]
+    assert task.done()
+    await bridge.end_all(5)
 
 
 async def test_an_answer_in_the_turn_of_the_time_out_is_discarded() -> None:

@@ -79,6 +79,24 @@ def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
     assert told == [False]
 
 
+def test_what_was_moved_is_forgotten() -> None:
+    """Copies are let go; settling what was had before says nothing of it any more."""
+    known, told = Handed(), []
+    feeds = [FakeFeed("a"), FakeFeed("b")]
+    records = [make_record(5, feed=feed) for feed in feeds]
+    for name in ("s", "other"):
+        known.add(name, records, held=True)
+    case = known.find("s", records[0])
+    assert case is not None
+    case.copies.append(told.append)
+    known.forget("s", "a".__eq__)
+    assert told == [False]
+    known.settled("s", records[:1], acknowledged=True)
+    assert told == [False]
+    left = [(name, feed.topic) for name in ("s", "other") for feed in feeds if known.entries(feed.topic, name)]
+    assert left == [("s", "b"), ("other", "a"), ("other", "b")]
+
+
 @pytest.mark.parametrize("limit", ["ENTRIES", "SUBSCRIPTIONS"])
 def test_copies_of_what_is_forgotten_are_let_go(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Nobody else would ever hand them out."""

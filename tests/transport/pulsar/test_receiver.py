@@ -221,6 +221,33 @@ async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: 
     assert {one.message_id.partition for one in records} == {0, 1}
 
 
+async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be opening a consumer."""
+    monkeypatch.setattr(subscribing, "PARTITIONS_CHECK", 0.01)
+    assert kit.transport.admin is not None
+    await kit.transport.admin.create_topic(kit.topic, 2)
+    looked: list[str] = []
+
+    async def partitions(topic: str) -> list[str]:
+        try:
+            looked.append("begun")
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.2)
+            looked.append("ended")
+        return []
+
+    box = await kit.box()
+    subscriber = kit.transport._subscriber  # type: ignore[attr-defined] # no part of the seam
+    monkeypatch.setattr(type(subscriber), "partitions", lambda self, topic: partitions(topic))
+    with anyio.fail_after(HANG):
+        while not looked:
+            await anyio.sleep(0.01)
+    await box.receiver.aclose(HANG)
+    assert looked == ["begun", "ended"]
+
+
 async def test_several_topics(kit: Kit) -> None:
     topics = [new_topic(), new_topic()]
     box = await kit.box(SubscriptionType.SHARED, *topics)

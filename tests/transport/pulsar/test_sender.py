@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 
@@ -224,6 +225,30 @@ async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: 
             outcomes = await send(sender, *"123456")
             seen |= {place.partition for place in outcomes.places if place is not None}
             await anyio.sleep(0.05)
+
+
+async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be opening a producer."""
+    monkeypatch.setattr(sender_module, "PARTITIONS_CHECK", 0.0)
+    looked: list[str] = []
+
+    async def partitions(topic: str) -> list[str]:
+        try:
+            looked.append("begun")
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.2)
+            looked.append("ended")
+        return []
+
+    sender = await kit.sender()
+    monkeypatch.setattr(sender, "_list_partitions", lambda: partitions(kit.topic))
+    await send(sender, "a")
+    await anyio.lowlevel.checkpoint()
+    assert looked == ["begun"]
+    await sender.aclose(HANG)
+    assert looked == ["begun", "ended"]
 
 
 async def test_aclose_waits_for_outcomes(kit: Kit) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -93,3 +95,37 @@ async def test_a_new_record_after_the_copies_that_are_kept_aside(kit: Kit) -> No
     again = await other.take(2)
     assert sorted(texts(again)) == ["a", "b"]
     assert {one.redelivery_count for one in again} == {1}
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("patterned", [False, True])
+async def test_a_receiver_that_stopped_once_gets_everything_after_a_seek(kit: Kit, patterned: bool) -> None:
+    """What the application has from before is delivered once more, and settling that settles nothing new."""
+    options: dict[str, Any] = {"pattern": f"{kit.topic}.*"} if patterned else {}
+    await send(await kit.sender(), "a", "b")
+    box = await kit.box(**options)
+    before = await box.take(2)
+    await box.receiver.stop(HANG)
+    await box.receiver.resume(HANG)
+    await box.nothing()
+    await box.receiver.seek(before[0].publish_time, HANG)
+    assert texts(await box.take(2)) == ["a", "b"]
+    box.receiver.acknowledge(before)
+    await box.receiver.aclose(HANG)
+    assert texts(await (await kit.box(**options)).take(2)) == ["a", "b"]
+
+
+@pytest.mark.broker
+async def test_a_seek_lets_go_of_what_a_stopped_receiver_still_holds(kit: Kit) -> None:
+    await send(await kit.sender(), "a", "b")
+    box = await kit.box()
+    await box.take(2)
+    await box.receiver.stop(HANG)
+    other, third = await kit.box(), await kit.box()
+    await other.nothing()
+    await other.receiver.seek(Position.EARLIEST, HANG)
+    found: list[str] = []
+    with anyio.fail_after(HANG):
+        while set(found) < {"a", "b"}:
+            found += texts([*other.receiver.receive(10), *third.receiver.receive(10)])
+            await anyio.sleep(0.05)
