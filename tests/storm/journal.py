@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import attrs
 
@@ -13,6 +14,7 @@ AFTERMATH = 10.0
 
 TWICE = "stored twice: the client sent it again when its connection broke"
 BROKEN = "acknowledged while the connection broke"
+CLOSED = "given back when the storm's client was closed, with which the broker's count ends"
 UNEXPLAINED = "without a known reason"
 
 
@@ -23,10 +25,12 @@ class Delivery:
     Attributes:
         when: loop time.
         places: where all its copies lie, as far as delivered.
+        settled: it was acknowledged or committed.
     """
 
     when: float
     places: set[WireId]
+    settled: bool = False
 
 
 @attrs.define
@@ -43,6 +47,8 @@ class Journal:
         reports: calls of the exception listener, by class.
         refusals: calls that failed, by class; they were made again.
         disturbances: what was done to the broker and the network.
+        closed: when the storm's client was closed, if it was.
+        unexplained: the repetitions without a known reason, in words.
     """
 
     sent: int = 0
@@ -54,6 +60,8 @@ class Journal:
     reports: Counter[str] = attrs.field(factory=Counter)
     refusals: Counter[str] = attrs.field(factory=Counter)
     disturbances: Counter[str] = attrs.field(factory=Counter)
+    closed: float | None = None
+    unexplained: list[str] = attrs.field(factory=list)
     _last: dict[str, Delivery] = attrs.field(factory=dict)
     _disturbed: list[tuple[float, float]] = attrs.field(factory=list)  # from, to
 
@@ -80,10 +88,23 @@ class Journal:
             self.repeated[TWICE] += 1
         elif any(begin <= now and last.when <= end for begin, end in self._disturbed):
             self.repeated[BROKEN] += 1
+        elif self.closed is not None and last.when <= self.closed and not last.settled:
+            self.repeated[CLOSED] += 1
         else:
             self.repeated[UNEXPLAINED] += 1
+            over = max((end for _, end in self._disturbed if end <= last.when), default=now)
+            self.unexplained.append(
+                f"{text} at {place}: {now - last.when:.1f} s after its last delivery, "
+                f"which was {last.when - over:.1f} s after the last aftermath"
+                f"{' and settled' if last.settled else ''}"
+            )
         last.places.add(place)
-        last.when = now
+        last.when, last.settled = now, False
+
+    def settle(self, texts: Iterable[str]) -> None:
+        """Messages were acknowledged, or committed."""
+        for text in texts:
+            self._last[text].settled = True
 
     @property
     def lost(self) -> set[str]:
@@ -100,6 +121,7 @@ class Journal:
             f"disturbances: {_counts(self.disturbances)}",
             f"calls that failed and were made again: {_counts(self.refusals)}",
             f"told to the exception listener: {_counts(self.reports)}",
+            *(f"unexplained: {one}" for one in self.unexplained[:20]),
             f"LOST {len(lost)}: {', '.join(lost[:20])}" if lost else "lost: nothing",
         ]
 

@@ -109,6 +109,7 @@ class Storm:
         finally:
             with anyio.CancelScope(shield=True), suppress(jmsaio.JMSError):
                 await connection.close()
+        self.journal.closed = asyncio.get_running_loop().time()
         await self._look_for_lost()
         return self.journal
 
@@ -223,18 +224,19 @@ class Storm:
         while self._receiving:
             try:
                 async with connection.create_session(mode) as session, session.create_consumer(queue) as consumer:
+                    held: list[str] = []  # delivered and not settled
                     for _ in range(self.chance.randint(100, 1000)):
                         if not self._receiving:
                             break
-                        await self._receive_one(session, consumer, mode)
+                        await self._receive_one(session, consumer, mode, held)
                     if self.chance.random() < 0.7:
-                        await self._settle(session, mode)
+                        await self._settle(session, mode, held)
             except jmsaio.JMSError as error:
                 self._refused(error)
                 await asyncio.sleep(0.5)
 
     async def _receive_one(
-        self, session: jmsaio.Session, consumer: jmsaio.MessageConsumer, mode: AcknowledgeMode
+        self, session: jmsaio.Session, consumer: jmsaio.MessageConsumer, mode: AcknowledgeMode, held: list[str]
     ) -> None:
         """Receive one, or be cancelled while waiting; settle now and then, or give back."""
         limit = self.chance.uniform(0.0005, 0.02) if self.chance.random() < 0.1 else 60.0
@@ -244,19 +246,24 @@ class Storm:
             message = await consumer.receive(timeout=1.0)
         if message is not None:
             self._deliver(message, asyncio.get_running_loop().time())
+            held.append(message.get_body(str))
         draw = self.chance.random()
-        if draw < 0.05:
-            await self._settle(session, mode)
+        if draw < 0.05 or mode is AcknowledgeMode.AUTO:
+            await self._settle(session, mode, held)
         elif draw < 0.055 and mode is AcknowledgeMode.CLIENT:
             await session.recover()
+            held.clear()
         elif draw < 0.055 and mode is AcknowledgeMode.TRANSACTED:
             await session.rollback()
+            held.clear()
 
-    async def _settle(self, session: jmsaio.Session, mode: AcknowledgeMode) -> None:
+    async def _settle(self, session: jmsaio.Session, mode: AcknowledgeMode, held: list[str]) -> None:
         if mode is AcknowledgeMode.CLIENT:
             await session.acknowledge()
         elif mode is AcknowledgeMode.TRANSACTED:
             await session.commit()
+        self.journal.settle(held)
+        held.clear()
 
     def _deliver(self, message: jmsaio.Message, now: float) -> None:
         place = message._source.record.message_id  # type: ignore[attr-defined] # where it is stored is no property

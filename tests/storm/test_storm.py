@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.model.wire import WireId
-from tests.storm.journal import BROKEN, TWICE, UNEXPLAINED, Journal
+from tests.storm.journal import BROKEN, CLOSED, TWICE, UNEXPLAINED, Journal
 
 ROOT = Path(__file__).parents[2]
 HERE, THERE = WireId(1, 1), WireId(1, 2)
@@ -34,13 +34,30 @@ def test_the_journal_finds_what_is_lost() -> None:
 
 
 def test_the_journal_explains_repetitions() -> None:
-    """Flagged, stored twice, acknowledged while the connection broke, or without a reason."""
+    """Flagged, stored twice, acknowledged while the connection broke, given back at the end, or without a reason."""
     journal = Journal()
     for place, flagged, now in [
-        (HERE, False, 1.0), (HERE, True, 2.0), (THERE, False, 3.0), (HERE, False, 4.0), (HERE, False, 99.0)
+        (HERE, False, 1.0), (HERE, True, 2.0), (THERE, False, 3.0), (HERE, False, 4.0), (HERE, False, 99.0),
+        (HERE, False, 200.0), (HERE, False, 201.0),
     ]:  # fmt: skip
         if now == 99.0:
             journal.disturb("reset", 50.0)
+        if now == 200.0:
+            journal.closed = 150.0
         journal.deliver("a", place, flagged, now)
     assert journal.flagged == 1
-    assert journal.repeated == {TWICE: 1, UNEXPLAINED: 1, BROKEN: 1}
+    assert journal.repeated == {TWICE: 1, UNEXPLAINED: 2, BROKEN: 1, CLOSED: 1}
+    assert journal.unexplained[1].startswith(f"a at {HERE}: 1.0 s after its last delivery, which was 140.0 s after")
+
+
+def test_what_was_settled_is_not_given_back_at_the_end() -> None:
+    """That it comes again has no known reason."""
+    journal = Journal()
+    for text in "ab":
+        journal.deliver(text, HERE, False, 1.0)
+    journal.settle("a")
+    journal.closed = 2.0
+    for text in "ab":
+        journal.deliver(text, HERE, False, 3.0)
+    assert journal.repeated == {UNEXPLAINED: 1, CLOSED: 1}
+    assert journal.unexplained[0].endswith("settled")
