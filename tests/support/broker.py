@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,10 @@ class TestBroker:
 
     def kill(self) -> None:
         """End its process with SIGKILL, if it runs."""
+        self.start()
+
+    def wipe(self) -> None:
+        """Delete the data of a broker that does not run: it starts as a new cluster, at the same ports."""
         self.start()
 
     def restart(self) -> None:
@@ -130,6 +135,11 @@ class LaunchedBroker(TestBroker):
     def kill(self) -> None:
         self._paused = False
         launcher.stop(0, directory=self._folder)
+
+    def wipe(self) -> None:
+        if self.running:
+            raise RuntimeError("stop or kill the broker first")
+        shutil.rmtree(self._folder / "data")
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)

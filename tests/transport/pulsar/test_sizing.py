@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,15 +36,19 @@ from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
 CHILD = Path(__file__).parent / "memory_of_a_consumer.py"
 LARGE = 1_000_000
+#: Messages of 4 MB of a backlog; ``JMSAIO_TEST_LARGE_MESSAGES`` sets it, for 300 take a minute or two.
+COUNT = int(os.environ.get("JMSAIO_TEST_LARGE_MESSAGES", "80"))
 
 
 @pytest.mark.broker
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60 + 2 * COUNT)
 @pytest.mark.parametrize("queue_size", [1000, 1])
-async def test_memory_of_large_messages(kit: Kit, pulsar_broker: TestBroker, queue_size: int) -> None:
-    """A consumer of a backlog of 80 messages of 4 MB, one after another, stays below 250 MB."""
+async def test_memory_of_large_messages(
+    kit: Kit, pulsar_broker: TestBroker, queue_size: int, record_property: Callable[[str, object], None]
+) -> None:
+    """A consumer of a backlog of messages of 4 MB, one after another, stays below 250 MB."""
     queue = f"memory-{uuid.uuid4()}"
-    size, count = 4_000_000, 80
+    size, count = 4_000_000, COUNT
     url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
     arguments = [f"{url}&consumerConfig.receiverQueueSize={queue_size}", queue, str(count), str(size)]
     sender, outcomes = await kit.sender(f"persistent://public/default/{queue}"), Outcomes()
@@ -54,9 +59,13 @@ async def test_memory_of_large_messages(kit: Kit, pulsar_broker: TestBroker, que
         sender.send(record(os.urandom(size)), outcomes.done)
     await sender.drain(60)
     assert outcomes.count == len(outcomes.places)
-    run = partial(subprocess.run, [sys.executable, str(CHILD), *arguments], capture_output=True, text=True, timeout=90)
+    limit = 30 + COUNT
+    run = partial(
+        subprocess.run, [sys.executable, str(CHILD), *arguments], capture_output=True, text=True, timeout=limit
+    )
     done = await anyio.to_thread.run_sync(run)
     assert done.returncode == 0, done.stderr
+    record_property("largest resident memory", int(done.stdout))
     assert int(done.stdout) < 250_000_000
 
 
