@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.model.wire import WireId
+from tests.storm.__main__ import CRASHED, watch
 from tests.storm.journal import BROKEN, CLOSED, TWICE, UNEXPLAINED, Journal
 
 ROOT = Path(__file__).parents[2]
@@ -61,3 +62,22 @@ def test_what_was_settled_is_not_given_back_at_the_end() -> None:
         journal.deliver(text, HERE, False, 3.0)
     assert journal.repeated == {UNEXPLAINED: 1, CLOSED: 1}
     assert journal.unexplained[0].endswith("settled")
+
+
+def test_a_crash_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """pulsar-client ends the process when bytes are damaged; the storm itself can't tell that any more."""
+    crash = ["-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"]
+    real = subprocess.run
+    commands: list[list[str]] = []
+
+    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return real([sys.executable, *crash], check=check)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert watch(["--seed", "7"], ("flip-send",)) == CRASHED
+    said = capsys.readouterr().out
+    assert "CRASHED: the client's process ended with SIGSEGV" in said
+    assert "damaged_batch.py" in said
+    [command] = commands
+    assert command[-3:] == ["--inside", "--seed", "7"]
