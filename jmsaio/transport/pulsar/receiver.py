@@ -90,6 +90,7 @@ class PulsarReceiver:
         self._sizing = Sizing(bridge, self._stopping, self._feeds, self._share)
         self._returns = Returns(bridge.loop, self._due)
         self._late = Returns(bridge.loop, self._timed_out)
+        self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._turn = 0
         self._closed = False
@@ -131,6 +132,10 @@ class PulsarReceiver:
     def opens_with(self, open_native: OpenNative) -> None:
         """How to subscribe once more, after ``stop``."""
         self._stopping.open_native = open_native
+
+    def on_close(self, function: Callable[[], object]) -> None:
+        """Call a function when the receiver is closed."""
+        self._endings.append(function)
 
     def owns(self, task: asyncio.Task[None]) -> None:
         """End a task when the receiver is closed."""
@@ -523,6 +528,8 @@ class PulsarReceiver:
         self._returns.close()
         self._late.close()
         self._on_closed(self)
+        for ending in self._endings:
+            ending()
         if self._bridge.forked:
             return
         for task in self._tasks:
