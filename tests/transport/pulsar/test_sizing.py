@@ -21,9 +21,9 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.engine.share import Share
 from jmsaio.errors import (
     BrokerUnavailableError,
-    ConsumerBusyError,
     IllegalStateError,
     JMSError,
+    NotFoundError,
     OperationTimeoutError,
 )
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
@@ -257,10 +257,10 @@ async def test_a_broker_that_is_away_delays_the_change(
 
 async def test_a_change_that_is_refused_ends_the_receiver() -> None:
     desk = Desk(SubscriptionType.EXCLUSIVE)
-    desk.refusals = [ConsumerBusyError("another one has it")]
+    desk.refusals = [NotFoundError("the topic was deleted")]
     desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
     assert desk.receiver.receive(2) == []
-    with anyio.fail_after(HANG), pytest.raises(ConsumerBusyError):
+    with anyio.fail_after(HANG), pytest.raises(NotFoundError):
         while True:
             await anyio.lowlevel.checkpoint()
             desk.receiver.receive(2)
