@@ -259,6 +259,10 @@ class Custody:
             delivered.append(another)
         return delivered
 
+    def unseen(self, records: Iterable[PulsarRecord]) -> None:
+        """Records go back that no application got from here: those that one had before say so when they come again."""
+        self.handed.add(self.name, [record for record in records if record.redelivery_count], held=False)
+
     def is_held(self, record: PulsarRecord) -> bool:
         """True when an application has the record from a receiver that stopped: it is kept aside until that is settled.
 

@@ -325,6 +325,7 @@ class PulsarReceiver:
         if self._shared:
             there = [record for record in dismissed if record not in reread] if reread else dismissed
             self._give_back(there)
+            self._custody.unseen([record for record in there if record in self._uncounted])
             if self._stopping.held:
                 self._stopping.settled(there, acknowledged=False)
         if here:
@@ -499,6 +500,7 @@ class PulsarReceiver:
         if self._shared:
             reread = self._custody.reread
             self._back = deque(record for record in self._back if record in reread)
+            self._custody.unseen(self._custody.aside.values())
             self._custody.aside.clear()  # the end of the native consumers gives them back
             waiting = self._returns.take_all()
             self._due([record for record in waiting if record in reread])

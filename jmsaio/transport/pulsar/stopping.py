@@ -88,7 +88,7 @@ class Stopping:
         self.stopped, self._briefly, self._since = True, briefly, self._bridge.loop.time()
         custody, name = self._custody, self._subscription.name
         custody.tell_all()
-        custody.dismiss(unseen)
+        custody.unseen(custody.dismiss(unseen))
         custody.handed.add(name, custody.dismiss(seen), held=False)
         kept = [record for record, back in custody.out.items() if not back]
         custody.handed.add(name, kept, held=True)
@@ -112,6 +112,8 @@ class Stopping:
         """The receiver is closed: what its application got and did not settle comes to others, marked."""
         if self.held:
             self.settled(list(self._custody.out), acknowledged=False)
+        self._custody.unseen(record for record in self._custody.out if record in unseen)
+        self._custody.unseen(self._custody.aside.values())
         left = [record for record in self._custody.out if record not in unseen]
         self._custody.handed.add(self._subscription.name, left, held=False)
 

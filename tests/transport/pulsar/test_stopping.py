@@ -129,3 +129,25 @@ async def test_a_seek_lets_go_of_what_a_stopped_receiver_still_holds(kit: Kit) -
         while set(found) < {"a", "b"}:
             found += texts([*other.receiver.receive(10), *third.receiver.receive(10)])
             await anyio.sleep(0.05)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("how", ["close", "stop", "give back"])
+async def test_what_passes_a_receiver_unseen_still_says_that_it_was_delivered_before(kit: Kit, how: str) -> None:
+    """The next receiver took it from the broker, but its application did not get it."""
+    await send(await kit.sender(), "a", "b")
+    first = await kit.box()
+    await first.take(2)
+    await first.receiver.aclose(HANG)
+    second = await kit.box()
+    records = await second.take(2)
+    assert {one.redelivery_count for one in records} == {1}
+    second.receiver.negative_acknowledge(records, 0.0 if how == "give back" else 60.0, counted=False)
+    if how == "stop":
+        await second.receiver.stop(HANG)
+    elif how == "give back":
+        await anyio.sleep(0.3)
+    await second.receiver.aclose(HANG)
+    third = await (await kit.box()).take(2)
+    assert sorted(texts(third)) == ["a", "b"]
+    assert {one.redelivery_count for one in third} == {1}
