@@ -22,7 +22,7 @@ import anyio
 import attrs
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.errors import JMSError, TransportError
+from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
 from jmsaio.transport.pulsar.batch import batch_size
@@ -30,9 +30,12 @@ from jmsaio.transport.pulsar.bridge import Bridge
 from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.record import PulsarRecord
 
-#: Seconds that reading an entry again may take.
-TIMEOUT = 30.0
-#: Attempts to read it: it may arrive damaged once more.
+#: Seconds that reading an entry again may take: a garbled link is noticed by pulsar-client after up to 60.
+TIMEOUT = 120.0
+#: Seconds that one attempt waits for the entry, and that lie between two where the broker does not answer.
+_WAIT = 10.0
+_PAUSE = 1.0
+#: Attempts that the broker answers: the entry may arrive damaged once more.
 ATTEMPTS = 3
 #: Seconds for closing the reader.
 _CLOSE = 5.0
@@ -144,9 +147,16 @@ class Rereading:
             raise TransportError("the topic is not persistent")
         try:
             with anyio.fail_after(TIMEOUT):
-                for _ in range(ATTEMPTS):
-                    if natives := await self._read_once(damage):
+                answers = 0
+                while answers < ATTEMPTS:
+                    try:
+                        natives = await self._read_once(damage)
+                    except (BrokerUnavailableError, OperationTimeoutError):
+                        await asyncio.sleep(_PAUSE)
+                        continue
+                    if natives:
                         return natives
+                    answers += 1
         except TimeoutError:
             raise TransportError(f"it could not be read within {TIMEOUT:g} s") from None
         return []
@@ -157,7 +167,7 @@ class Rereading:
         reader = await self.open_reader(options)
         natives: list[Any] = []
         try:
-            while records := await reader.read(1000, TIMEOUT):
+            while records := await reader.read(1000, _WAIT):
                 found = [_native(record) for record in records if record.message_id[:2] == start[:2]]
                 natives += found
                 if len(found) < len(records) or len(natives) >= batch_size(natives[0].message_id()):
