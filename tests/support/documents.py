@@ -44,8 +44,13 @@ class Block:
 
 
 def documents() -> list[Path]:
-    """The README and all guides."""
-    return [ROOT / "README.md", *sorted((ROOT / "jmsaio" / "guide").glob("*.md"))]
+    """The README, all guides, and what contributors read."""
+    return [
+        ROOT / "README.md",
+        *sorted((ROOT / "jmsaio" / "guide").glob("*.md")),
+        ROOT / ".github" / "CONTRIBUTING.md",
+        ROOT / ".github" / "SECURITY.md",
+    ]
 
 
 def blocks(path: Path, text: str) -> Iterator[Block]:
