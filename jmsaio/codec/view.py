@@ -41,11 +41,6 @@ def header(record: ReceivedRecord, name: str) -> Property:
     return None if reader is None else reader(record)
 
 
-def property(record: ReceivedRecord, name: str) -> Property:
-    """One application property in its type; None where the record has none."""
-    return properties.read_one(record.properties, name)
-
-
 def expiration(record: ReceivedRecord) -> int:
     """JMSExpiration in milliseconds since the epoch, 0 for never."""
     wire = record.properties

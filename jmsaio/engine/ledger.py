@@ -10,7 +10,6 @@ Rules: jms-spec 6.1 to 6.4 (session scope includes messages received later and t
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from itertools import takewhile
 from typing import Generic, TypeVar
 
@@ -66,21 +65,9 @@ class Ledger(Generic[Channel, Record]):
         """Remove every delivery, in order, grouped by channel."""
         return self._take(list(self._entries))
 
-    def holds(self, number: int) -> bool:
-        """True while delivery ``number`` is not settled."""
-        return number in self._entries
-
-    def outstanding(self, channel: Channel) -> int:
-        """Number of unsettled deliveries of a channel."""
-        return sum(1 for held, _ in self._entries.values() if held is channel)
-
     def concerns(self, channel: Channel) -> bool:
         """True while a channel has unsettled deliveries."""
         return any(held is channel for held, _ in self._entries.values())
-
-    def channels(self) -> Iterator[Channel]:
-        """The channels with unsettled deliveries, each once."""
-        return iter({id(channel): channel for channel, _ in self._entries.values()}.values())
 
     def _take(self, numbers: list[int]) -> list[tuple[Channel, list[Record]]]:
         grouped: dict[int, tuple[Channel, list[Record]]] = {}

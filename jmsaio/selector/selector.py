@@ -92,15 +92,6 @@ class Selector:
         return hash((self.text, self.dialect))
 
 
-def compile_selector(text: str, dialect: Dialect = "jms") -> Selector:
-    """The selector for ``text``; the work is done once for the last CACHED texts.
-
-    Raises:
-        InvalidSelectorError: see `Selector`.
-    """
-    return Selector(text, dialect)
-
-
 @functools.lru_cache(maxsize=CACHED)
 def _compiled(text: str, dialect: Dialect) -> _Functions:
     try:

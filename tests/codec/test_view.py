@@ -66,12 +66,6 @@ def test_headers_made_up() -> None:
     assert view.header(record, "JMSCorrelationID") == "\ufffd"
 
 
-def test_properties() -> None:
-    record = Received(b"", {"n": "5", "n_jsmtype": "short", "JMSPriority": "9"})
-    assert same(view.property(record, "n"), Short(5))
-    assert view.property(record, "n_jsmtype") is None and view.property(record, "JMSPriority") is None
-
-
 @pytest.mark.parametrize(("text", "value"), [(None, 0), ("5", 5), ("", 0), ("x", 0), ("-5", -5)])
 def test_expiration(text: str | None, value: int) -> None:
     assert view.expiration(Received(b"", {} if text is None else {"JMSExpiration": text})) == value

@@ -10,7 +10,7 @@ from pathlib import Path
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
 from jmsaio.model.text import to_java
 from jmsaio.model.values import Byte, Float, Long, Short
-from jmsaio.selector import compile_selector
+from jmsaio.selector import Selector
 from jmsaio.selector.selector import Dialect
 from tests.selector.generator import Values
 
@@ -69,7 +69,7 @@ def our_answers(dialect: Dialect, requests: Sequence[tuple[str, Values]]) -> lis
 def our_answer(dialect: Dialect, selector: str, values: Values) -> str:
     """One answer in the Java programs' words."""
     try:
-        result = compile_selector(selector, dialect).matches(values)
+        result = Selector(selector, dialect).matches(values)
     except InvalidSelectorError:
         return "invalid"
     except SelectorRuntimeError:

@@ -8,7 +8,7 @@ from jmsaio.errors import IllegalArgumentError, InvalidSelectorError, SelectorRu
 from jmsaio.model.message import Message
 from jmsaio.model.text_message import TextMessage
 from jmsaio.model.values import Float
-from jmsaio.selector import Selector, compile_selector
+from jmsaio.selector import Selector
 from jmsaio.selector import selector as module
 from tests.selector.test_differential import Record
 
@@ -107,10 +107,10 @@ def test_odd_values_in_a_mapping_never_raise() -> None:
 
 
 def test_the_cache_is_bounded_and_hits() -> None:
-    first = compile_selector("cached = 1")
-    assert compile_selector("cached = 1").matches_record is first.matches_record
+    first = Selector("cached = 1")
+    assert Selector("cached = 1").matches_record is first.matches_record
     for number in range(module.CACHED + 10):
-        compile_selector(f"a = {number}")
+        Selector(f"a = {number}")
     assert module._compiled.cache_info().currsize <= module.CACHED
 
 

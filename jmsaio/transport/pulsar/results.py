@@ -141,15 +141,6 @@ def translate_send(result: Any, what: str, alone: bool) -> JMSError:
     return error
 
 
-def translate_exception(error: BaseException, what: str) -> JMSError:
-    """Our error for an exception that a blocking call of pulsar-client raised."""
-    name = type(error).__name__
-    code = _pulsar.Result.__members__.get(name)
-    translated = translate(_pulsar.Result.UnknownError if code is None else code, what, str(error))
-    translated.__cause__ = error
-    return translated
-
-
 def _text(what: str, name: str, meaning: Meaning, detail: str) -> str:
     words = f"{what}: {meaning.text} [{name}]"
     return f"{words} ({detail})" if detail else words

@@ -17,7 +17,7 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransportError,
 )
-from jmsaio.transport.pulsar.results import OK, translate, translate_exception, translate_send
+from jmsaio.transport.pulsar.results import OK, translate, translate_send
 
 RESULTS = {name: code for name, code in _pulsar.Result.__members__.items() if name != "Ok"}
 
@@ -73,11 +73,3 @@ def test_a_group_that_failed_is_in_doubt(name: str) -> None:
 def test_a_lone_record_is_in_doubt_only_if_it_may_be_stored(name: str, kind: type[JMSError]) -> None:
     error = translate_send(RESULTS[name], "send to t", alone=True)
     assert (type(error), error.error_code) == (kind, name)
-
-
-def test_exceptions_of_blocking_calls() -> None:
-    cause = _pulsar.ConsumerBusy("words")
-    error = translate_exception(cause, "subscribe")
-    assert isinstance(error, ConsumerBusyError)
-    assert error.__cause__ is cause
-    assert type(translate_exception(ValueError("odd"), "x")) is TransportError
