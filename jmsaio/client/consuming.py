@@ -133,8 +133,7 @@ def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -
 
 def _siblings(runtime: SessionRuntime, planned: Plan) -> Siblings:
     """The consumers that share the subscription; held by every channel of it from its opening on."""
-    connection = runtime.connection
-    return siblings(connection.broker, planned.subscription, connection.transport.capabilities.most_unacknowledged)
+    return siblings(runtime.connection.broker, planned.subscription)
 
 
 def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Channel:

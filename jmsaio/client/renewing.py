@@ -45,7 +45,9 @@ async def subscribe(connection: Connection, channel: Channel) -> None:
     if wanted.replace and not transport.capabilities.subscription_properties:
         topics = await _to_remember(connection, wanted)
     # set before the next await: the receiver may wake the channel at once
-    channel.receiver = SharingReceiver(await open_receiver(connection, channel))
+    channel.receiver = SharingReceiver(
+        await open_receiver(connection, channel), transport.capabilities.most_unacknowledged
+    )
     if topics and transport.admin is not None:
         try:
             await _remember(transport.admin, wanted, topics)

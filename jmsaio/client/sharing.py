@@ -6,13 +6,14 @@ A record is settled by the receiver that took it from the broker, whoever delive
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from jmsaio.errors import ObjectClosedError
-from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import Position, Receiver, Transaction, Transport
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ class SharingReceiver:
 
     Attributes:
         own: the transport's receiver of the channel.
+        most: records of it that rest at most (see ``Siblings``).
         lent: who has records that ``own`` took, by the record's ``id``.
         keep: has the session of this channel look after another one until it is settled; False where it can't.
     """
 
     own: Receiver
+    most: float = math.inf
     lent: dict[int, SharingReceiver] = attrs.field(factory=dict, init=False)
     keep: Callable[[Channel, Transport], bool] | None = None
     _borrowed: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
@@ -111,9 +114,9 @@ class SharingReceiver:
             except ObjectClosedError as error:
                 _log.info("%d messages were given back before: %s", len(part), error)
 
-    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
-        """Keep what the channel's own receiver took, unacknowledged and without payload."""
-        self.own.set_aside(records)
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
+        """Keep what the channel's own receiver took, unacknowledged; what stands for it."""
+        return self.own.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters."""

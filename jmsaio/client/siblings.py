@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -35,13 +34,8 @@ _groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
 
 @attrs.define(eq=False)
 class Siblings:
-    """The channels of one event loop on one shared subscription.
+    """The channels of one event loop on one shared subscription."""
 
-    Attributes:
-        most: records of one receiver that rest at most.
-    """
-
-    most: float = math.inf
     _key: _Key | None = None
     _members: list[Channel] = attrs.field(factory=list, init=False)
     _resting: Resting = attrs.field(factory=Resting, init=False)
@@ -76,26 +70,24 @@ class Siblings:
         return withdrawn
 
     async def give_back(self, channel: Channel) -> None:
-        """Give back what rests of a channel that has left, before its receiver is closed. Bounded by its number."""
-        receiver = channel.receiver
-        pause = True
-        while (bundle := self._resting.take_hasty(receiver, _now())) is not None:
-            self._return(bundle)
-            if pause:
-                try:
-                    await asyncio.sleep(0)
-                except asyncio.CancelledError:  # the rest without a pause, so that nothing counts as delivered
-                    self._return_all(receiver)
-                    raise
+        """Give back what rests of a channel that has left, before its receiver is closed. Bounded by its number.
 
-    def _return_all(self, receiver: object) -> None:
-        while (bundle := self._resting.take_hasty(receiver, _now())) is not None:
+        Cancellation: all goes back nevertheless, so that nothing counts as delivered.
+        """
+        cancelled: asyncio.CancelledError | None = None
+        while (bundle := self._resting.take_hasty(channel.receiver, _now())) is not None:
             self._return(bundle)
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
 
     # ---------------------------------------------------------------- what is rejected
 
     def reject(self, channel: Channel, record: ReceivedRecord) -> None:
-        """``channel`` does not want a record: it goes to a sibling that does, or rests."""
+        """``channel`` does not want a record: it goes to a sibling that does, or rests after ``set_aside``."""
         owner = channel.receiver.let_go(record)
         if len(self._members) > 1:
             taker = self._taker(channel, record)
@@ -103,8 +95,6 @@ class Siblings:
                 taker.hand(record, owner)
                 return
         self._fresh.setdefault(owner, []).append(record)
-        if self._resting.add(owner, record, _now()):
-            self._arm()
 
     def _taker(self, channel: Channel, record: ReceivedRecord) -> Channel | None:
         """A sibling that takes a record, those that wait for one first, in turn."""
@@ -118,16 +108,21 @@ class Siblings:
         return None
 
     def set_aside(self) -> None:
-        """Some records were looked at: the transport need not keep the payload of those that rest."""
-        if self._fresh:
-            fresh, self._fresh = self._fresh, {}
-            for owner, records in fresh.items():
-                owner.own.set_aside(records)
+        """Some records were looked at: those that nobody takes rest from now on."""
+        if not self._fresh:
+            return
+        fresh, self._fresh = self._fresh, {}
+        now, sooner = _now(), False
+        for owner, records in fresh.items():
+            for record in owner.set_aside(records):
+                sooner = self._resting.add(owner, record, now) or sooner
+        if sooner:
+            self._arm()
 
     def has_room(self, channel: Channel) -> bool:
         """More records of a channel may rest; else receiving has to pause, which the log is told."""
         receiver = channel.receiver
-        if self._resting.count(receiver) < self.most:
+        if self._resting.count(receiver) < receiver.most:
             return True
         self._full.add(receiver)
         self._resting.crediting = False
@@ -135,8 +130,9 @@ class Siblings:
             self._told = True
             _log.warning(
                 "receiving from %r nearly pauses: %d messages that no selector here takes stand before the others, as "
-                "many as a consumer may leave unacknowledged (the broker's maxUnackedMessagesPerConsumer); consume or "
-                "remove them", channel.destination, self.most,
+                "many as a consumer may keep unacknowledged; consume or remove them, or raise the option "
+                "max_unacknowledged_rejected together with the broker's settings maxUnackedMessagesPerConsumer and "
+                "maxUnackedMessagesPerSubscription, which have to be higher", channel.destination, receiver.most,
             )  # fmt: skip
         return False
 
@@ -165,7 +161,7 @@ class Siblings:
         except JMSError as error:
             _log.debug("what rested was given back by the end of its receiver: %s", error)
         if owner in self._full:
-            if 2 * self._resting.count(owner) < self.most:
+            if 2 * self._resting.count(owner) < owner.most:
                 self._full.discard(owner)
                 self._resting.crediting = not self._full
             for member in self._members:
@@ -173,7 +169,7 @@ class Siblings:
                     member.wake()
 
 
-def siblings(broker: str, subscription: Subscription, most: float) -> Siblings:
+def siblings(broker: str, subscription: Subscription) -> Siblings:
     """The consumers of this loop on a subscription of a broker.
 
     Key-shared ones are each by itself: the broker alone says which of them gets a key.
@@ -181,14 +177,13 @@ def siblings(broker: str, subscription: Subscription, most: float) -> Siblings:
     Args:
         broker: the broker's name.
         subscription: what they consume.
-        most: records that one receiver may leave unacknowledged.
     """
     if subscription.type is not SubscriptionType.SHARED:
-        return Siblings(most)
+        return Siblings()
     key = asyncio.get_running_loop(), broker, subscription.identity
     group = _groups.get(key)
     if group is None:
-        group = _groups[key] = Siblings(most, key)
+        group = _groups[key] = Siblings(key)
     return group
 
 

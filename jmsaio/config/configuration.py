@@ -92,6 +92,7 @@ class Configuration:
     send_window_bytes: int = 64 * 1024 * 1024
     receive_buffer: int = 1000
     receive_buffer_bytes: int = 64 * 1024 * 1024
+    max_unacknowledged_rejected: int = 40_000
     memory_limit: int = 256 * 1024 * 1024
     listener_concurrency: int = 1
     max_local_redeliveries: int = 6

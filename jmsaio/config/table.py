@@ -152,6 +152,10 @@ OURS = (
          note="received messages held in Python, of one session"),
     _own("receive_buffer_bytes", _I, 64 * MIB, "receive_buffer_bytes", unit="bytes", low=1,
          note="bytes of messages received in advance, of one connection; one message of each consumer may go beyond"),
+    _own("max_unacknowledged_rejected", _I, 40_000, "max_unacknowledged_rejected", low=1, high=1_000_000,
+         note="what a selector may reject and keep unacknowledged on Pulsar, of one consumer of a queue or shared "
+              "subscription; 1000000 at most. Keep it below the broker's maxUnackedMessagesPerConsumer (50000) and, "
+              "for all consumers of a subscription together, maxUnackedMessagesPerSubscription (200000)"),
     _own("memory_limit", _I, 256 * MIB, "memory_limit", unit="bytes", low=1,
          note="bytes that an embedded broker stores"),
     _own("listener_concurrency", _I, 1, "listener_concurrency", low=1, high=1000,

@@ -18,7 +18,7 @@ from collections.abc import Hashable
 
 import attrs
 
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import SetAside
 
 #: Records in a bundle, unless its last entry has more.
 BUNDLE = 256
@@ -43,7 +43,7 @@ class Bundle:
         owner: whose records they are.
         turns: how often they went back before.
         until: no entry is begun in it after this time.
-        records: in the order in which they came.
+        records: what stands for them, in the order in which they came.
         entry: ledger and number of the last one's entry.
         resting: it was not taken.
     """
@@ -51,7 +51,7 @@ class Bundle:
     owner: Hashable
     turns: int
     until: float
-    records: list[ReceivedRecord] = attrs.field(factory=list)
+    records: list[SetAside] = attrs.field(factory=list)
     entry: _Entry | None = None
     resting: bool = True
 
@@ -91,11 +91,10 @@ class Resting:
         """How many records of ``owner`` rest."""
         return self._counts.get(owner, 0)
 
-    def add(self, owner: Hashable, record: ReceivedRecord, now: float) -> bool:
+    def add(self, owner: Hashable, record: SetAside, now: float) -> bool:
         """Let a record rest; True when that may change ``wait``."""
         self._counts[owner] = self._counts.get(owner, 0) + 1
-        place = record.message_id
-        entry = (place.ledger, place.entry)
+        entry = _entry(record)
         last = self._last.get(owner)
         if last is not None and last.entry == entry and last.resting:
             last.records.append(record)
@@ -186,8 +185,8 @@ class Resting:
             self._last.pop(owner, None)
         sizes: dict[_Entry, int] = {}
         for record in bundle.records:
-            place = record.message_id
-            sizes[place.ledger, place.entry] = sizes.get((place.ledger, place.entry), 0) + 1
+            entry = _entry(record)
+            sizes[entry] = sizes.get(entry, 0) + 1
         for entry, size in sizes.items():
             self._returned[entry] = _Return(bundle.turns + 1, now, size)
             self._pending.append((now, entry))
@@ -208,3 +207,8 @@ class Resting:
                 returned[entry] = attrs.evolve(known, gone=True)
                 self._budget += GAIN * known.size
         self._budget = max(-BURST, min(BURST, self._budget))
+
+
+def _entry(record: SetAside) -> _Entry:
+    place = record if isinstance(record, tuple) else record.message_id
+    return place[0], place[1]

@@ -131,3 +131,8 @@ class ReceivedRecord(Protocol):
     def sequence_id(self) -> int | None: ...
     @property
     def size(self) -> int: ...
+
+
+#: What stands for a record that was set aside: the record, or the fields of its ``WireId`` in a plain tuple. There may
+#: be very many, and Python's garbage collector passes over plain tuples of numbers.
+SetAside = ReceivedRecord | tuple[int, int, int, int]

@@ -22,7 +22,7 @@ import attrs
 
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
-from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
 
 #: Called once for each record given to ``Sender.send``: the place (None where the engine can't tell) or the error.
 SendDone = Callable[[WireId | None, JMSError | None], None]
@@ -205,16 +205,20 @@ class Receiver(Protocol):
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Take acknowledgements; they leave for the broker grouped, within 130 ms. What is settled is left alone."""
 
-    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
+    def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
         """Give records back; they come again, to any consumer, after about ``delay`` seconds.
 
+        What was set aside is given back as what ``set_aside`` returned for it.
         ``counted=False``: the application never got them, so the redelivery count stays, where the engine can do that.
         """
 
-    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
         """The application does not want these records now: they stay unacknowledged until they are given back.
 
-        For shared and key-shared subscriptions. Only the places of the records are needed: their payload may be let go.
+        For shared and key-shared subscriptions.
+
+        Returns:
+            What stands for each of them from now on.
         """
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:

@@ -63,8 +63,9 @@ class Receiver:
     def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
         self.calls.append(("nack", delay, counted, *[record.number for record in records]))
 
-    def set_aside(self, records: Sequence[Any]) -> None:
+    def set_aside(self, records: Sequence[Any]) -> Sequence[Any]:
         self.calls.append(("aside", *[record.number for record in records]))
+        return records
 
     def dead_letter(self, record: Any, properties: dict[str, str]) -> None:
         self.calls.append(("bury", record.number, properties))

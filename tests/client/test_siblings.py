@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,6 +17,8 @@ from jmsaio.client import siblings
 from tests.client.helpers import drain, rest, take, texts
 
 Name = Callable[[str], str]
+#: Messages in the large backlog.
+REJECTED = int(os.environ.get("JMSAIO_TEST_REJECTED", "200000"))
 
 
 async def send(connection: jmsaio.Connection, queue: jmsaio.Queue, kinds: str) -> None:
@@ -240,8 +245,80 @@ async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
     queue = jmsaio.Queue(name("full"))
     await send(connection, queue, "b" * 200)
     async with session.create_consumer(queue, "kind = 'a'") as a:
-        a._channel.siblings.most = 50
+        a._channel.receiver.most = 50
         assert await a.receive(timeout=1.0) is None
         async with connection.create_session() as second, second.create_consumer(queue, "kind = 'b'") as b:
             assert sorted(map(int, texts(await take(b, 200)))) == list(range(200))
     assert caplog.text.count("nearly pauses") == 1
+    for what in ("max_unacknowledged_rejected", "maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"):
+        assert what in caplog.text
+
+
+async def test_a_cancelled_close_gives_all_back_in_short_steps(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
+    queue = jmsaio.Queue(name("cancelled"))
+    consumer = await session.create_consumer(queue, "kind = 'a'")
+    await send(connection, queue, "b" * 3000 + "a")
+    await take(consumer, 1)
+    channel, turns = consumer._channel, []
+    channel.linger()  # as its close begins
+    bundles = len(channel.siblings._resting._hasty)
+    giving = asyncio.create_task(channel.siblings.give_back(channel))
+    await asyncio.sleep(0)
+    giving.cancel()
+    while not giving.done():
+        turns.append(None)
+        await asyncio.sleep(0)
+    assert giving.cancelled() and channel.siblings._resting.count(channel.receiver) == 0
+    assert len(turns) >= bundles - 2 > 2
+    await consumer.close()
+    assert len(await rest(connection, queue, least=3000)) == 3000
+
+
+async def longest_step(stop: asyncio.Event) -> float:
+    """Seconds of this thread's CPU time between two turns of the loop at most, until ``stop``."""
+    longest = 0.0
+    while not stop.is_set():
+        before = time.thread_time()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.thread_time() - before)
+    return longest
+
+
+@pytest.mark.timeout(300)
+async def test_a_large_backlog_that_nobody_wants_rests(
+    url: str, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is passed once, with short steps of the loop, and new messages come at once while it rests.
+
+    The number is beyond Pulsar's own limits; the launcher's broker has none.
+    """
+    queue = jmsaio.Queue(name("large-backlog"))
+    async with (
+        jmsaio.connect(url, max_unacknowledged_rejected=2 * REJECTED) as connection,
+        connection.create_session() as session,
+        connection.create_session() as sending,
+        sending.create_producer(queue) as producer,
+    ):
+        for _ in range(REJECTED // 10_000):
+            await send(connection, queue, "x" * 10_000)
+        await send(connection, queue, "a")
+        gc.collect()
+        gc.freeze()  # what the tests before left is not looked at, so that collecting tells of this one only
+        stop = asyncio.Event()
+        steps = asyncio.create_task(longest_step(stop))
+        try:
+            async with session.create_consumer(queue, "kind = 'a'") as consumer:
+                channel = consumer._channel
+                for number in range(5):
+                    message = await consumer.receive(timeout=200 if number == 0 else 20)
+                    assert message is not None and message.get_body(str) == str(number)
+                    assert channel.siblings._resting.count(channel.receiver) > 0.9 * REJECTED
+                    await asyncio.sleep(0.5)
+                    await producer.send(str(number + 1), properties={"kind": "a"})
+        finally:
+            stop.set()
+            gc.unfreeze()
+        assert await steps < 0.05
+    assert "nearly pauses" not in caplog.text

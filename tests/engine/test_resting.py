@@ -55,6 +55,18 @@ def test_those_of_one_entry_go_back_together() -> None:
     assert len(taken(resting, 1.0)) in (2, 2 * BUNDLE)
 
 
+def test_a_place_stands_for_a_record() -> None:
+    resting = Resting()
+    places = [(1, 0, -1, index) for index in range(3)]
+    for place in places:
+        resting.add("o", place, 0.0)
+    bundle = resting.take(1.0)
+    assert bundle is not None and bundle.records == places
+    assert resting.add("o", places[0], 1.0)
+    again = resting.take(2.0)
+    assert again is not None and (again.turns, again.records) == (1, places[:1])
+
+
 def test_many_that_only_come_back_are_limited() -> None:
     """After the first burst only so many a second go back, those that came least often and latest first."""
     resting = Resting()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import cast
 
 from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, ObjectClosedError, TransactionRolledBackError
-from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport import base
 from jmsaio.transport.base import LinkChange, Position, Transaction, Wake
 from jmsaio.transport.memory.broker import Broker
@@ -241,7 +241,7 @@ class MemoryReceiver:
         if conflict is not None:
             self._refused = conflict
 
-    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
+    def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
         """Give records back. See ``Receiver.negative_acknowledge``."""
         with self._broker.lock:
             due = self._broker.steady() + delay if delay > 0 else None
@@ -254,7 +254,7 @@ class MemoryReceiver:
             for subscription in subscriptions:
                 subscription.dispatch()
 
-    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
         """No application has them: their acknowledgement timers end. The broker's own memory holds them."""
         if self._wanted.config.ack_timeout is not None:
             with self._broker.lock:
@@ -262,6 +262,7 @@ class MemoryReceiver:
                     consumer = self._consumers.get(record.log)
                     if consumer is not None:
                         consumer.taken.pop(record.number, None)
+        return records
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters. See ``Receiver.dead_letter``."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import _pulsar
 import anyio
+import attrs
 
 from jmsaio.admin import RestAdmin, open_admin
 from jmsaio.config import Configuration
@@ -55,8 +56,6 @@ from jmsaio.transport.pulsar.watch import Watch
 
 _log = logging.getLogger("jmsaio")
 
-#: Pulsar stops sending at 50,000 (maxUnackedMessagesPerConsumer), and goes on when half of that is left.
-MOST_UNACKNOWLEDGED = 40_000
 CAPABILITIES = Capabilities(
     transactions=False,
     subscription_properties=False,
@@ -64,7 +63,6 @@ CAPABILITIES = Capabilities(
     sequence_ids=False,
     delayed_exclusive=False,
     exact_redelivery_count=False,
-    most_unacknowledged=MOST_UNACKNOWLEDGED,
 )
 #: Asked for at connect; a partition's name, so that no broker creates it.
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
@@ -81,6 +79,7 @@ class PulsarTransport:
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
+        self._capabilities = attrs.evolve(CAPABILITIES, most_unacknowledged=config.max_unacknowledged_rejected)
         self._bridge = Bridge()
         try:
             self._client = _pulsar.Client(config.service_url, client_configuration(config))
@@ -123,8 +122,11 @@ class PulsarTransport:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What pulsar-client can do."""
-        return CAPABILITIES
+        """What pulsar-client can do.
+
+        Pulsar stops sending where too much is unacknowledged, and goes on when half of that is left.
+        """
+        return self._capabilities
 
     @property
     def admin(self) -> Admin | None:

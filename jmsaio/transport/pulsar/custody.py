@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import Any
 
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.pulsar.batch import Batch
 from jmsaio.transport.pulsar.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.feed import Feed
@@ -23,6 +24,9 @@ from jmsaio.transport.pulsar.settled import Known, Settled
 
 #: Seconds between looks at batches that wait for their last record: none waits longer than two.
 HOLD = 0.015
+
+#: Ledger, entry, partition and index in the batch.
+Place = tuple[int, int, int, int]
 
 
 class Custody:
@@ -39,7 +43,8 @@ class Custody:
         shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
         settled: what was acknowledged.
         out: records not settled, in the order of their delivery: False with the application, True on their way back.
-        aside: records that nobody here wants now, without payload: not settled, and not in ``out``.
+        aside: records that nobody here wants now, by feed and place: not settled, and not in ``out``. Their time of
+            publishing and redelivery count; those of an entry that was read again as records.
         reread: records, of those in ``out`` or ``aside``, that the broker counts as acknowledged: they never go back.
         told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
@@ -58,7 +63,7 @@ class Custody:
         self._aged: list[Batch] = []  # those that waited already at the last look
         self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
-        self.aside: dict[Key, PulsarRecord] = {}
+        self.aside: dict[Feed, dict[Place, tuple[int, int] | PulsarRecord]] = {}
         self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
         self.settled = Settled()
         self.reread: set[PulsarRecord] = set()
@@ -170,30 +175,62 @@ class Custody:
                 feed.native.acknowledge_async(native, None)
             self.told_at = self._bridge.loop.time()
 
-    def set_aside(self, records: Iterable[object]) -> None:
-        """Keep records without their payload until they are turned back; only of persistent topics."""
-        for record in records:
-            if not isinstance(record, PulsarRecord) or record in self.reread:
-                continue
-            if record.feed.persistent and self.out.get(record) is False:
-                del self.out[record]
-                self._twins.pop(record, None)
-                record.lighten()
-                self.aside[record.place] = record
+    def set_aside(self, records: Iterable[ReceivedRecord]) -> list[SetAside]:
+        """Keep only the places of records until they are turned back; the records themselves where a place won't do.
+
+        A pattern's consumer is told of records by messages that name their topic, ids of a topic that is not persistent
+        tell nothing, and what was read again does not come from the broker any more.
+        """
+        return [self._set_aside(record) for record in records]
+
+    def _set_aside(self, record: ReceivedRecord) -> SetAside:
+        if not isinstance(record, PulsarRecord) or not record.feed.persistent:
+            return record
+        if record in self.reread or self.out.get(record) is not False:
+            return record
+        del self.out[record]
+        self._twins.pop(record, None)
+        place = _place(record)
+        self.aside.setdefault(record.feed, {})[place] = record.publish_time, record.redelivery_count
+        return place
+
+    def _take_aside(self, place: Place) -> PulsarRecord | None:
+        for feed, kept in self.aside.items():
+            known = kept.pop(place, None)
+            if known is not None:
+                return known if isinstance(known, PulsarRecord) else PulsarRecord.light(feed, WireId(*place), *known)
+        return None
+
+    def forget_aside(self) -> None:
+        """What was set aside goes back with the end of the native consumers, unless it was read again."""
+        self.unseen(
+            PulsarRecord.light(feed, WireId(*place), *known)
+            for feed, kept in self.aside.items()
+            for place, known in kept.items()
+            if not isinstance(known, PulsarRecord) and known[1]
+        )
+        for kept in self.aside.values():
+            for place in [place for place, known in kept.items() if not isinstance(known, PulsarRecord)]:
+                del kept[place]
+
+    def set_aside_at(self, record: PulsarRecord) -> int | None:
+        """When the record was published that was set aside at the place of ``record``; None: none was."""
+        known = self.aside.get(record.feed, {}).get(_place(record))
+        return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
 
     def turn_back(self, records: Iterable[object]) -> list[PulsarRecord]:
         """Mark records as on their way back; those that are not with the application are left out of the answer."""
-        out, aside = self.out, self.aside
-        turned = []
+        out, turned = self.out, []
         for one in records:
             if isinstance(one, PulsarRecord):
                 if out.get(one) is False:
                     turned.append(one)
-                elif aside and aside.get(one.place) is one:
-                    del aside[one.place]
-                    turned.append(one)
+            elif isinstance(one, tuple):
+                record = self._take_aside(one)
+                if record is not None:
+                    turned.append(record)
         for record in turned:
-            self.out[record] = True
+            out[record] = True
         return turned
 
     def dismiss(self, records: Iterable[PulsarRecord]) -> list[PulsarRecord]:
@@ -220,7 +257,9 @@ class Custody:
             del self.out[record]
             self.reread.discard(record)
             self._twins.pop(record, None)
-        self.aside = {place: record for place, record in self.aside.items() if record.feed is not feed}
+        for known in self.aside.pop(feed, {}).values():
+            if isinstance(known, PulsarRecord):
+                self.reread.discard(known)
         self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not feed}
         self.settled.clear()
         feed.forget()
@@ -232,12 +271,18 @@ class Custody:
 
         Of what is out already, of an earlier delivery, nothing is made: that only stays here from now on.
         """
-        known = {record.place: record for record in self.out if record.feed is feed} | self.aside
+        known = {record.place: record for record in self.out if record.feed is feed}
+        aside = self.aside.get(feed, {})
         self.settled.fold()
         admitted = []
         for native in natives:
             record = PulsarRecord(native, feed, feed.serial, 1)
-            first, published = known.get(record.place), record.publish_time
+            first, published, place = known.get(record.place), record.publish_time, _place(record)
+            kept = aside.get(place)
+            if isinstance(kept, tuple):
+                first = aside[place] = PulsarRecord.light(feed, WireId(*place), *kept)
+            elif kept is not None:
+                first = kept
             if first is not None and first.publish_time == published:
                 first.native = native
                 self.reread.add(first)
@@ -292,6 +337,12 @@ class Custody:
         self._twins.setdefault(record, []).append(native)
 
 
+def _place(record: PulsarRecord) -> Place:
+    """A plain tuple, see ``SetAside``."""
+    ledger, entry, partition, index = record.message_id
+    return ledger, entry, partition, index
+
+
 def _entry(native: Any) -> tuple[int, int]:
     place = native.message_id()
     return place.ledger_id(), place.entry_id()
@@ -328,14 +379,15 @@ class _Returned:
         if self._out is None:
             self._out = {one.place: one for one in custody.out if one.feed is feed}
             custody.settled.fold()
-        first = self._out.get(place) or custody.aside.get(place)
+        first, aside = self._out.get(place), custody.set_aside_at(record)
         if first is not None and first.publish_time == published:
-            if place not in custody.aside:
-                custody.has_twin(first, record.native)
+            custody.has_twin(first, record.native)
+            return True
+        if aside == published:
             return True
         counted = record.redelivery_count > 0
         known = custody.settled.look_up(place, published, counted, self._now)
-        if first is not None or known is Known.FOREIGN:
+        if first is not None or aside is not None or known is Known.FOREIGN:
             custody.forget(feed)
             self._out.clear()
         elif known is Known.DUPLICATE:

@@ -26,7 +26,7 @@ from jmsaio.errors import (
     ObjectClosedError,
     TransportError,
 )
-from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transaction, Wake
 from jmsaio.transport.pulsar.bridge import Bridge, end, wait_for
 from jmsaio.transport.pulsar.custody import Custody
@@ -263,7 +263,7 @@ class PulsarReceiver:
         if self._stopping.held:
             self._stopping.settled(records, acknowledged=True)
 
-    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
+    def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
         """Give records back; they come again after about ``delay`` seconds.
 
         On shared subscriptions the broker counts always, and the delay is at least 0.1 s, pulsar-client's smallest.
@@ -286,9 +286,9 @@ class PulsarReceiver:
         for record in turned:
             self._returns.add(record, wait)
 
-    def set_aside(self, records: Sequence[ReceivedRecord]) -> None:
-        """Let go of the payload of records that are given back later."""
-        self._custody.set_aside(records)
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
+        """Keep only the places of records that are given back later."""
+        return self._custody.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters (see ``Receiver.dead_letter``).
@@ -381,8 +381,6 @@ class PulsarReceiver:
             return
         backoff = self.subscription.config.ack_timeout_backoff
         for record in [record for reference in references if (record := reference()) is not None]:
-            if record.native is None:  # no application has it
-                continue
             delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
             self.negative_acknowledge([record], delay)
 
@@ -500,8 +498,7 @@ class PulsarReceiver:
         if self._shared:
             reread = self._custody.reread
             self._back = deque(record for record in self._back if record in reread)
-            self._custody.unseen(self._custody.aside.values())
-            self._custody.aside.clear()  # the end of the native consumers gives them back
+            self._custody.forget_aside()
             waiting = self._returns.take_all()
             self._due([record for record in waiting if record in reread])
             unseen, self._uncounted = self._uncounted, set()

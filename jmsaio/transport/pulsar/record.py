@@ -20,7 +20,7 @@ class PulsarRecord:
     """A ``ReceivedRecord`` over ``_pulsar.Message``.
 
     Attributes:
-        native: ``_pulsar.Message``, None after ``lighten``; stays inside this package.
+        native: ``_pulsar.Message``, None of a light one; stays inside this package.
         feed: the native consumer it came from.
         serial: its number in the order of its feed.
         redelivery_count: how often it was delivered before: the broker's count (0 on ordered subscriptions), plus what
@@ -124,10 +124,12 @@ class PulsarRecord:
         place = self.message_id
         return place.ledger, place.entry, place.batch_index
 
-    def lighten(self) -> None:
-        """Let go of everything but its place and its time of publishing; it can still be given back."""
-        self._published, self._id = self.publish_time, self.message_id
-        self._properties = self._payload = self.native = None
+    @classmethod
+    def light(cls, feed: Feed, place: WireId, published: int, redelivery_count: int) -> PulsarRecord:
+        """One of which no more is known than that; it can be given back."""
+        record = cls(None, feed, 0, redelivery_count)
+        record._id, record._published = place, published
+        return record
 
     def again(self, counted: bool) -> PulsarRecord:
         """The same record for another delivery inside this receiver."""

@@ -113,7 +113,7 @@ class Stopping:
         if self.held:
             self.settled(list(self._custody.out), acknowledged=False)
         self._custody.unseen(record for record in self._custody.out if record in unseen)
-        self._custody.unseen(self._custody.aside.values())
+        self._custody.forget_aside()
         left = [record for record in self._custody.out if record not in unseen]
         self._custody.handed.add(self._subscription.name, left, held=False)
 

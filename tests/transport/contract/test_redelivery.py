@@ -218,11 +218,11 @@ async def test_what_is_set_aside_comes_again_when_it_is_given_back(harness: Harn
     inbox = await harness.inbox(topic, ack_timeout=1)
     await harness.fill(topic, *[str(number) for number in range(10)])
     records = await inbox.take(10)
-    inbox.receiver.set_aside(records[2:6])
+    aside = inbox.receiver.set_aside(records[2:6])
     inbox.receiver.acknowledge([*records[:2], *records[6:]])
     await asyncio.sleep(1.5)
     assert inbox.receiver.receive(10) == []
-    inbox.receiver.negative_acknowledge(records[2:6], 0.0, counted=False)
+    inbox.receiver.negative_acknowledge(aside, 0.0, counted=False)
     again = await inbox.take(4)
     assert sorted(texts(again)) == ["2", "3", "4", "5"]
     inbox.receiver.acknowledge(again)

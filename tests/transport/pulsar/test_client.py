@@ -18,6 +18,12 @@ async def test_capabilities(kit: Kit) -> None:
     assert kit.transport.admin is not None
 
 
+async def test_the_configuration_says_how_much_may_stay_unacknowledged(pulsar_broker: TestBroker) -> None:
+    transport = await open_transport(load(pulsar_broker.service_url, max_unacknowledged_rejected=200_000))
+    assert transport.capabilities.most_unacknowledged == 200_000
+    await transport.aclose(5)
+
+
 async def test_without_admin(pulsar_broker: TestBroker) -> None:
     transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
     assert transport.admin is None

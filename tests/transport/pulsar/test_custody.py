@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import weakref
 from collections.abc import Callable
 
@@ -268,20 +269,57 @@ async def test_what_is_acknowledged_keeps_no_payload() -> None:
     assert [one() for one in alive if one() is not None] == [held]
 
 
-async def test_what_was_set_aside_is_light_and_known_when_it_comes_again() -> None:
+async def test_only_the_place_is_kept_of_what_was_set_aside() -> None:
+    """It is known when it comes again, and is given back once."""
     desk = Desk(True)
     records = desk.admit(*batch(), *batch(entry=1))
-    desk.custody.set_aside([*records[:3], "foreign"])
-    assert desk.custody.out == dict.fromkeys(records[3:], False)
-    assert all(record.native is None for record in records[:3])
+    aside = desk.custody.set_aside(records[:4])
+    assert aside == [(1, 0, -1, index) for index in range(4)]
+    gc.collect()
+    assert not any(gc.is_tracked(place) for place in aside), "the garbage collector would look at each of very many"
+    assert desk.custody.out == dict.fromkeys(records[4:], False)
     desk.custody.acknowledge(records[:1])
     assert desk.consumer.acknowledged == []
     assert desk.admit(*batch(count=1)) == []
-    assert desk.custody.turn_back(records[:2]) == records[:2]
-    assert desk.custody.dismiss(records[:2]) == records[:2]
+    turned = desk.custody.turn_back([*aside[:2], *aside[:2], records[2], (9, 9, 9, 9)])
+    assert [(one.message_id, one.publish_time, one.native) for one in turned] == [
+        (record.message_id, record.publish_time, None) for record in records[:2]
+    ]
+    assert desk.custody.dismiss(turned) == turned
     assert [one.place for one in desk.admit(*batch(count=2))] == [record.place for record in records[:2]]
     desk.custody.clear()
-    assert desk.custody.turn_back(records) == []
+    assert desk.custody.turn_back(aside) == []
+
+
+async def test_what_was_set_aside_says_that_it_was_delivered_before() -> None:
+    """It goes back, or the end of the native consumers gives it back."""
+    desk = Desk(True)
+    records = desk.admit(*batch(count=2))
+    aside = desk.custody.set_aside(records)
+    assert [one.redelivery_count for one in desk.custody.turn_back(aside[:2])] == [2, 2]
+    desk.custody.forget_aside()
+    assert desk.custody.turn_back(aside) == []
+    found = [desk.custody.handed.find(desk.custody.name, record) is not None for record in records]
+    assert found == [False, False, True, True]
+
+
+async def test_another_record_at_the_place_of_one_that_was_set_aside_is_new() -> None:
+    """The broker lost its data: ids begin anew."""
+    desk = Desk(True)
+    aside = desk.custody.set_aside(desk.admit(*batch()))
+    foreign = FakeMessage(0, 0, 1)
+    foreign.published += 1
+    assert len(desk.admit(foreign)) == 1
+    assert desk.custody.turn_back(aside) == []
+
+
+async def test_records_that_a_place_does_not_tell_are_kept_themselves() -> None:
+    """Those of topics that are not persistent, and those of a pattern."""
+    desk = Desk(True)
+    desk.feed.persistent = False
+    records = desk.admit(*batch())
+    assert desk.custody.set_aside(records) == records
+    assert desk.custody.turn_back(records) == records
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -291,18 +329,20 @@ async def test_an_entry_that_was_read_again(shared: bool) -> None:
     custody = desk.custody
     acknowledged, held, aside, gone = desk.admit(*batch())
     custody.acknowledge([acknowledged])
-    custody.set_aside([aside])
+    [place] = custody.set_aside([aside])
     custody.turn_back([gone])
     custody.dismiss([gone])
     copies = batch()
     [again] = custody.admit_again(desk.feed, copies)
     assert (again.place, again.redelivery_count) == (gone.place, 1)
-    assert custody.reread == {held, aside, again}
+    [rested] = custody.reread - {held, again}
+    assert rested.place == aside.place
     custody.acknowledge([held])
     custody.acknowledge([again], waiting=True)
     assert desk.consumer.acknowledged == [acknowledged.native]
-    assert custody.turn_back([aside]) == [aside]
-    [another] = custody.again(custody.dismiss([aside]), uncounted=())
+    custody.forget_aside()  # the broker does not have it any more
+    assert custody.turn_back([place]) == [rested]
+    [another] = custody.again(custody.dismiss([rested]), uncounted=())
     assert custody.reread == {another}
     assert (another.payload, another.redelivery_count) == (b"x", 1)
     custody.acknowledge([another], waiting=True)

@@ -92,10 +92,9 @@ def test_again_keeps_what_is_known(counted: bool, count: int) -> None:
     assert (again.redelivery_count, again.serial, again.feed) == (count, 7, record.feed)
 
 
-def test_a_light_one_keeps_its_place_and_its_time() -> None:
+def test_a_light_one_has_its_place_and_its_time() -> None:
     """What can only be given back needs no payload."""
-    record = record_of(FakeMessage(4, 2, body=b"large"))
-    assert record.payload is not None
-    record.lighten()
-    assert record.native is None and record._payload is None
+    full = record_of(FakeMessage(4, 2, body=b"large"))
+    record = PulsarRecord.light(full.feed, full.message_id, full.publish_time, 3)
+    assert record.native is None and record.redelivery_count == 3
     assert (record.place, record.publish_time, record.size) == ((1, 4, 2), 12, 400)
