@@ -259,7 +259,7 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
 ) -> None:
     queue = jmsaio.Queue(name("cancelled"))
     consumer = await session.create_consumer(queue, "kind = 'a'")
-    await send(connection, queue, "b" * 3000 + "a")
+    await send(connection, queue, "b" * 8000 + "a")
     await take(consumer, 1)
     channel, turns = consumer._channel, []
     channel.linger()  # as its close begins
@@ -271,9 +271,9 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
         turns.append(None)
         await asyncio.sleep(0)
     assert giving.cancelled() and channel.siblings._resting.count(channel.receiver) == 0
-    assert len(turns) >= bundles - 2 > 2
+    assert len(turns) > bundles // 4 > 2  # a timer returns some, too
     await consumer.close()
-    assert len(await rest(connection, queue, least=3000)) == 3000
+    assert len(await rest(connection, queue, least=8000)) == 8000
 
 
 async def longest_step(stop: asyncio.Event) -> float:
