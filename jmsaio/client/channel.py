@@ -346,6 +346,7 @@ class Channel:
         if self.filter.shared:
             self.receiver.negative_acknowledge((record,), delay)
         else:
+            self.receiver.count_delivery((record,))
             self._held.put(record, time.time() + delay)
 
     def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:

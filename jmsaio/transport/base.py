@@ -231,7 +231,7 @@ class Receiver(Protocol):
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """The application gets these records, which it holds, once more: the redelivery count grows by one.
 
-        Nothing is sent again; engines that can't tell the broker do nothing.
+        Nothing is sent again; engines that can't tell the broker count by themselves.
         """
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:

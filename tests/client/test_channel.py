@@ -222,7 +222,7 @@ async def test_on_an_exclusive_subscription_it_is_held_here() -> None:
     made = channel(receiver, Filter(shared=False), max_local=0)
     made._returns.first = 0.02
     made.redeliver([Record(1)])  # type: ignore[list-item]  # what a channel uses of one
-    assert receiver.calls == [] and numbers(made) == []
+    assert receiver.calls == [("count", 1)] and numbers(made) == []
     await asyncio.sleep(0.05)
     made.fill()
     assert numbers(made) == [1]

@@ -335,3 +335,32 @@ async def test_a_closed_sessions_deliveries_come_again_marked(connection: jmsaio
         await session.close()
         again = {message.get_body(str): message.jms_redelivered for message in await take(taker, 5)}
     assert again == {"0": True, "1": True, "2": False, "3": False, "4": False}
+
+
+@pytest.mark.parametrize("kind", ["queue", "durable", "delayed"])
+@pytest.mark.parametrize("how", ["consumer", "session"])
+async def test_what_was_recovered_and_not_delivered_again_comes_to_others_marked(
+    url: str, name: Name, kind: str, how: str
+) -> None:
+    """It stood first in line of its consumer, or was held for its delay, when the consumer or the session closed."""
+    delay = {"consumerConfig": {"negativeAckRedeliveryDelayMicros": 60_000_000}} if kind == "delayed" else {}
+    async with jmsaio.connect({**delay, "brokerServiceUrl": url}, client_id=name("id")) as connection:
+        place = jmsaio.Queue(name("first")) if kind == "queue" else jmsaio.Topic(name("first"))
+
+        async def consume(session: jmsaio.Session) -> jmsaio.MessageConsumer:
+            if isinstance(place, jmsaio.Queue):
+                return await session.create_consumer(place)
+            return await session.create_durable_consumer(place, "first")
+
+        session = await connection.create_session(AcknowledgeMode.CLIENT)
+        consumer = await consume(session)
+        await fill(connection, place, 3)
+        await take(consumer, 2)
+        await session.recover()
+        await (consumer if how == "consumer" else session).close()
+        async with connection.create_session() as other:
+            found = await take(await consume(other), 3)
+        await session.close()
+        counts = {message.get_body(str): message.get_int_property("JMSXDeliveryCount") for message in found}
+        assert counts == {"0": 2, "1": 2, "2": 1}
+        assert [message.jms_redelivered for message in found] == [count > 1 for count in counts.values()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
+from weakref import WeakSet
 
 import attrs
 
@@ -39,8 +40,13 @@ class Case:
 
 @attrs.define(eq=False)
 class Handed:
-    """The cases of one transport, by topic and subscription, by entry, by index."""
+    """The cases of one transport, by topic and subscription, by entry, by index.
 
+    Attributes:
+        marked: records that came and of which a case was known, whatever the broker's count says.
+    """
+
+    marked: WeakSet[PulsarRecord] = attrs.field(factory=WeakSet, init=False)
     _cases: OrderedDict[tuple[str, str], dict[Entry, dict[int, Case]]] = attrs.field(factory=OrderedDict, init=False)
 
     def __len__(self) -> int:
@@ -78,8 +84,10 @@ class Handed:
     def find(self, subscription: str, record: PulsarRecord) -> Case | None:
         """What is known of a record that came; one that is not held is forgotten thereby."""
         case = self._case(subscription, record)
-        if case is not None and not case.held:
-            self._forget(subscription, record)
+        if case is not None:
+            self.marked.add(record)
+            if not case.held:
+                self._forget(subscription, record)
         return case
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:

@@ -220,7 +220,8 @@ class PulsarReceiver:
         for record in taken:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
-                record.redelivery_count = self._tally.redeliveries(record.place, counted)
+                count = self._tally.redeliveries(record.place, counted)
+                record.redelivery_count = max(count, int(record in self._custody.handed.marked))
 
     def failures(self, record: PulsarRecord) -> int:
         """How often a record came again, for the dead letters.
@@ -303,7 +304,11 @@ class PulsarReceiver:
         self.dead_letters.put(self._custody.turn_back((record,)), properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Nothing: the broker counts by itself and can't be told."""
+        """Count one more delivery, here alone: the broker can't be told; others learn it when a record goes back."""
+        for record in records:
+            if self._custody.out.get(record) is False:  # type: ignore[call-overload]  # foreign ones are not in it
+                assert isinstance(record, PulsarRecord)
+                record.redelivery_count += 1
 
     def letter_moved(self, record: PulsarRecord) -> None:
         """A dead letter is stored in its topic: it is acknowledged here."""

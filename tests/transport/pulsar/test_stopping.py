@@ -151,3 +151,17 @@ async def test_what_passes_a_receiver_unseen_still_says_that_it_was_delivered_be
     third = await (await kit.box()).take(2)
     assert sorted(texts(third)) == ["a", "b"]
     assert {one.redelivery_count for one in third} == {1}
+
+
+@pytest.mark.broker
+async def test_giving_back_unseen_takes_the_mark_of_no_earlier_delivery_away(kit: Kit) -> None:
+    """The broker counts that, and it is taken off again; what is left is the delivery before."""
+    await send(await kit.sender(), "a", "b")
+    first = await kit.box()
+    await first.take(2)
+    await first.receiver.aclose(HANG)
+    second = await kit.box()
+    for _ in range(3):
+        records = await second.take(2)
+        assert {one.redelivery_count for one in records} == {1}
+        second.receiver.negative_acknowledge(records, 0.0, counted=False)
