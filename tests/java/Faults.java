@@ -111,6 +111,7 @@ public final class Faults {
   private void listenersOfOneSession() throws Exception {
     AtomicInteger running = new AtomicInteger();
     AtomicInteger most = new AtomicInteger();
+    CountDownLatch together = new CountDownLatch(1); // the first waits for another one, for a while
     CountDownLatch heard = new CountDownLatch(20);
     try (Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE)) {
       for (String name : new String[] {"one", "two"}) {
@@ -122,9 +123,12 @@ public final class Faults {
         }
         consumer.setMessageListener(
             message -> {
-              most.accumulateAndGet(running.incrementAndGet(), Math::max);
+              int now = running.incrementAndGet();
+              most.accumulateAndGet(now, Math::max);
               try {
-                Thread.sleep(50);
+                if (now > 1 || !together.await(20, TimeUnit.SECONDS)) {
+                  together.countDown();
+                }
               } catch (InterruptedException interrupted) {
                 Thread.currentThread().interrupt();
               }
@@ -132,7 +136,7 @@ public final class Faults {
               heard.countDown();
             });
       }
-      seen.put("listenersHeardAll", heard.await(20, TimeUnit.SECONDS));
+      seen.put("listenersHeardAll", heard.await(60, TimeUnit.SECONDS));
     }
     seen.put("listenersAtOnce", most.get());
   }
