@@ -44,7 +44,8 @@ async def test_t8_a_broker_that_comes_up_while_connecting(own_broker: TestBroker
     assert caught.value.port == int(own_broker.service_url.rpartition(":")[2])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(blocking, own_broker.start)
-        kit = await connect(own_broker, connect_timeout=LONG)
+        # pulsar-client tries again after about as long as it has waited already: twice the time that the start takes
+        kit = await connect(own_broker, connect_timeout=2 * LONG, operation_timeout=2 * LONG)
     await send(await kit.sender(), "after")
 
 
