@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,16 @@ from tests.support.broker import (  # noqa: E402 - after the path
     watch_launcher,
 )
 from tests.support.java import class_path, compile_java  # noqa: E402 - after the path
+from tests.support.watcher import join, journal  # noqa: E402 - after the path
+from tests.support.workers import (  # noqa: E402 - after the path
+    WORKERS,
+    arrange,
+    distribute,
+    is_worker,
+    once,
+    scheduler,
+    shared_folder,
+)
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
@@ -45,6 +56,46 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+# --- several processes ---------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """A run of many tests has several processes, since most tests wait; ``-n0`` has one."""
+    distribute(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """``-n auto``: as many as without the option, instead of one for each processor."""
+    return WORKERS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of a group run one after another, unless ``--dist`` names another way."""
+    return scheduler(config, log) if config.option.dist == "load" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A process for tests takes part in the run that started it: what it leaves running ends with that."""
+    node.workerinput["journal"] = str(journal())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if is_worker(config):
+        join(Path(config.workerinput["journal"]))  # type: ignore[attr-defined] # pytest-xdist's attribute
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Note what a process for tests has left out."""
+    missing = getattr(node, "workeroutput", {}).get("missing")
+    if missing is not None:
+        node.config.stash[_MISSING] = tuple(missing)
+
+
 # --- which tests can run -------------------------------------------------------------------------------------------
 
 
@@ -55,12 +106,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("broker")
     if fixtures & JAVA_FIXTURES and item.get_closest_marker("java") is None:
         item.add_marker("java")
+    if "own_broker" in fixtures:
+        item.add_marker(pytest.mark.xdist_group("own broker"))
     if fixtures & (BROKER_FIXTURES | JAVA_FIXTURES) and item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what can't run here, and choose the order."""
+    _deselect(session, config, items)
+    if is_worker(config):
+        arrange(config, items)
+
+
+def _deselect(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what can't run here; fetch what the rest needs, outside of any test's time limit."""
     java = [item for item in items if item.get_closest_marker("java") is not None or _launches(item)]
     others = [item for item in items if item.get_closest_marker("broker") is not None and item not in java]
@@ -70,7 +130,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         java += others
     if not java:
         return
-    lacking = launcher.missing("javac", "mvn") or _unfetched(session)
+    lacking = launcher.missing("javac", "mvn") or _lacking(session)
     if lacking:
         gone = set(java)
         config.hook.pytest_deselected(items=java)
@@ -81,6 +141,13 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 def _launches(item: pytest.Item) -> bool:
     """Whether a test has a broker started even if the environment names one that runs."""
     return "own_broker" in getattr(item, "fixturenames", ())
+
+
+def _lacking(session: pytest.Session) -> list[str]:
+    """What can't be fetched: the same for all processes of a run, since all must select the same tests."""
+    if not is_worker(session.config):
+        return _unfetched(session)
+    return list(once(shared_folder(session.config), "fetched", lambda: _unfetched(session)))
 
 
 def _unfetched(session: pytest.Session) -> list[str]:
@@ -106,7 +173,10 @@ def _ci() -> bool:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """With ``CI=true`` a run that left tests out has failed."""
-    if session.config.stash.get(_MISSING, None) is not None and _ci() and exitstatus in (0, 5):
+    missing = session.config.stash.get(_MISSING, None)
+    if is_worker(session.config):
+        session.config.workeroutput["missing"] = missing  # type: ignore[attr-defined] # pytest-xdist's attribute
+    elif missing is not None and _ci() and exitstatus in (0, 5):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -127,20 +197,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session")
-def pulsar_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBroker]:
-    """The real broker of the whole run: use topic names of your own, and leave it running.
+def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
+    """The real broker of the whole run and all its processes: use topic names of your own, and leave it running.
 
     With ``JMSAIO_TEST_SERVICE_URL`` and ``JMSAIO_TEST_WEB_URL`` in the environment it is that broker, which tests can
     neither stop nor kill.
     """
     external = external_broker()
     if external is not None:
-        yield external
-        return
-    broker = LaunchedBroker(tmp_path_factory.mktemp("broker"), memory="1g")
+        return external
+    broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g")
     broker.start()
-    yield broker
-    broker.kill()
+    return broker  # its end comes with the end of the run: another process may need it still
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,14 @@ def test_a_broker_that_runs_already_needs_no_java(tmp_path: Path) -> None:
     assert note(done.stdout).startswith("NOT TESTED: 2 tests")
 
 
+def test_several_processes_leave_out_the_same_and_say_so_once(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n2", CI="true")
+    assert done.returncode == 1, done.stdout
+    assert "created: 2/2 workers" in done.stdout
+    assert note(done.stdout).startswith("NOT TESTED: 3 tests with the real Pulsar broker and the Java client")
+    assert done.stdout.splitlines()[-1].strip("= ").startswith("5 passed in ")
+
+
 @pytest.mark.java
 def test_a_failing_download_is_named(tmp_path: Path) -> None:
     maven = tmp_path / "mvn"
@@ -88,7 +96,7 @@ def test_a_broker_never_outlives_the_test_run() -> None:
     """Even when the run is killed: here by itself, with sleeping processes in the brokers' place."""
     code = (
         "import os, signal, subprocess, sys\n"
-        "from tests.support.broker import tell_watcher\n"
+        "from tests.support.watcher import tell_watcher\n"
         "sleeper = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
         "runs = subprocess.Popen(sleeper, start_new_session=True)\n"
         "ended = subprocess.Popen(sleeper, start_new_session=True, stdout=subprocess.DEVNULL)\n"
@@ -107,3 +115,35 @@ def test_a_broker_never_outlives_the_test_run() -> None:
     )
     assert done.returncode == -signal.SIGKILL
     os.killpg(int(done.stdout), signal.SIGKILL)  # its end had been told: its number may be somebody else's by now
+
+
+def test_what_a_worker_started_ends_with_the_whole_run(tmp_path: Path) -> None:
+    """Not with the worker: others use its broker."""
+    worker = (
+        "import subprocess, sys\n"
+        "from pathlib import Path\n"
+        "from tests.support.watcher import join, tell_watcher\n"
+        "join(Path(sys.argv[1]))\n"
+        "sleeper = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
+        "tell_watcher('runs', sleeper.pid)\n"
+        "Path(sys.argv[2]).write_text(str(sleeper.pid))\n"
+    )
+    controller = (
+        "import os, subprocess, sys, time\n"
+        "from pathlib import Path\n"
+        "from tests.support.watcher import journal\n"
+        f"subprocess.run([sys.executable, '-c', {worker!r}, str(journal()), sys.argv[1]], check=True)\n"
+        "time.sleep(0.5)\n"
+        "os.kill(int(Path(sys.argv[1]).read_text()), 0)\n"
+        "print('still there', flush=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", controller, str(tmp_path / "pid")],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,  # it ends when all that inherited it have ended, the sleeper among them
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "still there\n")

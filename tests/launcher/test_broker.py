@@ -20,7 +20,7 @@ from jmsaio.launcher.logfile import parts
 from jmsaio.launcher.places import BROKER_VERSION, data_text
 from jmsaio.launcher.settings import LOGGING
 from jmsaio.launcher.state import is_alive, load
-from tests.support.broker import TestBroker
+from tests.support.broker import LaunchedBroker, TestBroker
 
 # A Java that reads the broker's settings and answers as the broker does, or does not.
 _JAVA = """#!{python}
@@ -151,6 +151,29 @@ def test_starting_twice_is_one_broker(fake: Fake) -> None:
         launcher.start(fake.options(web_port=first.web_port + 1))
 
 
+def test_processes_of_a_test_run_share_one_broker(fake: Fake) -> None:
+    one, other = (LaunchedBroker(fake.home, memory="64m") for _ in range(2))
+    one.start()
+    other.start()
+    assert one.service_url == other.service_url != ""
+    assert other.log() == "broker log line\n", "it was started once"
+    one.kill()
+    assert not other.running
+
+
+def test_a_broker_of_the_tests_waits_for_its_port(fake: Fake) -> None:
+    """While it is down, the system may give its port to a connection of another process."""
+    broker = LaunchedBroker(fake.home, memory="64m")
+    broker.start()
+    url = broker.service_url
+    broker.kill()
+    with socket.create_server(("127.0.0.1", int(url.rpartition(":")[2]))) as other:
+        threading.Timer(0.5, other.close).start()
+        broker.start()
+    assert broker.running
+    assert broker.service_url == url
+
+
 def test_a_broker_that_ends_is_an_error_with_its_log(fake: Fake) -> None:
     fake.behave("dies")
     with pytest.raises(launcher.StartError, match="ended with exit code 3") as caught:
@@ -254,6 +277,7 @@ def test_two_starts_at_once_are_one_broker(fake: Fake) -> None:
 @pytest.mark.broker
 @pytest.mark.java
 @pytest.mark.timeout(300)
+@pytest.mark.xdist_group("another broker")
 def test_the_real_broker(tmp_path: Path) -> None:
     options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=tmp_path, memory="512m", timeout=200)
     try:
@@ -291,6 +315,7 @@ async def test_chunked_messages_are_stored(own_broker: TestBroker, megabytes: in
 @pytest.mark.broker
 @pytest.mark.java
 @pytest.mark.timeout(300)
+@pytest.mark.xdist_group("another broker")
 def test_the_real_brokers_log_is_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker begins a new file when one is full, and keeps as many as it is told."""
     text = data_text(LOGGING)

@@ -16,6 +16,7 @@ HERE, THERE = WireId(1, 1), WireId(1, 2)
 
 @pytest.mark.broker
 @pytest.mark.timeout(600)
+@pytest.mark.xdist_group("another broker")
 def test_one_minute() -> None:
     """Whatever breaks, each confirmed message is delivered at least once; in a process and on a broker of its own."""
     command = [sys.executable, "-m", "tests.storm", "--minutes", "1", "--seed", "1"]

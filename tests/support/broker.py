@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
-import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from jmsaio import launcher
 from jmsaio.launcher import broker as launch
+from tests.support.watcher import tell_watcher
 
 #: Names of the environment variables that point the tests to a running broker, for development.
 SERVICE_URL, WEB_URL = "JMSAIO_TEST_SERVICE_URL", "JMSAIO_TEST_WEB_URL"
-
-# Runs beside the tests: reads process groups from a pipe and kills them all when the pipe closes, that is when the
-# test run has ended, whatever ended it.
-_WATCHER = """
-import os, signal, sys
-groups = set()
-for line in sys.stdin:
-    word, group = line.split()
-    (groups.add if word == "runs" else groups.discard)(int(group))
-for group in groups:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it ended by itself
-"""
+#: Tries, a second apart, to start a broker on a port that something else has taken while the broker was down.
+_TRIES = 30
 
 
 class TestBroker:
@@ -103,27 +89,28 @@ class LaunchedBroker(TestBroker):
         return launcher.status(directory=self._folder) is not None
 
     def start(self) -> None:
+        """Start it, or find the one that another process of this run has started in the same folder."""
         if self._paused:
             self.resume()
-        if self.running:
-            return
         last = self._status
-        for attempt in range(3):
-            options = launcher.StartOptions(
-                broker_port=last.broker_port if last is not None else 0,
-                web_port=last.web_port if last is not None else 0,
-                state_directory=self._folder,
-                memory=self._memory,
-                settings=self._settings,
-                timeout=200,
-            )
+        options = launcher.StartOptions(
+            broker_port=last.broker_port if last is not None else 0,
+            web_port=last.web_port if last is not None else 0,
+            state_directory=self._folder,
+            memory=self._memory,
+            settings=self._settings,
+            timeout=200,
+        )
+        for attempt in range(_TRIES):
             try:
                 self._status = launcher.start(options)
                 break
             except launcher.PortTakenError:
-                # Somebody took the free port before the broker did; it can choose again until it has clients.
-                if last is not None or attempt == 2:
+                # Somebody's connection got the port: at first another one is chosen; later, when clients know the
+                # port, that connection must end.
+                if attempt == _TRIES - 1:
                     raise
+                time.sleep(1)
         assert self._status is not None
         self.service_url, self.web_service_url = self._status.service_url, self._status.web_service_url
 
@@ -166,7 +153,7 @@ def external_broker() -> TestBroker | None:
 
 
 def watch_launcher() -> None:
-    """Make sure that every broker which the launcher starts in this process ends with it at the latest.
+    """Make sure that every broker which the launcher starts in this process ends with the test run at the latest.
 
     The launcher itself lets a broker outlive its starter, as users want it.
     """
@@ -184,27 +171,3 @@ def watch_launcher() -> None:
         return ended
 
     launch._spawn, launch._gone = watched_spawn, watched_gone
-
-
-_watcher: subprocess.Popen[str] | None = None
-
-
-def tell_watcher(word: str, group: int) -> None:
-    """Tell that a process group ``runs``, so that it is killed at the end, or has ``ended``."""
-    global _watcher
-    if _watcher is None:
-        _watcher = subprocess.Popen(
-            [sys.executable, "-c", _WATCHER], stdin=subprocess.PIPE, text=True, start_new_session=True
-        )
-        atexit.register(_release)
-    assert _watcher.stdin is not None
-    _watcher.stdin.write(f"{word} {group}\n")
-    _watcher.stdin.flush()
-
-
-def _release() -> None:
-    """Close the pipe and wait for the watcher to do its work."""
-    if _watcher is not None and _watcher.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):  # the watcher itself was killed: nothing more to tell it
-            _watcher.stdin.close()
-        _watcher.wait(timeout=30)

@@ -1,0 +1,106 @@
+"""The processes of a test run: how many there are, what runs first and where, and what one of them does for all.
+
+pytest-xdist starts the processes, called its workers; the one that starts them and reports is their controller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jmsaio.launcher.places import locked
+
+#: Processes for a run of many tests, most of which wait: more than that would crowd two processors.
+WORKERS = 4
+#: Seconds of a test's time limit from which on it counts as long.
+LONG = 200
+#: The file in the run's folder with the group of each test that has one.
+_GROUPS = "groups"
+
+
+def workers_for(places: Iterable[Path], single: bool) -> int:
+    """How many processes to start when the command line does not say: none for single files and tests.
+
+    Args:
+        places: what the command line names; a test of a file does not exist under its name.
+        single: other options ask for few tests, or for one process.
+    """
+    return 0 if single or not any(place.is_dir() for place in places) else WORKERS
+
+
+def distribute(config: pytest.Config) -> None:
+    """Have pytest-xdist, if it is there, run the tests in several processes, as `workers_for` says."""
+    option = config.option
+    if is_worker(config) or not hasattr(option, "numprocesses"):
+        return
+    if option.numprocesses is None and not option.tx and not option.distload and option.dist == "no":
+        few = option.keyword or getattr(option, "lf", False)  # without pytest's cache there is no such option
+        watched = option.capture == "no" or option.usepdb or option.collectonly
+        places = (config.invocation_params.dir / name for name in config.args)
+        option.numprocesses = workers_for(places, single=bool(few or watched))
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for another one, which reports them."""
+    return hasattr(config, "workerinput")
+
+
+def shared_folder(config: pytest.Config) -> Path:
+    """The temporary folder of the whole run, the same for all its processes."""
+    if is_worker(config):
+        return Path(config.option.basetemp).parent
+    return config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined,no-any-return] # as pytest-xdist does
+
+
+def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a worker: order the tests, and note for the controller which of them belong together.
+
+    Long ones come first: a run should not end with one of them while all other processes have nothing to do.
+    """
+    groups = {item.nodeid: group for item in items if (group := _group(item)) is not None}
+    once(shared_folder(config), _GROUPS, lambda: groups)
+    items.sort(key=_limit, reverse=True)
+
+
+def _group(item: pytest.Item) -> str | None:
+    """The group whose tests run one after another."""
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0]) if mark is not None else None
+
+
+def _limit(item: pytest.Item) -> float:
+    """The time limit of a long test, else 0."""
+    mark = item.get_closest_marker("timeout")
+    seconds = float(mark.args[0]) if mark is not None else 0.0
+    return seconds if seconds >= LONG else 0.0
+
+
+def scheduler(config: pytest.Config, log: Any) -> Any:
+    """The controller's scheduler: gives each free worker the next test, or all tests of a group, largest group first.
+
+    pytest-xdist's own one for groups would change the names of their tests.
+    """
+    from xdist.scheduler import LoadScopeScheduling  # only where pytest-xdist runs
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # has no types
+        groups: dict[str, str] | None = None
+
+        def _split_scope(self, nodeid: str) -> str:
+            if self.groups is None:
+                self.groups = once(shared_folder(config), _GROUPS, dict)
+            return self.groups.get(nodeid, nodeid)
+
+    return Scheduling(config, log)
+
+
+def once(folder: Path, name: str, work: Callable[[], Any]) -> Any:
+    """What ``work`` gives (as JSON), called by the first process of the run that asks; the others wait for it."""
+    with locked(folder / f"{name}.lock"):
+        answer = folder / f"{name}.json"
+        if not answer.exists():
+            answer.write_text(json.dumps(work()), encoding="utf-8")
+        return json.loads(answer.read_text(encoding="utf-8"))
