@@ -162,7 +162,7 @@ async def test_order(context: jmsaio.Context, name: Name, kind: str) -> None:
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.invalidDestinationRuntimeExceptionTests"))
 async def test_no_destination(context: jmsaio.Context, name: Name, kind: str) -> None:
     producer, told = context.create_producer(), Told()
-    for given in (context.create_text_message("lost"), "lost", {"lost": 1}, b"lost", ["lost", [5]]):
+    for given in (context.create_text_message("lost"), "lost", {"lost": 1}, b"lost", ["lost", 5]):
         await failed(producer, None, told, jmsaio.InvalidDestinationError, body=given)
     await producer.send(destination(context, kind, name("given")), "sent")
     await told.one()

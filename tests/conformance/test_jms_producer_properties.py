@@ -66,7 +66,7 @@ async def test_properties_reach_the_message_until_they_are_cleared(
         own = context.create_text_message("own")
         own.set_string_property("own", "kept")
         own.set_string_property("int", "replaced")
-        for body in (own, "text", b"bytes", {"n": 1}, [{"object": 1}]):
+        for body in (own, "text", b"bytes", {"n": 1}, [1, "stream"]):
             await producer.send(where, body)
             message = await consumer.receive(timeout=20)
             assert message is not None and getters(message) == EXPECTED
@@ -117,7 +117,7 @@ async def test_jmsx_properties(context: jmsaio.Context, name: Name, kind: str) -
     where = destination(context, kind, name("jmsx"))
     producer = context.create_producer().set_property("JMSXGroupID", "group").set_property("JMSXGroupSeq", 7)
     async with context.create_consumer(where) as consumer:
-        for body in (context.create_text_message("own"), "text", b"bytes", {"n": 1}, [{"object": 1}]):
+        for body in (context.create_text_message("own"), "text", b"bytes", {"n": 1}, [1, "stream"]):
             await producer.send(where, body)
             message = await consumer.receive(timeout=20)
             assert message is not None
