@@ -309,18 +309,18 @@ class Custody:
         self.handed.add(self.name, [record for record in records if record.redelivery_count], held=False)
 
     def is_held(self, record: PulsarRecord) -> bool:
-        """True when an application has the record from a receiver that stopped: it is kept aside until that is settled.
-
-        One that was given back is marked.
-        """
+        """True when a record stays here: an application has it from a stopped receiver, or acknowledged it since."""
         case = self.handed.find(self.name, record)
         if case is None:
             return False
-        record.redelivery_count = max(1, record.redelivery_count)
-        if not case.held:
+        record.redelivery_count = max(1, record.redelivery_count)  # for one that was given back
+        if not case.held and not case.acknowledged:
             return False
         self.out[record] = True
-        case.copies.append(partial(self._settled_elsewhere, record))
+        if case.acknowledged:
+            self.acknowledge((record,), waiting=True)
+        else:
+            case.copies[record] = partial(self._settled_elsewhere, record)
         return True
 
     def _settled_elsewhere(self, record: PulsarRecord, acknowledged: bool) -> None:

@@ -7,6 +7,7 @@ what was given back is marked as redelivered.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from weakref import WeakSet
@@ -18,6 +19,8 @@ from jmsaio.transport.pulsar.record import PulsarRecord
 #: Entries remembered at most of each subscription, and subscriptions.
 ENTRIES = 10_000
 SUBSCRIPTIONS = 1000
+#: Seconds in which a record that was acknowledged may be with other receivers, unseen in their queues.
+CROSSING = 30.0
 #: Identifies an entry in a cluster: ledger, entry.
 Entry = tuple[int, int]
 
@@ -29,13 +32,17 @@ class Case:
     Attributes:
         published: when it was published, which tells it from another one at the same place.
         held: the application may still settle it.
-        copies: what other receivers got of it and keep aside; each is called with True when it was acknowledged, with
-            False when it was given back.
+        acknowledged: it did so; what the broker sent to others before is no other delivery.
+        since: time at which that was.
+        copies: what other receivers got of it and keep aside; what each comes with is called with True when it was
+            acknowledged, with False when it was given back.
     """
 
     published: int
     held: bool
-    copies: list[Callable[[bool], None]] = attrs.field(factory=list)
+    copies: dict[PulsarRecord, Callable[[bool], None]] = attrs.field(factory=dict)
+    acknowledged: bool = False
+    since: float = 0.0
 
 
 @attrs.define(eq=False)
@@ -74,7 +81,7 @@ class Handed:
             _, dropped = self._cases.popitem(last=False)
             left += [case for cases in dropped.values() for case in cases.values()]
         for case in left:
-            for tell in case.copies:
+            for tell in list(case.copies.values()):
                 tell(False)
 
     def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
@@ -82,12 +89,16 @@ class Handed:
         return self._cases.get((topic, subscription), ()) if topic is not None else ()
 
     def find(self, subscription: str, record: PulsarRecord) -> Case | None:
-        """What is known of a record that came; one that is not held is forgotten thereby."""
+        """What is known of a record that came; one that was given back is forgotten thereby."""
         case = self._case(subscription, record)
-        if case is not None:
-            self.marked.add(record)
-            if not case.held:
-                self._forget(subscription, record)
+        if case is None:
+            return None
+        if not case.held and not case.acknowledged:
+            self._forget(subscription, record)
+        elif case.acknowledged and time.monotonic() - case.since >= CROSSING:
+            self._forget(subscription, record)
+            return None
+        self.marked.add(record)
         return case
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
@@ -98,8 +109,17 @@ class Handed:
         keys = [key for key in self._cases if key[1] == subscription and concerned(key[0])]
         left = [case for key in keys for cases in self._cases.pop(key).values() for case in cases.values()]
         for case in left:
-            for tell in case.copies:
+            for tell in list(case.copies.values()):
                 tell(False)
+
+    def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
+        """Those of a receiver's records that are copies kept aside. It keeps them no longer: the cases stay."""
+        copies = set()
+        for record in records:
+            case = self._case(subscription, record)
+            if case is not None and case.copies.pop(record, None) is not None:
+                copies.add(record)
+        return copies
 
     def settled(self, subscription: str, records: Iterable[PulsarRecord], acknowledged: bool) -> None:
         """The application settled records; those that are not known are left out."""
@@ -107,10 +127,10 @@ class Handed:
             case = self._case(subscription, record)
             if case is None or not case.held:
                 continue
-            case.held = False
-            if acknowledged or case.copies:
+            case.held, case.acknowledged, case.since = False, acknowledged, time.monotonic()
+            if case.copies and not acknowledged:
                 self._forget(subscription, record)
-            for tell in case.copies:
+            for tell in list(case.copies.values()):
                 tell(acknowledged)
 
     def _case(self, subscription: str, record: PulsarRecord) -> Case | None:

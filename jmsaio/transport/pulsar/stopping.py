@@ -90,6 +90,8 @@ class Stopping:
         custody.tell_all()
         custody.unseen(custody.dismiss(unseen))
         custody.handed.add(name, custody.dismiss(seen), held=False)
+        if not briefly:  # copies go back to the broker, too
+            custody.dismiss(custody.handed.take_copies(name, custody.out))
         kept = [record for record, back in custody.out.items() if not back]
         custody.handed.add(name, kept, held=True)
         self.held = self.held or bool(kept)
@@ -110,12 +112,14 @@ class Stopping:
 
     def leave(self, unseen: Container[PulsarRecord]) -> None:
         """The receiver is closed: what its application got and did not settle comes to others, marked."""
+        custody, name = self._custody, self._subscription.name
+        copies = custody.handed.take_copies(name, custody.out)
+        own = [record for record in custody.out if record not in copies]
         if self.held:
-            self.settled(list(self._custody.out), acknowledged=False)
-        self._custody.unseen(record for record in self._custody.out if record in unseen)
-        self._custody.forget_aside()
-        left = [record for record in self._custody.out if record not in unseen]
-        self._custody.handed.add(self._subscription.name, left, held=False)
+            self.settled(own, acknowledged=False)
+        custody.unseen(record for record in own if record in unseen)
+        custody.forget_aside()
+        custody.handed.add(name, [record for record in own if record not in unseen], held=False)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
         """Subscribe anew. What comes again of what the application has is known by its custody.

@@ -165,3 +165,39 @@ async def test_giving_back_unseen_takes_the_mark_of_no_earlier_delivery_away(kit
         records = await second.take(2)
         assert {one.redelivery_count for one in records} == {1}
         second.receiver.negative_acknowledge(records, 0.0, counted=False)
+
+
+@pytest.mark.broker
+async def test_what_is_acknowledged_after_the_stop_does_not_come_to_others(kit: Kit) -> None:
+    """Nor when the broker has sent it to them, and they look at it only then."""
+    await send(await kit.sender(), "a", "b")
+    box = await kit.box()
+    records = await box.take(2)
+    other = await kit.box()
+    await box.receiver.stop(HANG)
+    await anyio.sleep(0.3)
+    box.receiver.acknowledge(records)
+    await box.receiver.settle(HANG)
+    await other.nothing()
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("how", ["close", "stop"])
+async def test_what_an_application_holds_stays_its_own_when_the_keeper_of_a_copy_goes(kit: Kit, how: str) -> None:
+    """A third receiver keeps the copy aside then, until the first one's application has settled the record."""
+    await send(await kit.sender(), "a", "b")
+    box = await kit.box()
+    first, second = await box.take(2)
+    await box.receiver.stop(HANG)
+    keeper = await kit.box()
+    await keeper.nothing()
+    if how == "stop":
+        await keeper.receiver.stop(HANG)
+    await keeper.receiver.aclose(HANG)
+    third = await kit.box()
+    await third.nothing()
+    box.receiver.acknowledge([first])
+    box.receiver.negative_acknowledge([second], 0.0)
+    again = await third.take(1)
+    assert [(one.payload, one.redelivery_count) for one in again] == [(second.payload, 1)]
+    await third.nothing()
