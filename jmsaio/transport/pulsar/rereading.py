@@ -47,8 +47,8 @@ class ReceiverPart(Protocol):
     """A receiver, as far as it is concerned."""
 
     @property
-    def closed(self) -> bool:
-        """It takes nothing any more."""
+    def stopped(self) -> bool:
+        """It takes nothing for now: others come first."""
 
     def receives(self, damage: Damage) -> bool:
         """Whether the entry was meant for this receiver."""
@@ -83,18 +83,21 @@ class Rereading:
     receivers: Callable[[], Sequence[ReceiverPart]]
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
     tell: Callable[[LinkChange], bool]
-    _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
+    _tasks: dict[asyncio.Task[None], Damage] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         _parts.append(weakref.ref(self))
 
     async def aclose(self) -> None:
-        """Read nothing more."""
+        """Read nothing more; what is not read yet is told as lost."""
         _parts[:] = [part for part in _parts if part() not in (None, self)]
-        tasks = list(self._tasks)
+        tasks = dict(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for task, damage in tasks.items():
+            if task.cancelled():
+                self._tell_loss(damage, "the connection was closed before it was read again")
 
     def concerned(self, damage: Damage) -> list[ReceiverPart]:
         """The receivers for one of which an entry was meant. For any thread."""
@@ -113,8 +116,8 @@ class Rereading:
             hindrance: why it can't be read, "" if nothing is known.
         """
         task = self.bridge.loop.create_task(self._run(damage, hindrance), name="jmsaio rereading")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = damage
+        task.add_done_callback(self._tasks.pop)
 
     async def _run(self, damage: Damage, hindrance: str) -> None:
         natives: list[Any] = []
@@ -124,7 +127,7 @@ class Rereading:
                 hindrance = "" if natives else "the topic has it no more"
         except JMSError as error:
             hindrance = str(error)
-        receivers = self.concerned(damage)
+        receivers = sorted(self.concerned(damage), key=lambda receiver: receiver.stopped)
         if natives and not receivers:
             hindrance = "its consumer was closed meanwhile"
         if hindrance:

@@ -247,13 +247,27 @@ async def test_a_truncated_or_garbled_frame(line: Line, truncated: bool) -> None
     assert fault.hits == 1
 
 
+async def test_a_receiver_that_stopped_leaves_it_to_another_one(line: Line) -> None:
+    """What its application holds keeps it open, but it delivers nothing."""
+    stopped = await line.kit.box()
+    await line.send(1, 1)
+    await stopped.take(1)
+    await stopped.receiver.stop(HANG)
+    other = await line.kit.box()
+    await other.nothing()
+    fault = line.proxy.flip(Command.MESSAGE)
+    await send(await line.direct.sender(line.kit.topic), "damaged")
+    assert texts(await other.take(1)) == ["damaged"]
+    assert fault.hits == 1
+
+
 @attrs.define(eq=False)
 class Receiver:
     """A receiver of one subscription, and what it was asked for."""
 
     topic: str
     renewed: int = 0
-    closed: bool = False
+    stopped: bool = False
 
     def receives(self, damage: Damage) -> bool:
         return damage.topic == self.topic
@@ -299,3 +313,24 @@ async def test_several_transports_of_a_process(brokers: list[str]) -> None:
         assert [" pulsar://a, pulsar://b" in text for text in texts] == [True, True]
     for each, _ in parts:
         await each.aclose()
+
+
+async def test_what_is_not_read_when_the_transport_closes_is_told() -> None:
+    told: list[str] = []
+
+    async def open_reader(options: Any) -> Any:
+        await asyncio.sleep(HANG)
+
+    def tell(change: LinkChange) -> bool:
+        told.append(change.text)
+        return True
+
+    topic = new_topic()
+    receiver = Receiver(topic)
+    reading = Rereading(Bridge(), "pulsar://a", lambda: [receiver], open_reader, tell)
+    reading.begin(Damage(topic, "s", 1, 2))
+    await asyncio.sleep(0.01)
+    reading.begin(Damage(topic, "s", 1, 3))
+    await reading.aclose()
+    assert ["closed before it was read again" in text for text in told] == [True, True]
+    assert "1:2" in told[0] and "1:3" in told[1]
