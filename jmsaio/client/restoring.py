@@ -33,6 +33,7 @@ class Restoring:
     transport: Transport
     config: Configuration
     _changed: dict[str, Collection[str]] = attrs.field(factory=dict, init=False)  # subscriptions by topic
+    _left: set[str] = attrs.field(factory=set, init=False)  # topics that were begun and are not ready
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def topic_changed(self, subscriptions: Collection[str], topic: str) -> None:
@@ -48,6 +49,7 @@ class Restoring:
         try:
             while self._changed:
                 changed, self._changed = self._changed, {}
+                self._left.update(changed)
                 async with anyio.create_task_group() as group:
                     for topic, subscriptions in changed.items():
                         group.start_soon(self._restore, topic, subscriptions, limiter)
@@ -65,6 +67,7 @@ class Restoring:
                         "subscription %s of the queue %s may be gone with its topic and can't be made again, so the "
                         "queue keeps nothing until a consumer opens: %s", name, topic, error
                     )  # fmt: skip
+            self._left.discard(topic)
 
     async def _tell(self, topic: str, name: str) -> None:
         """Say that a subscription was missing."""
@@ -88,9 +91,17 @@ class Restoring:
             return False
 
     async def aclose(self, timeout: float) -> None:
-        """Wait at most ``timeout`` seconds until all of them are there."""
+        """Wait at most ``timeout`` seconds until all of them are there; the log tells of those that are not."""
         task = self._task
-        if task is not None:
+        if task is None:
+            return
+        try:
             await asyncio.wait({task}, timeout=max(0.0, timeout))
+        finally:
             task.cancel()
-            await asyncio.wait({task})
+            for topic in sorted(self._left | self._changed.keys()):
+                _log.error(
+                    "the connection was closed before it was known whether the subscriptions of the queue %s are still "
+                    "there: its topic may have been deleted, and the queue keeps nothing until a consumer opens", topic
+                )  # fmt: skip
+        await asyncio.wait({task})

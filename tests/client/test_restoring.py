@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator
@@ -160,3 +161,27 @@ async def test_what_is_not_made_again(topic: str, subscriptions: set[str], precr
     restoring.topic_changed(subscriptions, topic)
     await restoring.aclose(LIMIT)
     assert transport.asked == []
+
+
+class Silent(Refusing):
+    """A transport whose admin interface does not answer."""
+
+    async def create_subscription(self, topic: str, name: str, position: Any) -> bool:
+        await anyio.sleep(LIMIT)
+        raise AssertionError(topic)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_what_is_not_ready_when_it_closes_is_told(caplog: pytest.LogCaptureFixture, cancelled: bool) -> None:
+    """Also where the close itself is cancelled; nothing runs on then."""
+    restoring = Restoring(Silent(), load("memory://x"))  # type: ignore[arg-type] # the part of a transport that it needs
+    for letter in "abcdef":  # more than are looked after at once
+        restoring.topic_changed({"jms-queue"}, f"persistent://a/b/{letter}")
+    await anyio.sleep(0.01)
+    restoring.topic_changed({"jms-queue"}, "persistent://a/b/g")
+    with anyio.move_on_after(0.1):
+        await restoring.aclose(LIMIT if cancelled else 0.05)
+    await anyio.sleep(0.01)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 7 and all("was closed before" in text for text in told)
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio queue subscriptions"]
