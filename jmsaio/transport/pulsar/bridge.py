@@ -82,25 +82,25 @@ class Bridge:
         return self.failure is not None and self.failure[0] is ForkError
 
     def close(self) -> None:
-        """Refuse new operations and end those under way with ObjectClosedError. Idempotent."""
+        """Refuse new operations, end those under way with ObjectClosedError, cancel the tasks. Idempotent."""
         if self.failure is None:
             self.failure = (ObjectClosedError, "the connection to the broker is closed")
         pending, self._pending = self._pending, {}
         for future, what in pending.items():
             if not future.done():
                 _fail(future, ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
+        for task in list(self._tasks):
+            task.cancel()
 
     def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task. Its owner ends it (``end``), and the transport what is left of it then (``end_all``)."""
+        """Start a task. Its owner ends it (``end``), and ``close`` cancels what is left of it then."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def end_all(self, timeout: float) -> None:
-        """End every task that still runs. After ``close``: nothing native is waited for any more."""
-        for task in list(self._tasks):
-            task.cancel()
+    async def all_ended(self, timeout: float) -> None:
+        """Wait for the end of the tasks that ``close`` cancelled."""
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
 

@@ -323,7 +323,7 @@ class PulsarTransport:
         finally:
             self._bridge.close()
             self._owned.close(lambda: self._bridge.post(_resolve, closed))
-        await self._bridge.end_all(deadline - self._bridge.loop.time())
+        await self._bridge.all_ended(deadline - self._bridge.loop.time())
         await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
         self._bridge.release()
         self._client = self._subscriber.client = Released()

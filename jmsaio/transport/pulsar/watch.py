@@ -166,8 +166,11 @@ class Watch:
         self._quiet = loop.time()
         while self.bridge.failure is None:
             await asyncio.sleep(LOOK)
-            self.look(loop.time())
-            await self.look_for_reasons(loop.time())
+            try:
+                self.look(loop.time())
+                await self.look_for_reasons(loop.time())
+            except Exception:
+                _log.exception("looking after the connection to %s failed; please report this", self.address)
 
     # --- the link -----------------------------------------------------------------------------------------------
 

@@ -246,10 +246,20 @@ async def test_no_task_outlives_the_transport() -> None:
     await end([task], 0.01)
     assert ended == []
     bridge.close()
-    await bridge.end_all(5)
+    await bridge.all_ended(5)
     assert ended == [True]
     assert task.done()
-    await bridge.end_all(5)
+    await bridge.all_ended(5)
+
+
+async def test_close_cancels_what_tasks_are_left() -> None:
+    """Also when whoever closes is cancelled before it waits for them."""
+    bridge = Bridge()
+    task = bridge.task(anyio.sleep_forever())
+    await anyio.lowlevel.checkpoint()
+    bridge.close()
+    await asyncio.wait([task], timeout=5)
+    assert task.cancelled()
 
 
 async def test_an_answer_in_the_turn_of_the_time_out_is_discarded() -> None:

@@ -308,6 +308,25 @@ async def test_a_listener_that_raises_does_not_end_the_watch(
     await scene.watch.aclose()
 
 
+async def test_a_look_that_fails_does_not_end_the_watch(
+    scene: Scene, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "LOOK", 0.01)
+    look, failures = Watch.look, iter([RuntimeError("a fault in a look")])
+
+    def failing_once(self: Watch, now: float) -> None:
+        for failure in failures:
+            raise failure
+        look(self, now)
+
+    monkeypatch.setattr(Watch, "look", failing_once)
+    scene.native.connected = False
+    scene.watch.start()
+    await until(scene.told, 1)
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["a fault in a look"]
+    await scene.watch.aclose()
+
+
 @pytest.fixture
 async def proxy(pulsar_broker: TestBroker) -> AsyncIterator[FaultProxy]:
     async with FaultProxy.of(pulsar_broker.service_url) as proxy:
