@@ -33,6 +33,9 @@ from jmsaio.transport.memory.transactions import Unit
 REAL_TOPIC = "REAL_TOPIC"
 ORIGIN_ID = "ORIGIN_MESSAGE_ID"
 
+#: Seconds by which the wall clock leaves the steady time when somebody sets it; less is a pause or drift.
+_CLOCK_SET = 0.05
+
 
 class Client(Protocol):
     """A connected transport, as the broker sees it.
@@ -116,6 +119,7 @@ class Broker:
         self.down = False
         self.disturbed = False
         self._numbers = 0
+        self._between = -self.now() + self.steady()  # what the two clocks differ by
         self.blocked: dict[Blocked, None] = {}
         self._blocked_limit = 0
         self.self_timed = not self.clock.watch(self.tick)
@@ -126,6 +130,17 @@ class Broker:
         """Do what is due. Takes the lock itself."""
         with self.lock:
             self.timers.run(self.steady())
+
+    def steady_at(self, time: float) -> float:
+        """The steady time of a moment, which is given in seconds since the epoch.
+
+        What the clocks differ by is kept until the wall clock was set: taken for each message, a pause between the two
+        readings would change the order of what is due.
+        """
+        between = -self.now() + self.steady()
+        if abs(between - self._between) > _CLOCK_SET:
+            self._between = between
+        return time + self._between
 
     def _earlier(self) -> None:
         for client in self.clients:

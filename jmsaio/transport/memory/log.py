@@ -108,7 +108,7 @@ class Log:
             self.records[number] = stored
             self.broker.used += size
             due = record.deliver_at
-            when = None if due is None or due <= now * 1000 else due / 1000 + (self.broker.steady() - self.broker.now())
+            when = None if due is None or due <= now * 1000 else self.broker.steady_at(due / 1000)
             for listener in listeners:
                 listener.publish(stored, when)
         elif self.keeps_unread:

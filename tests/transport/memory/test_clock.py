@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 
 import pytest
@@ -54,6 +55,21 @@ async def test_what_waits_in_the_broker_does_not_wait_for_the_wall_clock(
                 with pytest.raises(jmsaio.SendError):
                     await producer.send(retried, "never")
             broker.faults.bring_up()
+
+
+async def test_delayed_messages_keep_their_order_whatever_pauses_between_two_readings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that loses the processor between them reads clocks that seem to differ by more or by less."""
+    pauses = itertools.cycle([0.04, 0.0, 0.02])
+    monkeypatch.setattr(SystemClock, "now", staticmethod(lambda: time.time() + next(pauses)))
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            queue, names = session.create_queue("ordered"), [str(number) for number in range(20)]
+            async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
+                for number in names:
+                    await producer.send(number, delivery_delay=1)
+                assert [await consumer.receive_body(str, timeout=30) for _ in names] == names
 
 
 def test_a_manual_clock_stands_still_until_advanced() -> None:
