@@ -166,12 +166,15 @@ class PulsarReceiver:
             taken.append(record)
         if not self._sizing.waiting:
             self._take(taken, limit)
+        came = len(taken)
         if self._tally and self._shared:
             taken = self._without_copies(taken)
             self._count_anew(taken)
         if self._timeout is not None or self.dead_letters is not None:
             taken = self._inspect(taken)
-        if not taken and limit > 0:
+        if len(taken) < came:  # fewer, but not because the feeds are empty: what lies behind is looked at soon
+            self._bridge.loop.call_soon(self._woken)
+        elif not taken and limit > 0:
             self._raise_failure()
         return list[ReceivedRecord](taken)
 

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
+
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar import tally as module
+from jmsaio.transport.pulsar.bridge import Bridge
+from jmsaio.transport.pulsar.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.tally import Tally, tally
+from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 from tests.transport.pulsar.test_custody import Desk, batch
 
 IDENTITY = ("s", ("t",), None)
@@ -50,3 +60,36 @@ async def test_copies_of_what_another_receiver_took_are_told() -> None:
     assert counts.copies(other.custody, again, 0.0) == (again[2:4], again[:1])
     counts.custodies.discard(one.custody)
     assert counts.copies(other.custody, again, 0.0) == ([], [])
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
+    """A receiver that keeps copies back returns fewer records than asked for, which else means that no more are here.
+
+    So it wakes who receives, once.
+    """
+    bridge, counts, woken = Bridge(), Tally(), asyncio.Event()
+    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
+    copies = [*batch(count=1), FakeMessage(1), FakeMessage(2)]
+    one, other = (
+        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, counts=counts)
+        for wake in (lambda: None, woken.set)
+    )
+    for receiver, messages in ((one, batch()), (other, copies)):
+        receiver.add_feed(FakeConsumer(deque(messages)), "t")
+    await asyncio.sleep(0)
+    taken = one.receive(10)
+    if acknowledged:
+        one.acknowledge(taken)
+    counts.entry_returned(1, 0)
+    woken.clear()
+    assert other.receive(4) == []
+    assert not woken.is_set()
+    await asyncio.sleep(0)
+    assert woken.is_set()
+    woken.clear()
+    assert [record.message_id.entry for record in other.receive(4)] == [1, 2]
+    await asyncio.sleep(0)
+    assert not woken.is_set()
+    for receiver in (one, other):
+        await receiver.aclose(1)
