@@ -50,7 +50,7 @@ def test_commit_hooks_use_the_tools_of_the_environment() -> None:
     configuration = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
     hooks = [hook for repository in configuration["repos"] for hook in repository["hooks"]]
     assert {hook["language"] for hook in hooks} == {"system"}
-    assert [hook["entry"].split()[0] for hook in hooks] == ["ruff", "mypy", "pytest"]
+    assert [hook["entry"].split()[0] for hook in hooks] == ["ruff", "ruff", "mypy", "pytest"]
     tests = [word for hook in hooks for word in hook["entry"].split() if word.startswith("tests/")]
     assert tests
     assert [test for test in tests if not (ROOT / test).is_file()] == []

@@ -33,16 +33,28 @@ def broker(context: click.Context) -> None:
 
 @broker.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=6650, show_default=True, help="For clients; 0: any.")
-@click.option("--web-port", type=click.IntRange(0, 65535), default=8080, show_default=True,
-              help="For the REST interface; 0: any.")
+@click.option(
+    "--web-port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For the REST interface; 0: any."
+)
 @_directory
 @click.option("--memory", default="2g", show_default=True, help="Upper bound of the Java heap, as Java writes sizes.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True,
-              help="Seconds to wait until it is ready.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="Seconds to wait until it is ready.",
+)
 @click.option("--fresh", is_flag=True, help="Delete what an earlier broker stored in the folder.")
 @click.option("--no-filter", is_flag=True, help="Without Starlight's server-side selector filter.")
-@click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
-              help="A broker setting by Pulsar's name. May be repeated.")
+@click.option(
+    "-o",
+    "--option",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A broker setting by Pulsar's name. May be repeated.",
+)
 @json_option
 def start(
     port: int, web_port: int, directory: Path | None, memory: str, timeout: float, fresh: bool, no_filter: bool,
@@ -67,8 +79,13 @@ def start(
 
 
 @broker.command()
-@click.option("--timeout", type=click.FloatRange(min=0), default=30.0, show_default=True,
-              help="Seconds that it may take to end in order, then it is killed; 0 kills it at once.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds that it may take to end in order, then it is killed; 0 kills it at once.",
+)
 @_directory
 @json_option
 def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:

@@ -49,8 +49,11 @@ class Job:
 @click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages; default 1.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Until no message comes for the time-out.")
 @click.option("-F", "--follow", is_flag=True, help="Until interrupted.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True),
-              help="Seconds to wait for a message; default 10, with --all 2, with --follow no end.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds to wait for a message; default 10, with --all 2, with --follow no end.",
+)
 @click.option("--durable", metavar="NAME", help="Durable subscription of a topic; -o jms.clientId=... makes it yours.")
 @click.option("--shared", metavar="NAME", help="Shared subscription of a topic, which ends with its last consumer.")
 @click.option("--shared-durable", metavar="NAME", help="Shared durable subscription of a topic.")

@@ -63,15 +63,29 @@ class Job:
 @click.argument("name", metavar="DESTINATION")
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @connection_options
-@click.option("-f", "--file", "files", type=click.File("rb"), multiple=True,
-              help="A file with a body; - is standard input.")
-@click.option("--as", "kind", type=click.Choice(KINDS), default="text", show_default=True,
-              help="Kind of message; map, stream and object bodies are JSON.")
+@click.option(
+    "-f", "--file", "files", type=click.File("rb"), multiple=True, help="A file with a body; - is standard input."
+)
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(KINDS),
+    default="text",
+    show_default=True,
+    help="Kind of message; map, stream and object bodies are JSON.",
+)
 @click.option("--lines", is_flag=True, help="Each line of the input is a message.")
-@click.option("--json-lines", "records", is_flag=True,
-              help="Each line is a message as 'jmsaio receive --json' writes it.")
-@click.option("-p", "--property", "properties", multiple=True, metavar="NAME[:TYPE]=VALUE",
-              help="A property; types: string boolean byte short int long float double.")
+@click.option(
+    "--json-lines", "records", is_flag=True, help="Each line is a message as 'jmsaio receive --json' writes it."
+)
+@click.option(
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME[:TYPE]=VALUE",
+    help="A property; types: string boolean byte short int long float double.",
+)
 @click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; default 4.")
 @click.option("--ttl", type=click.FloatRange(min=0), help="Seconds until the message expires; 0: never.")
 @click.option("--delay", type=click.FloatRange(min=0), help="Seconds until the message is delivered.")

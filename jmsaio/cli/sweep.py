@@ -18,10 +18,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @broker_options
-@click.option("--idle", type=click.FloatRange(min=0), default=3600.0, show_default=True, metavar="SECONDS",
-              help="How long nobody must have used it.")
-@click.option("--watch", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="SECONDS",
-              help="With --yes: how long to watch before deleting; a client that reconnects is back by then.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(min=0),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long nobody must have used it.",
+)
+@click.option(
+    "--watch",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --yes: how long to watch before deleting; a client that reconnects is back by then.",
+)
 @click.option("--yes", is_flag=True, help="Delete what is found; default: only list it.")
 @json_option
 def sweep(

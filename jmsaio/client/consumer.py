@@ -367,4 +367,3 @@ class MessageConsumer(Getters):
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
         return f"<MessageConsumer {self._channel.destination!r} selector={self._selector!r} {state}>"
-

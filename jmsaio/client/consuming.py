@@ -182,4 +182,3 @@ def _is_local(runtime: SessionRuntime, request: Request) -> Callable[[ReceivedRe
         connection.warn_once("noLocal has no effect on a durable subscription of a connection without client id")
         return None
     return lambda record: sender_client_id(record) == client_id
-

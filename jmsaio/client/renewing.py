@@ -95,9 +95,7 @@ async def _look(admin: Admin, wanted: Subscription) -> dict[str, Mapping[str, st
     for topic, properties in found.items():
         if properties.get(SHARED, wanted.properties[SHARED]) != wanted.properties[SHARED]:
             kind = "shared" if properties[SHARED] == "true" else "unshared"
-            raise ConsumerBusyError(
-                f"{wanted.name!r} of {topic} is {kind}: unsubscribe it first, or use another name"
-            )
+            raise ConsumerBusyError(f"{wanted.name!r} of {topic} is {kind}: unsubscribe it first, or use another name")
     return found
 
 

@@ -352,5 +352,3 @@ class Session(Getters):
     def __repr__(self) -> str:
         state = "closed" if self._runtime.closing else "open"
         return f"<Session {self._runtime.mode.name} {state}, {len(self._runtime.consumers)} consumers>"
-
-

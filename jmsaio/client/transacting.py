@@ -141,7 +141,8 @@ class Transacting:
                 self._warned = True
                 _log.warning(
                     "rollback of an emulated transaction: %d messages that it sent stay sent "
-                    "(jms.emulateTransactions sends at once)", work.sent,
+                    "(jms.emulateTransactions sends at once)",
+                    work.sent,
                 )
         finally:
             await self.runtime.redeliver_all()

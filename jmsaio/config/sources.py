@@ -144,7 +144,9 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
         name = str(path).partition("?")[0]
         if _SECRET.search(name) and not _HOST_PORT.fullmatch(name):
             name = "..."
-        hint = "" if "." in path.name and ":" not in path.name else "; is it meant as a URL, such as pulsar://host:6650?"
+        hint = (
+            "" if "." in path.name and ":" not in path.name else "; is it meant as a URL, such as pulsar://host:6650?"
+        )
         raise ConfigurationError(f"can't read configuration file {name!r}: {_reason(error)}{hint}") from None
     try:
         data = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)

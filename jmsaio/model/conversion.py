@@ -62,9 +62,7 @@ def convert_body(value: Value, target: JmsType, name: str = "") -> Any:
     return _convert(BODY_MATRIX, value, target, name, "value")
 
 
-def _convert(
-    matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: JmsType, name: str, what: str
-) -> Any:
+def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: JmsType, name: str, what: str) -> Any:
     if value is None:
         return _null(target, name, what)
     source = TYPE_OF[type(value)]

@@ -107,5 +107,3 @@ def truth(value: object) -> bool | None:
 def opposite(value: bool | None) -> bool | None:
     """NOT."""
     return None if value is None else not value
-
-

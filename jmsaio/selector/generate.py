@@ -144,8 +144,7 @@ class _Source:
         ends, other = ("False", "True") if conjunction else ("True", "False")
         first, second = self.fresh(), self.fresh()
         return (
-            f"({ends} if ({first} := {left}) is {ends} "
-            f"else {first} if ({second} := {right}) is {other} else {second})"
+            f"({ends} if ({first} := {left}) is {ends} else {first} if ({second} := {right}) is {other} else {second})"
         )
 
     def comparison(self, node: Compare, level: int) -> str:

@@ -157,9 +157,7 @@ class Call:
     depth: int
 
 
-Node = (
-    Literal | Name | Group | Sign | Arithmetic | Compare | Between | In | Like | IsNull | Not | And | Or | Call
-)
+Node = Literal | Name | Group | Sign | Arithmetic | Compare | Between | In | Like | IsNull | Not | And | Or | Call
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -419,9 +419,7 @@ async def test_a_token_file_is_read_for_each_call(make_admin: MakeAdmin, tmp_pat
 async def test_oauth2_is_refused_by_name(make_admin: MakeAdmin) -> None:
     parameters = '{"issuerUrl": "https://i", "privateKey": "file:///k"}'
     async with scripted(Answer(204)) as server:
-        error = await failure(
-            make_admin(server.url, auth_plugin="oauth2", auth_params=parameters).partitions(TOPIC)
-        )
+        error = await failure(make_admin(server.url, auth_plugin="oauth2", auth_params=parameters).partitions(TOPIC))
     assert isinstance(error, ConfigurationError)
     assert "OAuth 2.0" in str(error)
     assert server.requests == []
@@ -457,7 +455,8 @@ async def test_tls_checks(make_admin: MakeAdmin, options: dict[str, object], nam
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost:8080", "pulsar://h:6650", "http://", "http://h:port", "http://h:0", "http://[::1", "http://h/?a"]
+    "url",
+    ["", "localhost:8080", "pulsar://h:6650", "http://", "http://h:port", "http://h:0", "http://[::1", "http://h/?a"],
 )
 def test_a_bad_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="webServiceUrl") as caught:
@@ -546,9 +545,7 @@ async def test_unusual_names_on_the_broker(broker_admin: RestAdmin, topic: str, 
 
 @pytest.mark.broker
 @pytest.mark.parametrize("name", [".", ".."])
-async def test_deleting_a_subscription_of_dots_spares_the_topic(
-    broker_admin: RestAdmin, topic: str, name: str
-) -> None:
+async def test_deleting_a_subscription_of_dots_spares_the_topic(broker_admin: RestAdmin, topic: str, name: str) -> None:
     await broker_admin.create_topic(topic)
     with pytest.raises(NotFoundError):
         await broker_admin.delete_subscription(topic, name, force=True)

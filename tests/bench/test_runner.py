@@ -7,7 +7,7 @@ from jmsaio.bench.runner import MeasurementError, Progress, interleaved, measure
 from jmsaio.bench.scenario import Group, Scenario
 from jmsaio.bench.workload import Task, Workload
 
-TARGETS = '''
+TARGETS = """
 import atexit
 import os
 import time
@@ -27,7 +27,7 @@ def crashes_at_exit(task):
 
 def endless(task):
     time.sleep(60)
-'''
+"""
 
 
 @pytest.fixture

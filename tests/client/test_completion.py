@@ -179,9 +179,7 @@ async def test_close_tells_every_listener_also_when_the_broker_is_silent(
         assert len(listener.told) == 3
 
 
-async def test_a_listener_that_hangs_at_close_is_bounded(
-    name: Name, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_listener_that_hangs_at_close_is_bounded(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
     class Hangs(Listener):
         async def on_exception(self, message: jmsaio.Message, error: Exception) -> None:  # type: ignore[override]  # both
             self.told.append((message, error))
@@ -243,7 +241,9 @@ async def test_answers_out_of_order_are_told_in_order(
     first(None, None)
     await producer.close()
     assert [(message.get_body(str), error) for message, error in listener.told] == [
-        ("0", None), ("1", refused), ("2", None)
+        ("0", None),
+        ("1", refused),
+        ("2", None),
     ]
 
 
@@ -270,9 +270,7 @@ async def test_commit_and_rollback_are_refused_inside_and_wait_outside(url: str,
     assert refused == [jmsaio.IllegalStateError] * 4
 
 
-async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(
-    session: jmsaio.Session, name: Name
-) -> None:
+async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(session: jmsaio.Session, name: Name) -> None:
     queue, listener = jmsaio.Queue(name("pending")), Listener()
     message = jmsaio.TextMessage("first", properties={"n": 1})
     async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
@@ -285,7 +283,8 @@ async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(
         sent = [(await future).jms_message_id for future in (first, second)]
         found = [await consumer.receive(timeout=20) for _ in range(2)]
     assert [(one.get_body(str), one.get_int_property("n"), one.jms_message_id) for one in found if one is not None] == [
-        ("first", 1, sent[0]), ("second", 2, sent[1])
+        ("first", 1, sent[0]),
+        ("second", 2, sent[1]),
     ]
     assert listener.told == [(message, None)] * 2
 

@@ -286,6 +286,7 @@ async def test_delivery_delay(session: jmsaio.Session, name: Name) -> None:
         for destination in (queue, topic):
             await producer.send(destination, "later", delivery_delay=1.0)
             await producer.send(destination, "now")
+
         async def two(receiver: jmsaio.MessageConsumer) -> list[jmsaio.Message | None]:
             return [await receiver.receive(timeout=20), await receiver.receive(timeout=20)]
 

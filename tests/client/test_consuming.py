@@ -131,7 +131,7 @@ async def test_messages_are_kept_from_the_moment_of_creation(session: jmsaio.Ses
         await session.unsubscribe(f"{subscription}-{tail}", topic)
 
 
-@pytest.mark.parametrize("subscription", ["n" * 128, "aZ09_.-", "a/b?c#d%2Fe", "ü€ \\\"", ".."])
+@pytest.mark.parametrize("subscription", ["n" * 128, "aZ09_.-", "a/b?c#d%2Fe", 'ü€ \\"', ".."])
 async def test_names_of_subscriptions(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name, subscription: str
 ) -> None:

@@ -304,9 +304,7 @@ WANTED = Subscription(
 OTHER = {**WANTED.properties, "jmsaio.selector": ""}
 
 
-async def opened(
-    admin: FakeAdmin, wanted: Subscription = WANTED, receiver: FakeReceiver | None = None
-) -> FakeReceiver:
+async def opened(admin: FakeAdmin, wanted: Subscription = WANTED, receiver: FakeReceiver | None = None) -> FakeReceiver:
     """Subscribe with a fake broker behind a connection."""
     transport = FakeTransport(admin, receiver or FakeReceiver())
     channel = Channel(jmsaio.Topic("t"), wanted, 6, False, False, lambda channel: None)

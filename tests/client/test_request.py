@@ -119,9 +119,7 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
     assert len(connection.temporaries._alive) == 1
 
 
-async def test_closing_fails_requests_at_any_moment(
-    connection: jmsaio.Connection, name: Name, url: str
-) -> None:
+async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connection, name: Name, url: str) -> None:
     for turns in (0, 1, 2, 5, 10, 50):
         session = await connection.create_session()
         request = asyncio.ensure_future(session.request(jmsaio.Queue(name("nobody")), "x", timeout=60))

@@ -28,9 +28,7 @@ async def send(connection: jmsaio.Connection, queue: jmsaio.Queue, kinds: str) -
         await asyncio.gather(*sent)
 
 
-async def test_they_hand_each_other_what_they_reject(
-    connection: jmsaio.Connection, url: str, name: Name
-) -> None:
+async def test_they_hand_each_other_what_they_reject(connection: jmsaio.Connection, url: str, name: Name) -> None:
     """Whatever connection they are of; nothing goes through the broker again, so nothing is counted."""
     queue = jmsaio.Queue(name("siblings"))
     async with (
@@ -173,9 +171,7 @@ async def test_a_session_that_closes_gives_back_what_it_did_not_settle_itself(
     assert await rest(connection, queue) == []
 
 
-async def test_a_rejection_never_counts_towards_the_dead_letters(
-    connection: jmsaio.Connection, name: Name
-) -> None:
+async def test_a_rejection_never_counts_towards_the_dead_letters(connection: jmsaio.Connection, name: Name) -> None:
     """A message that was rejected again and again reaches the consumer that wants it, as if it were new."""
     policy = "consumerConfig.deadLetterPolicy.maxRedeliverCount=1"
     queue = jmsaio.Queue(f"{name('waits')}?{policy}")
@@ -287,9 +283,7 @@ async def longest_step(stop: asyncio.Event) -> float:
 
 
 @pytest.mark.timeout(300)
-async def test_a_large_backlog_that_nobody_wants_rests(
-    url: str, name: Name, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_large_backlog_that_nobody_wants_rests(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
     """It is passed once, with short steps of the loop, and new messages come at once while it rests.
 
     The number is beyond Pulsar's own limits; the launcher's broker has none.

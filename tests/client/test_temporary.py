@@ -133,9 +133,7 @@ async def test_a_cancelled_creation_leaves_nothing(
     assert not [topic for topic in await temporary_topics(connection) if ours in topic]
 
 
-async def test_one_that_is_made_while_the_connection_closes(
-    url: str, connection: jmsaio.Connection, ours: str
-) -> None:
+async def test_one_that_is_made_while_the_connection_closes(url: str, connection: jmsaio.Connection, ours: str) -> None:
     for turns in range(8):
         owner = await jmsaio.connect(url)
         session = await owner.create_session()

@@ -64,9 +64,7 @@ async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Na
             await connection.create_session(AcknowledgeMode.TRANSACTED)
 
 
-async def test_a_commit_that_was_rolled_back_gives_messages_again(
-    name: Name, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_commit_that_was_rolled_back_gives_messages_again(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jmsaio.client.transacting.TRANSACTION_TIMEOUT", 0.2)
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:

@@ -50,6 +50,7 @@ async def test_one_that_another_connection_uses(url: str, session: jmsaio.Sessio
                 await session.unsubscribe(subscription, topic)
     await session.unsubscribe(subscription, topic)
 
+
 async def test_what_others_made_is_deleted_only_by_its_topic(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:

@@ -192,5 +192,3 @@ def short(described: Described | None) -> Described | None:
     if described is None:
         return None
     return described | {"name": described["name"].removeprefix("persistent://public/default/")}
-
-

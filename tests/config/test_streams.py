@@ -27,9 +27,7 @@ def test_special_maps_are_replaced_whole() -> None:
         dead_letter=DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic="d"),
         ack_timeout_backoff=Backoff(min_delay=1, max_delay=2),
     )
-    merged = base.merge(
-        {"deadLetterPolicy.maxRedeliverCount": 2, "ackTimeoutRedeliveryBackoff": {"minDelayMs": 20000}}
-    )
+    merged = base.merge({"deadLetterPolicy.maxRedeliverCount": 2, "ackTimeoutRedeliveryBackoff": {"minDelayMs": 20000}})
     assert merged.dead_letter == DeadLetterPolicy(max_redeliver_count=2)
     assert merged.ack_timeout_backoff == Backoff(min_delay=20.0)
     assert base.merge({"ackTimeoutRedeliveryBackoff.multiplier": 3}).ack_timeout_backoff == Backoff(multiplier=3)

@@ -108,9 +108,7 @@ async def test_a_broken_foreign_message(session: jmsaio.Session, name: Name, kin
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}IllegalStateExceptionTests"))
-async def test_close_of_the_producer_in_its_completion_listener(
-    session: jmsaio.Session, name: Name, kind: str
-) -> None:
+async def test_close_of_the_producer_in_its_completion_listener(session: jmsaio.Session, name: Name, kind: str) -> None:
     refused: list[Exception] = []
 
     async def close(_: jmsaio.Message) -> None:

@@ -191,9 +191,7 @@ async def test_a_received_map_is_read_only(sends: Sends) -> None:
             getattr(message, f"set_{kind}")("value", value)
 
 
-@pytest.mark.parametrize(
-    "kind", [row(kind, key=f"{STREAMS[kind]}.streamMessageQNotWritable") for kind in STREAMS]
-)
+@pytest.mark.parametrize("kind", [row(kind, key=f"{STREAMS[kind]}.streamMessageQNotWritable") for kind in STREAMS])
 async def test_a_received_stream_is_read_only(sends: Sends) -> None:
     message = await sends(StreamMessage([1]))
     for kind, (value, _) in (WRITTEN | {"object": ("object", {})}).items():

@@ -173,9 +173,7 @@ async def test_a_connection_that_was_not_started_receives_nothing(
 
 
 @each_kind(f"{APP_QUEUES}.receiveNullClosedSessionQueueTest", f"{APP_TOPICS}.receiveNullClosedSessionTopicTest")
-async def test_closing_the_session_ends_a_blocked_receive(
-    connection: jmsaio.Connection, name: Name, kind: str
-) -> None:
+async def test_closing_the_session_ends_a_blocked_receive(connection: jmsaio.Connection, name: Name, kind: str) -> None:
     session = await connection.create_session()
     consumer = await session.create_consumer(destination(session, kind, name("blocked")))
     receiving = asyncio.ensure_future(consumer.receive())

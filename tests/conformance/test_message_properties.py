@@ -34,9 +34,7 @@ WRAPPED = {"boolean": bool, "byte": Byte, "short": Short, "int": int, "long": Lo
 
 def each_kind(queue: str, topic: str) -> pytest.MarkDecorator:
     """The test runs with a queue and with a topic, each for its line."""
-    return pytest.mark.parametrize(
-        "kind", [row("queue", key=f"{QUEUE}.{queue}"), row("topic", key=f"{TOPIC}.{topic}")]
-    )
+    return pytest.mark.parametrize("kind", [row("queue", key=f"{QUEUE}.{queue}"), row("topic", key=f"{TOPIC}.{topic}")])
 
 
 def filled() -> TextMessage:

@@ -52,9 +52,7 @@ async def test_browsers_and_a_selector(session: jmsaio.Session, name: Name) -> N
 
 
 @tck(f"{FILE}.SubscriberTests")
-async def test_durable_subscribers(
-    factory: jmsaio.ConnectionFactory, session: jmsaio.Session, name: Name
-) -> None:
+async def test_durable_subscribers(factory: jmsaio.ConnectionFactory, session: jmsaio.Session, name: Name) -> None:
     topic = session.create_topic(name("subscribed"))
     async with await factory.create_connection(client_id=name("client")) as connection:
         await connection.start()

@@ -214,9 +214,7 @@ async def test_two_share_a_durable_one(
 
 
 @tck(f"{FILE}.createSharedDurableConsumerTopicTest2")
-async def test_two_share_a_durable_one_with_a_selector(
-    own: jmsaio.Session, name: Name, topic: jmsaio.Topic
-) -> None:
+async def test_two_share_a_durable_one_with_a_selector(own: jmsaio.Session, name: Name, topic: jmsaio.Topic) -> None:
     shared, selector = name("shared-durable"), "TEST = 'test'"
     first = await own.create_shared_durable_consumer(topic, shared, selector)
     second = await own.create_shared_durable_consumer(topic, shared, selector)

@@ -45,8 +45,9 @@ def test_a_message_stays_as_it_is() -> None:
     assert message_for(message) is message
 
 
-@pytest.mark.parametrize("body", [object(), {1, 2}, {1: 2}, {"a": object()}, [object()], [b"x", []], 1j, 2**63,
-    range(3)])
+@pytest.mark.parametrize(
+    "body", [object(), {1, 2}, {1: 2}, {"a": object()}, [object()], [b"x", []], 1j, 2**63, range(3)]
+)
 def test_bodies_that_no_message_holds(body: Any) -> None:
     with pytest.raises(MessageFormatError):
         message_for(body)

@@ -42,8 +42,19 @@ LAYOUT: list[tuple[str, Any, str, str]] = [
     ("utf", "", "0000", "utf"),
     ("utf", "\x00é\U0001f600", "000ac080c3a9eda0bdedb880", "utf"),
 ]
-READERS = ["boolean", "byte", "unsigned_byte", "short", "unsigned_short", "char", "int", "long", "float",
-    "double", "utf"]
+READERS = [
+    "boolean",
+    "byte",
+    "unsigned_byte",
+    "short",
+    "unsigned_short",
+    "char",
+    "int",
+    "long",
+    "float",
+    "double",
+    "utf",
+]
 WRITERS: dict[str, Any] = {name: value for name, value, _, _ in LAYOUT} | {"bytes": b"x", "object": 5}
 
 
@@ -74,7 +85,7 @@ def test_the_example_of_the_wire_notes() -> None:
     message.write_boolean(True)
     message.write_char("A")
     message.write_double(1.5)
-    assert message._body().hex() == "00026869" "00000001" "01" "0041" "3ff8000000000000"
+    assert message._body().hex() == "00026869000000010100413ff8000000000000"
     message.reset()
     assert (message.read_utf(), message.read_int(), message.read_boolean(), message.read_char()) == ("hi", 1, True, "A")
     assert message.read_double() == 1.5
@@ -181,8 +192,9 @@ def test_read_bytes_outside_of_the_buffer(length: int) -> None:
     assert message.read_bytes(buffer) == 3 and buffer == b"abc"
 
 
-@pytest.mark.parametrize(("buffer", "error"), [(None, NullValueError), (b"abc", TypeError), ("abc", TypeError),
-    (3, TypeError)])
+@pytest.mark.parametrize(
+    ("buffer", "error"), [(None, NullValueError), (b"abc", TypeError), ("abc", TypeError), (3, TypeError)]
+)
 def test_no_buffer(buffer: Any, error: type[Exception]) -> None:
     message = received(BytesMessage(b"abc"))
     with pytest.raises(error):
@@ -196,8 +208,9 @@ def test_read_into_a_view() -> None:
     assert data == b"\x00\x00abc\x00"
 
 
-@pytest.mark.parametrize(("offset", "length", "data"), [(0, None, b"abcd"), (1, 2, b"bc"), (3, None, b"d"), (4,
-    0, b""), (4, None, b"")])
+@pytest.mark.parametrize(
+    ("offset", "length", "data"), [(0, None, b"abcd"), (1, 2, b"bc"), (3, None, b"d"), (4, 0, b""), (4, None, b"")]
+)
 def test_write_bytes(offset: int, length: int | None, data: bytes) -> None:
     message = BytesMessage(b"x")
     message.write_bytes(b"abcd", offset, length)
@@ -271,8 +284,8 @@ def test_what_was_sent_does_not_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "assignable"), [(bytes, True), (object, True), (Sequence, True), (str, False), (bytearray, False),
-    (dict, False)]
+    ("kind", "assignable"),
+    [(bytes, True), (object, True), (Sequence, True), (str, False), (bytearray, False), (dict, False)],
 )
 def test_body_types(kind: type, assignable: bool) -> None:
     message = received(BytesMessage(b"abc"))

@@ -142,8 +142,9 @@ def test_properties_in_their_types() -> None:
 
 
 def test_what_a_provider_sets_is_left_out() -> None:
-    foreign = Foreign(JMSXDeliveryCount=3, JMSXUserID="u", JMSXState=1, JMSConnectionID="c", JMSType="t",
-        JMSXGroupSeq=2)
+    foreign = Foreign(
+        JMSXDeliveryCount=3, JMSXUserID="u", JMSXState=1, JMSConnectionID="c", JMSType="t", JMSXGroupSeq=2
+    )
     assert adopt(foreign).properties == {"JMSXGroupSeq": 2}
 
 

@@ -137,8 +137,12 @@ def test_it_is_a_mapping() -> None:
     message.update({"c": b"x"})
     with pytest.raises(KeyError):
         message["zz"]
-    for remove in (lambda: message.pop("a"), lambda: message.pop("z", 1), message.popitem,
-        lambda: message.__delitem__("a")):
+    for remove in (
+        lambda: message.pop("a"),
+        lambda: message.pop("z", 1),
+        message.popitem,
+        lambda: message.__delitem__("a"),
+    ):
         with pytest.raises(UnsupportedOperationError):
             remove()
     message.clear()
@@ -156,8 +160,9 @@ def test_values_without_a_type(mapping: Any) -> None:
         MapMessage(mapping)
 
 
-@pytest.mark.parametrize(("kind", "assignable"), [(dict, True), (Mapping, True), (object, True), (str, False),
-    (list, False)])
+@pytest.mark.parametrize(
+    ("kind", "assignable"), [(dict, True), (Mapping, True), (object, True), (str, False), (list, False)]
+)
 def test_body_types(kind: type, assignable: bool) -> None:
     message = MapMessage({"a": 1})
     assert message.is_body_assignable_to(kind) is assignable

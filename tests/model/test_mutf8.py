@@ -23,8 +23,8 @@ def test_both_ways(text: str, data: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "text"), [("00", "\x00"), ("00c3a9", "\x00é"), ("c181", "A"), ("e08181", "A"), ("c1bf", "\x7f"),
-    ("e08080", "\x00")]
+    ("data", "text"),
+    [("00", "\x00"), ("00c3a9", "\x00é"), ("c181", "A"), ("e08181", "A"), ("c1bf", "\x7f"), ("e08080", "\x00")],
 )
 def test_forms_that_java_reads_and_never_writes(data: str, text: str) -> None:
     assert decode_mutf8(bytes.fromhex(data)) == text

@@ -140,8 +140,9 @@ def test_nan_and_minus_zero_are_read() -> None:
     assert all(math.copysign(1, parse_double(text)) == -1 for text in ("-0", "-0.0", "-0x0p0", "-1e-999"))
 
 
-@pytest.mark.parametrize(("first", "last"), [("", "x"), ("0x", ""), ("1e", "x"), (".", "x"), ("0x.", ""),
-    ("0x1p", "x")])
+@pytest.mark.parametrize(
+    ("first", "last"), [("", "x"), ("0x", ""), ("1e", "x"), (".", "x"), ("0x.", ""), ("0x1p", "x")]
+)
 def test_a_long_text_is_refused_in_one_pass(first: str, last: str) -> None:
     with pytest.raises(NumberFormatError):
         parse_double(first + "1" * 300_000 + last)

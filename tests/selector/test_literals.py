@@ -53,5 +53,5 @@ def test_no_starlight_numbers(image: str) -> None:
 
 
 def test_strings() -> None:
-    images = {"''": "", "'a'": "a", "'it''s'": "it's", "''\''": "'", "'a\\b'": "a\\b"}
+    images = {"''": "", "'a'": "a", "'it''s'": "it's", "''''": "'", "'a\\b'": "a\\b"}
     assert {image: string_value(image) for image in images} == images

@@ -39,7 +39,13 @@ class Colour(enum.StrEnum):
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (5, int), (2**40, Long), (Int(5), int), (Double(1.5), float), (Byte(1), Byte), (True, bool), (Colour.RED, str),
+        (5, int),
+        (2**40, Long),
+        (Int(5), int),
+        (Double(1.5), float),
+        (Byte(1), Byte),
+        (True, bool),
+        (Colour.RED, str),
         (None, type(None)),
     ],
 )

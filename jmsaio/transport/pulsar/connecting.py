@@ -81,6 +81,4 @@ class Reach:
         cause = "; ".join(f"{address}: {cause or spoken}" for address, cause in self._causes.items())
         host, _, port = self._addresses[0].rpartition(":")
         within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is told at once
-        return BrokerUnavailableError(
-            f"no broker answers at {self._url}{within}: {cause}", host.strip("[]"), int(port)
-        )
+        return BrokerUnavailableError(f"no broker answers at {self._url}{within}: {cause}", host.strip("[]"), int(port))

@@ -87,9 +87,7 @@ def authentication(credentials: Credentials) -> Any:
     if credentials.kind is AuthKind.TLS:
         return _pulsar.AuthenticationTLS.create(values["tlsCertFile"], values["tlsKeyFile"])
     if credentials.kind is AuthKind.BASIC:
-        return _pulsar.AuthenticationBasic.create(
-            values["username"], values["password"], values.get("method", "basic")
-        )
+        return _pulsar.AuthenticationBasic.create(values["username"], values["password"], values.get("method", "basic"))
     return _pulsar.AuthenticationOauth2.create(json.dumps(dict(values)))
 
 

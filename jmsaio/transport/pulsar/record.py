@@ -33,9 +33,7 @@ class PulsarRecord:
         "serial",
     )  # fmt: skip
 
-    def __init__(
-        self, native: Any, feed: Feed, serial: int, redelivery_count: int, batch: Batch | None = None
-    ) -> None:
+    def __init__(self, native: Any, feed: Feed, serial: int, redelivery_count: int, batch: Batch | None = None) -> None:
         self.native = native
         self.feed = feed
         self.serial = serial
@@ -98,9 +96,7 @@ class PulsarRecord:
         place = self._id
         if place is None:
             native = self.native.message_id()
-            place = self._id = WireId(
-                native.ledger_id(), native.entry_id(), native.partition(), native.batch_index()
-            )
+            place = self._id = WireId(native.ledger_id(), native.entry_id(), native.partition(), native.batch_index())
         return place
 
     @property

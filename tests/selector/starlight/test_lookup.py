@@ -77,7 +77,9 @@ def test_message_ids_that_it_can_not_read(text: object) -> None:
 
 
 def test_a_mapping() -> None:
-    look = lookup.of_mapping({"JMSPriority": 300, "JMSTimestamp": 5, "JMSXGroupSeq": 2, "x": 2**40, "JMSReplyTo": "queue://q"})
+    look = lookup.of_mapping(
+        {"JMSPriority": 300, "JMSTimestamp": 5, "JMSXGroupSeq": 2, "x": 2**40, "JMSReplyTo": "queue://q"}
+    )
     assert [look(name) for name in ("JMSPriority", "JMSXGroupSeq", "JMSReplyTo")] == [44, 2, "queue://q"]
     assert type(look("JMSTimestamp")) is type(look("x")) is Long
     for name, value in (("JMSType", 5), ("JMSTimestamp", "5"), ("JMSPriority", "5"), ("JMSXGroupSeq", Long(5))):

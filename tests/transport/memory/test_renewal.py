@@ -21,9 +21,7 @@ async def inbox(
     harness: Harness, *topics: str, properties: dict[str, str] = TERMS, pattern: str | None = None,
     type: SubscriptionType = SubscriptionType.EXCLUSIVE, replace: bool = True,
 ) -> Inbox:  # fmt: skip
-    wanted = Subscription(
-        topics, "s", type, ConsumerConfig(), pattern=pattern, properties=properties, replace=replace
-    )
+    wanted = Subscription(topics, "s", type, ConsumerConfig(), pattern=pattern, properties=properties, replace=replace)
     woken = asyncio.Event()
     return Inbox(await harness.transport.open_receiver(wanted, woken.set), woken)
 

@@ -142,9 +142,7 @@ def new_topic(what: str = "t") -> str:
 @pytest.fixture
 async def kit(pulsar_broker: TestBroker) -> AsyncIterator[Kit]:
     """An open transport on the broker, closed at the end."""
-    transport = await open_transport(
-        load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url)
-    )
+    transport = await open_transport(load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url))
     yield Kit(transport, new_topic())
     with anyio.fail_after(HANG):
         await transport.aclose(10)
@@ -160,9 +158,7 @@ async def connect() -> AsyncIterator[Connect]:
 
     async def run(broker: TestBroker, **options: Any) -> Kit:
         options.setdefault("operation_timeout", 90)  # a broker that has just started is slow on a crowded machine
-        transport = await open_transport(
-            load(broker.service_url, web_service_url=broker.web_service_url, **options)
-        )
+        transport = await open_transport(load(broker.service_url, web_service_url=broker.web_service_url, **options))
         opened.append(transport)
         return Kit(transport, new_topic())
 

@@ -17,9 +17,7 @@ from tests.transport.pulsar.standins import FakeConsumer, FakeMessage, from_thre
 
 def make(consumer: FakeConsumer, topic: str | None = "t") -> tuple[Feed, list[int]]:
     wakes: list[int] = []
-    feed = Feed(
-        Bridge(), consumer, consumer.receive_async, consumer.receive, topic, "receive", lambda: wakes.append(1)
-    )
+    feed = Feed(Bridge(), consumer, consumer.receive_async, consumer.receive, topic, "receive", lambda: wakes.append(1))
     return feed, wakes
 
 

@@ -41,9 +41,7 @@ def test_all_parts() -> None:
     assert repr(record) == "<PulsarRecord ID:1:4:-1:2 of persistent://a/b/c>"
 
 
-@pytest.mark.parametrize(
-    ("body", "null", "payload"), [(b"", True, None), (b"", False, b""), (b"x", False, b"x")]
-)
+@pytest.mark.parametrize(("body", "null", "payload"), [(b"", True, None), (b"", False, b""), (b"x", False, b"x")])
 def test_null_is_not_empty(body: bytes, null: bool, payload: bytes | None) -> None:
     record = record_of(FakeMessage(body=body, null=null))
     assert record.payload == payload

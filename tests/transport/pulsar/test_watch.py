@@ -419,9 +419,7 @@ async def test_what_a_shared_consumer_receives_from_is_deleted(pulsar_broker: Te
     async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", trust_env=False) as rest:
         assert (await rest.put(f"/namespaces/{namespace}")).is_success
         topic = f"persistent://{namespace}/t"
-        transport = await open_transport(
-            load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url)
-        )
+        transport = await open_transport(load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url))
         told: list[LinkChange] = []
         transport.link_listeners.add(told.append)
         box = await Kit(transport, topic).box()

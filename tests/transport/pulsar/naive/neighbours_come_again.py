@@ -8,9 +8,7 @@ import pulsar
 
 client = pulsar.Client(sys.argv[1])
 topic = f"naive-{uuid.uuid4()}"
-consumer = client.subscribe(
-    topic, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
-)
+consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100)
 producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=100)
 for number in range(5):
     producer.send_async(b"%d" % number, lambda result, place: None)
