@@ -31,6 +31,8 @@ _PAUSE = 1.0
 _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
 #: Statuses of REST that may be another one the next time: too slow, too many, or the server's own trouble.
 _PASSING_STATUSES = (408, 429)
+#: What the broker says, with status 412, while it moves the subscription's cursor for somebody else.
+_BUSY = "Subscription Busy"
 
 
 async def precreate(transport: Transport, config: Configuration, topic: str, subscription: str) -> bool:
@@ -116,7 +118,7 @@ def passes(error: BaseException) -> bool:
     if is_away(error):
         return True
     if isinstance(error, AdminError) and error.status is not None:
-        return error.status in _PASSING_STATUSES or error.status >= 500
+        return error.status in _PASSING_STATUSES or error.status >= 500 or _BUSY in str(error)
     return isinstance(error, JMSError) and error.error_code in _PASSING_CODES
 
 

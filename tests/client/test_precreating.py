@@ -55,6 +55,7 @@ class Transport:
 @pytest.mark.parametrize(
     "error",
     [
+        AdminError("Failed for Subscription Busy: Failed to fence subscription", 412),
         AdminError("refused"), AdminError("busy", 503), AdminError("broken", 500), AdminError("many", 429),
         AdminError("slow", 408), BrokerUnavailableError("away"), OperationTimeoutError("silent"),
         TransportError("moving", "ServiceUnitNotReady"),

@@ -114,7 +114,9 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
         request.cancel()
         await asyncio.wait([request])
     await session.request(served, "x", timeout=30)
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(30):
+        while len(connection._runtimes) > 2 or len(connection.temporaries._alive) > 1:
+            await asyncio.sleep(0.05)
     assert len(connection._runtimes) == 2
     assert len(connection.temporaries._alive) == 1
 
@@ -128,8 +130,9 @@ async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connectio
         await session.close()
         with pytest.raises(jmsaio.ObjectClosedError):
             await asyncio.wait_for(request, 20)
-    await asyncio.sleep(0.1)
-    assert not connection._runtimes and not connection.temporaries._alive
+    async with asyncio.timeout(30):
+        while connection._runtimes or connection.temporaries._alive:
+            await asyncio.sleep(0.05)
 
 
 async def test_requestors_refuse_what_is_no_message(session: jmsaio.Session, name: Name) -> None:
