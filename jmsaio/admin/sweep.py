@@ -8,6 +8,7 @@ without force, so that the broker refuses where a client came meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import anyio
 import attrs
@@ -16,6 +17,7 @@ from jmsaio.admin.activity import Activity, SubscriptionActivity, latest
 from jmsaio.admin.rest import RestAdmin
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
+from jmsaio.transport.together import together
 
 #: Temporary destinations, ours and Java's.
 TOPIC_PREFIX = "jms-temp-"
@@ -56,19 +58,13 @@ async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[
     for topic in await admin.topics(namespace):
         if topic.startswith("persistent://"):
             parts.setdefault(split_partition(topic)[0], []).append(topic)
-    found: list[Leftover] = []
     limit = anyio.CapacityLimiter(_AT_ONCE)
 
-    async def look(base: str, topics: list[str]) -> None:
+    async def look(base: str, topics: list[str]) -> list[Leftover]:
         async with limit:
-            found.extend(await _leftovers(admin, base, topics))
+            return list(await _leftovers(admin, base, topics))
 
-    try:
-        async with anyio.create_task_group() as group:
-            for base, topics in parts.items():
-                group.start_soon(look, base, topics)
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    found = chain.from_iterable(await together(look(base, topics) for base, topics in parts.items()))
     return sorted((one for one in found if one.idle is None or one.idle >= idle), key=_order)
 
 

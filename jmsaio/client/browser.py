@@ -15,7 +15,6 @@ from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import anyio
 import attrs
 
 from jmsaio.client.consuming import parse_selector
@@ -37,6 +36,7 @@ from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
+from jmsaio.transport.together import together
 
 if TYPE_CHECKING:
     from jmsaio.client.channel import Channel
@@ -237,19 +237,14 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
 async def _settle(connection: Connection, topics: Collection[str], name: str) -> None:
     """Have the broker know what this connection acknowledged: acknowledgements travel grouped, and would come late."""
     timeout = connection.configuration.operation_timeout
-    settling: list[Channel] = []
+    settling = []
     for channel in connection.channels():
         subscribed = channel.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
         if subscribed.name == name and same and not channel.closed:
             channel.acknowledge_now()
             settling.append(channel)
-    try:
-        async with anyio.create_task_group() as group:
-            for channel in settling:
-                group.start_soon(_settled, channel, timeout)
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    await together(_settled(channel, timeout) for channel in settling)
 
 
 async def _settled(channel: Channel, timeout: float) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import anyio
-
 from jmsaio.client import registry
 from jmsaio.client.subscribing import SHARED, durable_name
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
@@ -19,6 +17,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import Admin
+from jmsaio.transport.together import together
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime import SessionRuntime
@@ -86,12 +85,7 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
             with contextlib.suppress(NotFoundError):  # it has none of that name, or was deleted since it was listed
                 found[topic] = SHARED in await admin.subscription_properties(topic, subscription)
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(_AT_ONCE):
-                tasks.start_soon(ask)
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None
+    await together(ask() for _ in range(_AT_ONCE))
     if not found:
         raise InvalidDestinationError(f"there is no subscription {subscription!r} in {namespace}")
     if len(found) > 1:

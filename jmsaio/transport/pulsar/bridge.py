@@ -18,7 +18,7 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import _pulsar
 import anyio
@@ -28,8 +28,6 @@ from jmsaio.transport.pulsar.results import OK, translate
 
 #: Seconds that a cancelled opening waits for what it has started.
 LINGER = 2.0
-
-_Value = TypeVar("_Value")
 
 
 def ignore(*answer: object) -> None:
@@ -275,19 +273,6 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Any]]) -> list[Any
             for answer in answers:
                 if not isinstance(answer, BaseException):
                     answer.close_async(ignore)
-
-
-async def together(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
-    """What several coroutines return, in their order.
-
-    Raises what the first of those that fail raises, when the others, cancelled, have ended.
-    """
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]], timeout: float) -> None:

@@ -16,13 +16,14 @@ from jmsaio.engine.share import Share
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
 from jmsaio.transport.pulsar.attempts import Attempts
-from jmsaio.transport.pulsar.bridge import Bridge, ignore, together
+from jmsaio.transport.pulsar.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.handed import Handed
 from jmsaio.transport.pulsar.options import consumer_configuration
 from jmsaio.transport.pulsar.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.stopping import queue_size
 from jmsaio.transport.pulsar.tally import tally
+from jmsaio.transport.together import together
 
 #: Seconds between two looks at the number of partitions.
 PARTITIONS_CHECK = 60.0

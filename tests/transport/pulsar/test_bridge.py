@@ -15,7 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import Bridge, Released, end, ignore, open_together, together, wait_for
+from jmsaio.transport.pulsar.bridge import Bridge, Released, end, ignore, open_together, wait_for
 from tests.transport.pulsar.standins import OK, from_thread
 
 
@@ -208,27 +208,6 @@ async def test_openings_that_belong_together_make_all_or_nothing() -> None:
     with pytest.raises(BrokerUnavailableError):
         await open_together([refused(), make(1)])
     assert [one.closed for one in made] == [1, 1]
-
-
-async def test_one_failure_ends_what_belongs_together() -> None:
-    ended: list[int] = []
-
-    async def give(number: int) -> int:
-        return number
-
-    async def fail() -> int:
-        raise BrokerUnavailableError("no")
-
-    async def hang() -> int:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            ended.append(1)
-
-    assert await together(map(give, range(3))) == [0, 1, 2]
-    with pytest.raises(BrokerUnavailableError):
-        await together([hang(), fail(), hang()])
-    assert ended == [1, 1]
 
 
 async def test_no_task_outlives_the_transport() -> None:
