@@ -63,6 +63,23 @@ class Box:
 
 
 @attrs.define
+class SlowLook:
+    """A look after partitions that never ends by itself, and takes a while to be cancelled: what became of it."""
+
+    told: list[str] = attrs.field(factory=list)
+
+    async def look(self) -> list[str]:
+        try:
+            self.told.append("begun")
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.2)
+            self.told.append("ended")
+        return []
+
+
+@attrs.define
 class Outcomes:
     """``done`` callbacks and what they got."""
 

@@ -13,7 +13,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import subscribing
 from jmsaio.transport.pulsar.custody import HOLD
-from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send, texts
+from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, record, send, texts
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
 SHARED = [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
@@ -226,26 +226,15 @@ async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: 
     monkeypatch.setattr(subscribing, "PARTITIONS_CHECK", 0.01)
     assert kit.transport.admin is not None
     await kit.transport.admin.create_topic(kit.topic, 2)
-    looked: list[str] = []
-
-    async def partitions(topic: str) -> list[str]:
-        try:
-            looked.append("begun")
-            await anyio.sleep_forever()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.sleep(0.2)
-            looked.append("ended")
-        return []
-
+    slow = SlowLook()
     box = await kit.box()
     subscriber = kit.transport._subscriber  # type: ignore[attr-defined] # no part of the seam
-    monkeypatch.setattr(type(subscriber), "partitions", lambda self, topic: partitions(topic))
+    monkeypatch.setattr(type(subscriber), "partitions", lambda self, topic: slow.look())
     with anyio.fail_after(HANG):
-        while not looked:
+        while not slow.told:
             await anyio.sleep(0.01)
     await box.receiver.aclose(HANG)
-    assert looked == ["begun", "ended"]
+    assert slow.told == ["begun", "ended"]
 
 
 async def test_several_topics(kit: Kit) -> None:

@@ -24,7 +24,7 @@ from jmsaio.errors import (
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar import sender as sender_module
-from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, record, send, texts
+from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, SlowLook, record, send, texts
 
 
 async def test_a_lone_record_has_its_exact_id(kit: Kit) -> None:
@@ -230,25 +230,14 @@ async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: 
 async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be opening a producer."""
     monkeypatch.setattr(sender_module, "PARTITIONS_CHECK", 0.0)
-    looked: list[str] = []
-
-    async def partitions(topic: str) -> list[str]:
-        try:
-            looked.append("begun")
-            await anyio.sleep_forever()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.sleep(0.2)
-            looked.append("ended")
-        return []
-
+    slow = SlowLook()
     sender = await kit.sender()
-    monkeypatch.setattr(sender, "_list_partitions", lambda: partitions(kit.topic))
+    monkeypatch.setattr(sender, "_list_partitions", slow.look)
     await send(sender, "a")
     await anyio.lowlevel.checkpoint()
-    assert looked == ["begun"]
+    assert slow.told == ["begun"]
     await sender.aclose(HANG)
-    assert looked == ["begun", "ended"]
+    assert slow.told == ["begun", "ended"]
 
 
 async def test_aclose_waits_for_outcomes(kit: Kit) -> None:

@@ -94,6 +94,13 @@ class Scene:
         asked.pop()(result, None)
         await asyncio.sleep(0)
 
+    async def miss(self) -> None:
+        """Its consumer is not connected, though the broker answers, as is known after second 2."""
+        self.native.connected = False
+        self.look(1)
+        await self.answer(self.asked)
+        self.look(2)
+
 
 @pytest.fixture
 async def scene() -> Scene:
@@ -191,10 +198,7 @@ async def test_the_broker_goes_away_again_before_the_consumer_is_back(scene: Sce
 async def test_a_subscription_that_is_missing_without_a_known_reason(scene: Scene, consumers: int | None) -> None:
     """pulsar-client may take a minute for its next attempt; after that it is told all the same."""
     scene.admin.consumers = consumers
-    scene.native.connected = False
-    scene.look(1)
-    await scene.answer(scene.asked)
-    scene.look(2)
+    await scene.miss()
     await scene.watch.look_for_reasons(60)
     assert scene.told == []
     await scene.watch.look_for_reasons(90)
@@ -215,11 +219,8 @@ def refuse(scene: Scene, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 async def test_a_refusal_that_stays_is_told_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the kind of subscription: its topic is gone, and the broker's words say so."""
     scene.receivers[0].subscription = attrs.evolve(EXCLUSIVE, type=SubscriptionType.SHARED)
-    scene.native.connected = False
     refuse(scene, monkeypatch, "TopicNotFound")
-    scene.look(1)
-    await scene.answer(scene.asked)
-    scene.look(2)
+    await scene.miss()
     await scene.watch.look_for_reasons(2)
     assert scene.told == []
     await scene.watch.look_for_reasons(1 + watch.MISSING)
@@ -228,11 +229,8 @@ async def test_a_refusal_that_stays_is_told_soon(scene: Scene, monkeypatch: pyte
 
 
 async def test_a_refusal_that_passes_is_the_reason_after_long(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.native.connected = False
     refuse(scene, monkeypatch, "ServiceUnitNotReady")
-    scene.look(1)
-    await scene.answer(scene.asked)
-    scene.look(2)
+    await scene.miss()
     await scene.watch.look_for_reasons(60)
     assert scene.told == []
     await scene.watch.look_for_reasons(90)
@@ -275,10 +273,7 @@ async def test_a_receiver_that_has_no_consumer_for_a_while(scene: Scene) -> None
 
 async def test_a_subscription_that_is_missing_is_not_found_by_stopping(scene: Scene) -> None:
     """What was told as missing is told as back when it is connected, not when there is no consumer to look at."""
-    scene.native.connected = False
-    scene.look(1)
-    await scene.answer(scene.asked)
-    scene.look(2)
+    await scene.miss()
     scene.admin.consumers = 1
     await scene.watch.look_for_reasons(10)
     assert len(scene.told) == 1
