@@ -276,13 +276,14 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Any]]) -> list[Any
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]], timeout: float) -> None:
-    """Cancel tasks, and wait at most ``timeout`` seconds until they have ended.
+    """Cancel tasks, each once, and wait at most ``timeout`` seconds until they have ended.
 
     One that is opening something native waits for it for a while (``LINGER``); it ends with the transport.
     """
     running = [task for task in tasks if not task.done()]
     for task in running:
-        task.cancel()
+        if not task.cancelling():  # a second time would end its waiting for what it opens
+            task.cancel()
     if running:
         await asyncio.wait(running, timeout=max(0.0, timeout))
 

@@ -231,6 +231,25 @@ async def test_no_task_outlives_the_transport() -> None:
     await bridge.all_ended(5)
 
 
+async def test_ending_a_task_that_was_cancelled_before_lets_it_finish() -> None:
+    """It may wait for a native producer or consumer that it has to close."""
+    finished: list[bool] = []
+
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            await asyncio.sleep(0.05)
+            finished.append(True)
+
+    task = Bridge().task(work())
+    await anyio.lowlevel.checkpoint()
+    task.cancel()
+    await anyio.lowlevel.checkpoint()
+    await end([task], 5)
+    assert finished == [True]
+
+
 async def test_close_cancels_what_tasks_are_left() -> None:
     """Also when whoever closes is cancelled before it waits for them."""
     bridge = Bridge()
