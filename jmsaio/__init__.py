@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from jmsaio.client.browser import Enumeration, QueueBrowser
-from jmsaio.client.completion import CompletionListener
+from jmsaio.client.callbacks.completion import CompletionListener
 from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer, MessageListener
 from jmsaio.client.context import Context
 from jmsaio.client.factory import ConnectionFactory, connect
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.receipt import Receipt
 from jmsaio.client.request import QueueRequestor, TopicRequestor
+from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.session import Session
 from jmsaio.errors import (
     AdminError,
@@ -46,14 +46,14 @@ from jmsaio.errors import (
     TransportError,
     UnsupportedOperationError,
 )
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
-from jmsaio.model.object_message import JavaObject, ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__
 from jmsaio.model.wire import WireId

@@ -25,7 +25,7 @@ PLANTED = [
     (layers.homeless, {"utils/a.py": ""}, "no ring"),
     (layers.upward, {"model/a.py": "from jmsaio.client import b", "client/b.py": ""}, "ring 0 imports jmsaio.client.b"),
     (layers.upward, {"model/a.py": "def f():\n  import jmsaio.client.b", "client/b.py": ""}, "a.py:2 ring 0"),
-    (layers.upward, {"codec/a.py": "from jmsaio.engine.b import x", "engine/b.py": ""}, "must not know"),
+    (layers.upward, {"codec/a.py": "from jmsaio.rules.b import x", "rules/b.py": ""}, "must not know"),
     (layers.upward, {"model/a.py": "from jmsaio import x", "__init__.py": ""}, "ring 0 imports jmsaio of ring 4"),
     (layers.upward, {"client/a.py": "from ..cli.b import x", "cli/b.py": ""}, "ring 3 imports jmsaio.cli.b"),
     (
@@ -33,10 +33,10 @@ PLANTED = [
         {"transport/memory/a.py": "from jmsaio.transport.pulsar import b", "transport/pulsar/b.py": ""},
         "must not know",
     ),
-    (layers.trespassing, {"client/a.py": "import httpx"}, "belongs to jmsaio.admin"),
+    (layers.trespassing, {"client/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),
     (layers.trespassing, {"transport/memory/a.py": "import pulsar.asyncio"}, "belongs to jmsaio.transport.pulsar"),
-    (layers.trespassing, {"adminx/a.py": "import httpx"}, "belongs to jmsaio.admin"),
-    (layers.impure, {"engine/a.py": "from time import monotonic"}, "imports time in ring 1"),
+    (layers.trespassing, {"transport/pulsar/adminx/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),
+    (layers.impure, {"rules/a.py": "from time import monotonic"}, "imports time in ring 1"),
     (layers.impure, {"codec/a.py": "async def f(): ..."}, "a coroutine in ring 1"),
     (layers.cycles, {"client/a.py": "import jmsaio.client.b", "client/b.py": "from jmsaio.client import a"}, "a <-> "),
     (

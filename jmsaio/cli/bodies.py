@@ -13,12 +13,12 @@ import click
 
 from jmsaio.cli.typed import typed
 from jmsaio.errors import JMSError
-from jmsaio.model.bytes_message import BytesMessage
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 
 #: Kinds of message by the name that ``--as`` takes.
 KINDS = ("text", "bytes", "map", "stream", "object", "header")

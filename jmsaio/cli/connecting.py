@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import anyio
 import click
 
-from jmsaio.admin.causes import cause_of
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import BrokerUnavailableError
+from jmsaio.transport.pulsar.admin.causes import cause_of
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -22,8 +22,8 @@ from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
-    from jmsaio.client.receipt import Receipt
-    from jmsaio.model.message import Message
+    from jmsaio.client.senders.receipt import Receipt
+    from jmsaio.model.messages.message import Message
 
 #: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
 _MANY = 200

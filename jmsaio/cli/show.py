@@ -13,12 +13,12 @@ from rich.text import Text
 from jmsaio.cli.output import printable
 from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.bytes_message import BytesMessage
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import JavaObject, ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 
 #: Properties that the provider sets; people see them only when asked.
 _PROVIDER = frozenset({"JMSXDeliveryCount"})

@@ -12,8 +12,8 @@ from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.config import Configuration, load
 
 if TYPE_CHECKING:
-    from jmsaio.admin.sweep import Leftover
     from jmsaio.errors import JMSError
+    from jmsaio.maintenance.sweep import Leftover
 
 
 @click.command()
@@ -54,8 +54,8 @@ def sweep(
 
 
 async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, output: Output) -> int:
-    from jmsaio.admin import open_admin
-    from jmsaio.admin.sweep import delete_leftovers, find_leftovers
+    from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
+    from jmsaio.transport.pulsar.admin import open_admin
 
     admin = open_admin(config)
     results: dict[Leftover, JMSError | None] = {}

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jmsaio.client.consuming import parse_selector
-from jmsaio.client.filter import Filter
+from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.getters import Getters
+from jmsaio.client.subscriptions.open import parse_selector
 from jmsaio.codec import decode
 from jmsaio.codec.view import due
 from jmsaio.config import ConsumerConfig
@@ -31,7 +31,7 @@ from jmsaio.errors import (
     ObjectClosedError,
 )
 from jmsaio.model.destinations import Destination, Queue, resolve
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
@@ -39,9 +39,9 @@ from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
 from jmsaio.transport.together import together
 
 if TYPE_CHECKING:
-    from jmsaio.client.channel import Channel
     from jmsaio.client.connection import Connection
-    from jmsaio.client.runtime import SessionRuntime
+    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.runtime import SessionRuntime
 
 #: Records read at once.
 _BATCH = 256

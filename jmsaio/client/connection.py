@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING
 import anyio
 import attrs
 
-from jmsaio.client import inside, registry
-from jmsaio.client.callbacks import function_of
-from jmsaio.client.deadline import GRACE, Deadline
+from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.callback_context import Kind
+from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
+from jmsaio.client.callbacks.exception_listener import Reports
+from jmsaio.client.callbacks.worker import function_of
+from jmsaio.client.delivery.local_transaction import Transacting
+from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.getters import Getters
-from jmsaio.client.home import Home
-from jmsaio.client.inside import Kind
+from jmsaio.client.lifetime.deadline import GRACE, Deadline
+from jmsaio.client.lifetime.home import Home
+from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
-from jmsaio.client.opening import Opening
-from jmsaio.client.reports import ExceptionListener as ExceptionListener
-from jmsaio.client.reports import Reports
-from jmsaio.client.runtime import SessionRuntime
-from jmsaio.client.sending import Senders
+from jmsaio.client.senders.pool import Senders
 from jmsaio.client.session import Session
+from jmsaio.client.subscriptions import in_process
 from jmsaio.client.temporary import Temporaries
-from jmsaio.client.transacting import Transacting
 from jmsaio.config import Configuration
-from jmsaio.engine.ledger import Ledger, Scope
-from jmsaio.engine.lifecycle import Event, State, advance
-from jmsaio.engine.share import Share
 from jmsaio.errors import (
     ConfigurationError,
     IllegalArgumentError,
@@ -42,12 +40,15 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.rules.ledger import Ledger, Scope
+from jmsaio.rules.lifecycle import Event, State, advance
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import LinkChange, Transport
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from jmsaio.client.channel import Channel
+    from jmsaio.client.delivery.inbox import Channel
     from jmsaio.client.factory import ConnectionFactory
 
 _log = logging.getLogger("jmsaio")
@@ -144,7 +145,7 @@ class Connection(Getters):
         self._take_client_id(client_id)
 
     def _take_client_id(self, client_id: str) -> None:
-        registry.claim_client_id(self.broker, client_id)
+        in_process.claim_client_id(self.broker, client_id)
         self.client_id_value = client_id
         self.connection_id = f"{client_id}_{self.uuid}"
 
@@ -183,11 +184,11 @@ class Connection(Getters):
         Cancelling: the connection is stopped, a listener may still run.
         """
         self.home.check()
-        inside.refuse("stop of a connection", self, (Kind.LISTENER,))
+        callback_context.refuse("stop of a connection", self, (Kind.LISTENER,))
         self._state = advance(self._state, Event.STOP, "connection")
         self._used = True
         self.started = False
-        callback = inside.current()
+        callback = callback_context.current()
         deadline = Deadline.after(self.configuration.close_timeout)
         for runtime in list(self._runtimes):
             if callback is None or callback.session is not runtime:
@@ -343,7 +344,7 @@ class Connection(Getters):
         """``close`` within the time of what is closed with it."""
         if self._state is State.CLOSED:
             return
-        inside.refuse("close of a connection", self)
+        callback_context.refuse("close of a connection", self)
         self._state = advance(self._state, Event.CLOSE, "connection")
         self.started = False
         self._closed_by_listener = self._closed_by_listener or self._reports.called_from_listener()
@@ -362,7 +363,7 @@ class Connection(Getters):
             raise error
 
     async def _run(self) -> None:
-        inside.leave()
+        callback_context.leave()
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -394,7 +395,7 @@ class Connection(Getters):
         if self._reports.count > reports and not self._closed_by_listener:
             await self._reports.told(deadline.left(1))
         if self.client_id_value is not None:
-            registry.release_client_id(self.broker, self.client_id_value)
+            in_process.release_client_id(self.broker, self.client_id_value)
         self._factory.forget(self)
         if self._owns_factory:
             await self._quietly(partial(self._factory.close_by, deadline))
@@ -408,7 +409,7 @@ class Connection(Getters):
 
     def _check_open(self) -> None:
         self.home.check_process()
-        if self.closed and not inside.listens(self):
+        if self.closed and not callback_context.listens(self):
             raise ObjectClosedError("the connection is closed; make a new one")
 
     async def __aenter__(self) -> Connection:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import anyio
 import attrs
 
-from jmsaio.client.callbacks import function_of
-from jmsaio.client.channel import Channel
+from jmsaio.client.callbacks.worker import function_of
+from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.malformed import treat
 from jmsaio.client.getters import Getters
-from jmsaio.client.malformed import treat
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalArgumentError,
@@ -27,11 +27,11 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import check_class
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
 
 if TYPE_CHECKING:
-    from jmsaio.client.runtime import SessionRuntime
+    from jmsaio.client.delivery.runtime import SessionRuntime
 
 T = TypeVar("T")
 

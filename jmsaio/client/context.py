@@ -8,21 +8,21 @@ from typing import Any
 
 import attrs
 
-from jmsaio.client import inside
 from jmsaio.client.browser import QueueBrowser
+from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.getters import Getters
 from jmsaio.client.jms_producer import JMSProducer
+from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData
-from jmsaio.client.opening import Opening
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, Queue, Topic
 from jmsaio.model.durations import Duration
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import AcknowledgeMode
 
 #: Calls of a context that go to its session as they are.
@@ -221,7 +221,7 @@ class Context(Getters):
             self._closed = True
             return
         home.check()
-        inside.refuse("close of a context", self._session._runtime)
+        callback_context.refuse("close of a context", self._session._runtime)
         self._closed = True
         try:
             await self._session.close()
@@ -232,7 +232,7 @@ class Context(Getters):
 
     def _check_open(self) -> None:
         self._session._runtime.home.check_process()
-        if self.closed and not inside.listens(self._session._runtime):
+        if self.closed and not callback_context.listens(self._session._runtime):
             raise ObjectClosedError("the context is closed; make a new one")
 
     async def __aenter__(self) -> Context:

@@ -14,19 +14,19 @@ from typing import Any
 import anyio
 import attrs
 
-from jmsaio.client import inside
+from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
-from jmsaio.client.deadline import Deadline
 from jmsaio.client.getters import Getters
-from jmsaio.client.home import Home
-from jmsaio.client.opening import Opening
-from jmsaio.client.sending import Senders
+from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.home import Home
+from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.senders.pool import Senders
 from jmsaio.config import Configuration, load
-from jmsaio.engine.routing import make_route
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Transport
 
 _log = logging.getLogger("jmsaio")
@@ -226,7 +226,7 @@ class ConnectionFactory(Getters):
                 return
             self._home.check()
         for connection in self._connections:
-            inside.refuse("close of the factory", connection)
+            callback_context.refuse("close of the factory", connection)
         await self.close_by(Deadline.after(self.configuration.close_timeout))
 
     async def close_by(self, deadline: Deadline) -> None:

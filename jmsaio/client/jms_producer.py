@@ -8,18 +8,18 @@ from typing import Any
 
 import attrs
 
-from jmsaio.client.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.getters import Getters
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.receipt import Receipt
-from jmsaio.client.settings import checked_mode, checked_priority, log_left_out
+from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.settings import checked_mode, checked_priority, log_left_out
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
 from jmsaio.model.arguments import check_flag, check_mapping
-from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.foreign import is_foreign, write_back
-from jmsaio.model.message import Message
+from jmsaio.model.messages.body import outgoing
+from jmsaio.model.messages.foreign import is_foreign, write_back
+from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 
 _UNSET: Any = object()

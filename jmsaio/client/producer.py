@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from jmsaio.client import inside
-from jmsaio.client.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.inside import Kind
-from jmsaio.client.receipt import Receipt
-from jmsaio.client.sending import PendingSend
-from jmsaio.client.settings import Settings, Target, checked_mode, checked_priority, log_left_out
+from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.callback_context import Kind
+from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.senders.pool import PendingSend
+from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.settings import Settings, Target, checked_mode, checked_priority, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
 from jmsaio.errors import (
     InvalidDestinationError,
     ObjectClosedError,
     UnsupportedOperationError,
 )
-from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
 from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.foreign import write_back
+from jmsaio.model.messages.body import outgoing
+from jmsaio.model.messages.foreign import write_back
 
 if TYPE_CHECKING:
-    from jmsaio.client.runtime import SessionRuntime
-    from jmsaio.client.transacting import Transacting
+    from jmsaio.client.delivery.local_transaction import Transacting
+    from jmsaio.client.delivery.runtime import SessionRuntime
     from jmsaio.transport.base import Sender
 
 _UNSET: Any = object()
@@ -251,7 +251,7 @@ class MessageProducer(Settings):
 
         Cancelling: the producer is closed, the sends go on.
         """
-        inside.refuse("close of a producer", self, (Kind.COMPLETION,))
+        callback_context.refuse("close of a producer", self, (Kind.COMPLETION,))
         if self._closed:
             return
         if self._runtime.home.forked:

@@ -13,13 +13,13 @@ import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.settings import log_left_out
+from jmsaio.client.senders.settings import log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
 from jmsaio.model.arguments import check_mapping
-from jmsaio.model.body import outgoing
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
-from jmsaio.model.message import Message
+from jmsaio.model.messages.body import outgoing
+from jmsaio.model.messages.message import Message
 
 if TYPE_CHECKING:
     from jmsaio.client.session import Session

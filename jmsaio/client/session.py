@@ -8,28 +8,28 @@ from typing import Any
 
 import attrs
 
-from jmsaio.client import inside
 from jmsaio.client.browser import QueueBrowser, open_browser
+from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.consuming import open_consumer
+from jmsaio.client.delivery.local_transaction import Transacting
+from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.getters import Getters
-from jmsaio.client.opening import Opening
+from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
 from jmsaio.client.request import Requests
-from jmsaio.client.runtime import SessionRuntime
-from jmsaio.client.subscribing import Kind, Request
-from jmsaio.client.transacting import Transacting
-from jmsaio.client.unsubscribing import unsubscribe
+from jmsaio.client.subscriptions.open import open_consumer
+from jmsaio.client.subscriptions.plan import Kind, Request
+from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.errors import IllegalStateError, JMSError
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
 
 
 @attrs.define(eq=False)
@@ -334,7 +334,7 @@ class Session(Getters):
         if self._runtime.closed:
             self._runtime.raise_close_error()
             return
-        inside.refuse("close of a session", self._runtime)
+        callback_context.refuse("close of a session", self._runtime)
         await self._runtime.close()
 
     async def __aenter__(self) -> Session:

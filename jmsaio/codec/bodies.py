@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from jmsaio.codec import javaser, stream
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.object_message import JavaObject
+from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.values import canonical
 
 #: Property that tells how the String of an object message is to be read, and its one value.

@@ -6,15 +6,15 @@ from typing import NoReturn
 
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Destination
-from jmsaio.model.headers import Headers
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.properties import Property
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.properties import Property
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 
 _KINDS: dict[str | None, type[Message]] = {

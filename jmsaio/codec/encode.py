@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.codec.stamp import Stamp
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.text import to_java
 from jmsaio.model.wire import (
     CONNECTION_ID,

@@ -8,7 +8,7 @@ from typing import Final
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, Topic, as_destination
-from jmsaio.model.headers import Headers
+from jmsaio.model.messages.headers import Headers
 from jmsaio.model.wire import (
     CORRELATION_ID,
     DELIVERY_MODE,

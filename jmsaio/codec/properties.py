@@ -7,7 +7,7 @@ from typing import Final
 
 from jmsaio.codec.bodies import OBJECT_FORMAT
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.properties import Property
+from jmsaio.model.messages.properties import Property
 from jmsaio.model.text import parse_wire, to_java
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.model.wire import (

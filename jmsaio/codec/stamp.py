@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jmsaio.model.destinations import Destination
-from jmsaio.model.headers import Headers
-from jmsaio.model.message import Message
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.message import Message
 
 
 class Stamp(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from jmsaio.codec import headers, properties
+from jmsaio.model.messages.properties import Property
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.properties import Property
 from jmsaio.model.values import Long
 from jmsaio.model.wire import (
     CONNECTION_ID,

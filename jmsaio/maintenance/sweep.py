@@ -13,10 +13,10 @@ from itertools import chain
 import anyio
 import attrs
 
-from jmsaio.admin.activity import Activity, SubscriptionActivity, latest
-from jmsaio.admin.rest import RestAdmin
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
+from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity, latest
+from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from jmsaio.transport.together import together
 
 #: Temporary destinations, ours and Java's.

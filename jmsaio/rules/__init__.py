@@ -1,0 +1,1 @@
+"""What JMS decides, without input or output: acknowledgement, life cycles, routing, redelivery."""

@@ -9,7 +9,7 @@ expiry, by choice      -                                 queues: to the dead let
 =====================  ================================  =====================================
 
 Source: Starlight 4.2 and 5 (exclusive: acknowledge, shared: negative acknowledge). We differ in two points: what goes
-back does so with a growing delay and not too fast (``jmsaio.engine.resting``), so that nobody spins; and an expired
+back does so with a growing delay and not too fast (``jmsaio.rules.resting``), so that nobody spins; and an expired
 message is removed, while Java gives it back every second for ever.
 """
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import check_text
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import check, generate, wire_values
 from jmsaio.selector.parser import parse

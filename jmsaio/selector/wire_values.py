@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.text import parse_wire
 from jmsaio.model.values import Byte, Float, Long, Short, canonical_property

@@ -23,7 +23,7 @@ from jmsaio.testing.faults import FaultScript
 from jmsaio.testing.frames import Command, Part
 from jmsaio.testing.pipe import FrameFault, Traffic
 from jmsaio.testing.proxy import Direction, FaultProxy
-from jmsaio.transport.memory.clock import ManualClock
+from jmsaio.transport.memory.broker.clock import ManualClock
 
 __all__ = [
     "Command",

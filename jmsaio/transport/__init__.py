@@ -1,0 +1,1 @@
+"""The seam between JMS and a broker, and the transports behind it."""

@@ -16,7 +16,7 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.output import Output
 from jmsaio.cli.receive import Job, _receive
-from tests.client.test_malformed import BAD, poison
+from tests.client.delivery.test_malformed import BAD, poison
 
 
 def job(config: dict[str, Any], **more: Any) -> Job:
@@ -91,7 +91,7 @@ _CHILD = """
 import asyncio, json, sys, jmsaio
 from jmsaio.cli.output import Output
 from jmsaio.cli.receive import Job, _receive
-from tests.client.test_malformed import BAD, poison
+from tests.client.delivery.test_malformed import BAD, poison
 
 async def main():
     config = {"brokerServiceUrl": "memory:", "close_timeout": 5}

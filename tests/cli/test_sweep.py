@@ -9,12 +9,12 @@ import attrs
 import httpx
 import pytest
 
-import jmsaio.admin
-import jmsaio.admin.sweep
-from jmsaio.admin.sweep import Leftover
+import jmsaio.maintenance.sweep
+import jmsaio.transport.pulsar.admin
 from jmsaio.cli.app import main
 from jmsaio.cli.sweep import _age
 from jmsaio.errors import AdminError, JMSError
+from jmsaio.maintenance.sweep import Leftover
 from tests.support.broker import TestBroker
 
 TOPIC = "persistent://public/default/jms-temp-queue-1"
@@ -43,8 +43,8 @@ class Broker:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr(jmsaio.admin.sweep, "find_leftovers", broker.find)
-    monkeypatch.setattr(jmsaio.admin.sweep, "delete_leftovers", broker.delete)
+    monkeypatch.setattr(jmsaio.maintenance.sweep, "find_leftovers", broker.find)
+    monkeypatch.setattr(jmsaio.maintenance.sweep, "delete_leftovers", broker.delete)
     return broker
 
 

@@ -21,7 +21,7 @@ import jmsaio
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import JMSError, OperationTimeoutError, SendError
 from jmsaio.testing import FaultProxy
-from jmsaio.transport.pulsar import dead_letters
+from jmsaio.transport.pulsar.emulation import dead_letters
 from tests.support.broker import TestBroker
 
 #: Seconds of stalls; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.

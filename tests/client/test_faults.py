@@ -21,7 +21,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
-from jmsaio.transport.pulsar import rereading
+from jmsaio.transport.pulsar.consumers import rereading
 from tests.support.broker import TestBroker
 
 ROOT = Path(__file__).parents[2]

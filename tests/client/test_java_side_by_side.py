@@ -12,9 +12,9 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.admin import open_admin
 from jmsaio.config import load
 from jmsaio.launcher import tools
+from jmsaio.transport.pulsar.admin import open_admin
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 

@@ -6,13 +6,13 @@ import math
 import struct
 from typing import Any
 
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Destination, Queue, Topic
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import JavaObject, ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long, Short
 from jmsaio.model.wire import OutgoingRecord, WireId
 from tests.codec.cases import Described, value

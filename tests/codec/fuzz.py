@@ -17,7 +17,7 @@ from collections import Counter
 from jmsaio.codec import Stamp, decode, encode, view
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model import wire
-from jmsaio.model.object_message import ObjectMessage
+from jmsaio.model.messages.object_message import ObjectMessage
 from tests.codec import golden_files
 from tests.codec.described import Received, build
 from tests.codec.generated import Generator

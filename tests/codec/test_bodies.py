@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jmsaio.codec import bodies
 from jmsaio.codec.javaser import read_object, write_object
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.values import Char, Double, Float, Int, Long, Value
 from tests.codec import strategies
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, decode, decode_raw, encode
 from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageNotWriteableError
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Queue
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from tests.codec.described import Received, build, describe
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body

@@ -6,13 +6,13 @@ import pytest
 
 from jmsaio.codec import Stamp, encode
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Topic
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import OutgoingRecord
 
 PLAIN = Stamp("ID:a:1:2", "connection", 10, 10, 10)

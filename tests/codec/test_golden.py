@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jmsaio.codec import decode, encode
-from jmsaio.model.object_message import JavaObject
+from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.wire import DELIVERY_COUNT
 from tests.codec import golden_files
 from tests.codec.cases import Described, all_cases, value

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jmsaio.codec.javaser import read_map, read_object, write_map, write_object
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.object_message import JavaObject
+from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.values import Long, Value
 from tests.codec.strategies import bodies, loose_texts, same
 

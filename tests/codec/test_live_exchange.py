@@ -13,7 +13,7 @@ import pytest
 from anyio import to_thread
 
 from jmsaio.codec import Stamp, decode, encode
-from jmsaio.model.object_message import ObjectMessage
+from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.wire import OutgoingRecord
 from tests.codec.cases import Described, value
 from tests.codec.described import Received, build, describe, destination

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jmsaio.codec import Stamp, stamp_sent
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.headers import Headers
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.text_message import TextMessage
 
 
 def test_every_header_that_the_provider_sets() -> None:

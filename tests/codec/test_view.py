@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.codec import Stamp, decode, encode, view
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.values import Long, Short
 from tests.codec.described import Received

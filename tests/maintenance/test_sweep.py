@@ -12,20 +12,20 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.admin import RestAdmin, open_admin
-from jmsaio.admin.activity import Activity, SubscriptionActivity
-from jmsaio.admin.sweep import (
+from jmsaio.client import temporary
+from jmsaio.client.subscriptions.plan import Kind, Request, subscription_name
+from jmsaio.config import load
+from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.maintenance.sweep import (
     SUBSCRIPTION_PREFIX,
     TOPIC_PREFIX,
     Leftover,
     delete_leftovers,
     find_leftovers,
 )
-from jmsaio.client import temporary
-from jmsaio.client.subscribing import Kind, Request, subscription_name
-from jmsaio.config import load
-from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.transport.base import Position
+from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity
 from tests.support.broker import TestBroker
 
 BASE = "persistent://public/default/"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jmsaio.model.headers import Headers
-from jmsaio.model.message import Message
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.message import Message
 from jmsaio.model.values import Byte, Char, Float, JmsType, Long, Short
 
 #: One value of each JMS type.

@@ -7,8 +7,8 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.config.streams import Backoff
-from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 from jmsaio.model.wire import WireId
+from jmsaio.rules.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 
 TABLE = [
     (Rejection.SELECTOR, False, False, Fate.ACKNOWLEDGE),

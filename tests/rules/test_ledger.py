@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jmsaio.engine.ledger import Ledger, Scope
+from jmsaio.rules.ledger import Ledger, Scope
 
 
 def filled(scope: Scope) -> tuple[Ledger[str, int], list[int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.engine.lifecycle import Event, State, advance
 from jmsaio.errors import ObjectClosedError
+from jmsaio.rules.lifecycle import Event, State, advance
 
 
 def test_start_stop_close() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from jmsaio.engine.priority import PriorityInbox, record_priority
+from jmsaio.rules.priority import PriorityInbox, record_priority
 
 
 @attrs.frozen

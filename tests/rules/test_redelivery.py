@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jmsaio.engine.redelivery import Again, DeliveryCounts, again
 from jmsaio.model.wire import WireId
+from jmsaio.rules.redelivery import Again, DeliveryCounts, again
 
 
 def test_the_larger_count_wins() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from jmsaio.engine.resting import BUNDLE, BURST, GONE, LONGEST, RATE, Resting
 from jmsaio.model.wire import WireId
+from jmsaio.rules.resting import BUNDLE, BURST, GONE, LONGEST, RATE, Resting
 
 
 @attrs.frozen

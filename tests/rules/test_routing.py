@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.engine.routing import java_string_hash, linear_partition, make_route, non_linear_partition
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.rules.routing import java_string_hash, linear_partition, make_route, non_linear_partition
 
 LINEAR = {
     4: [0, 0, 0, 1, 1, 2, 2, 2, 3, 3],

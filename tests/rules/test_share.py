@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from jmsaio.engine.share import Share
+from jmsaio.rules.share import Share
 
 
 class User:

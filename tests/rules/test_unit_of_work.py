@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jmsaio.engine.unit_of_work import UnitOfWork
 from jmsaio.errors import SendError
+from jmsaio.rules.unit_of_work import UnitOfWork
 
 
 def test_the_first_failure_decides() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import IllegalArgumentError, InvalidSelectorError, SelectorRuntimeError
-from jmsaio.model.message import Message
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Float
 from jmsaio.selector import Selector
 from jmsaio.selector import selector as module

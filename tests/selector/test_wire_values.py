@@ -6,7 +6,7 @@ import enum
 
 import pytest
 
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.values import Byte, Double, Float, Int, Long, Short
 from jmsaio.selector import wire_values
 from jmsaio.selector.numbers import MISMATCH

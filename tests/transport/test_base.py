@@ -11,9 +11,9 @@ from jmsaio.transport import base
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
 from jmsaio.transport.memory.transport import MemoryTransport
-from jmsaio.transport.pulsar.client import PulsarTransport
-from jmsaio.transport.pulsar.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.sender import PulsarSender
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.producers.sender import PulsarSender
+from jmsaio.transport.pulsar.transport import PulsarTransport
 
 PARTS = (base.Transport, base.Sender, base.Receiver, base.Reader, base.Transaction)
 

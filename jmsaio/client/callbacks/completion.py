@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import anyio
 import attrs
 
-from jmsaio.client.callbacks import Callbacks, run_inside
-from jmsaio.client.inside import Callback, Kind
-from jmsaio.client.receipt import Receipt
+from jmsaio.client.callbacks.callback_context import Callback, Kind
+from jmsaio.client.callbacks.worker import Callbacks, run_inside
+from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
-from jmsaio.model.bytes_message import BytesMessage
-from jmsaio.model.message import Message
-from jmsaio.model.stream_message import StreamMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.stream_message import StreamMessage
 
 _log = logging.getLogger("jmsaio")
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from jmsaio.client import inside
-from jmsaio.client.callbacks import call, function_of
+from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import JMSError
 
 _log = logging.getLogger("jmsaio")
@@ -89,7 +89,7 @@ class Reports:
             self._task = asyncio.get_running_loop().create_task(self._tell(), name="jmsaio exception listener")
 
     async def _tell(self) -> None:
-        inside.leave()
+        callback_context.leave()
         _telling.set(self)
         try:
             while self._waiting:

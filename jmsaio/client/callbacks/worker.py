@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from jmsaio.client.inside import Callback, inside, leave
+from jmsaio.client.callbacks.callback_context import Callback, inside, leave
 from jmsaio.errors import JMSError
 
 #: A piece of work: what to run. It reports its own failures.

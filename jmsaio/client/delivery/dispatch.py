@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import attrs
 
-from jmsaio.client.channel import Channel
+from jmsaio.client.delivery.inbox import Channel
 
 #: Fills before other tasks of the loop get a turn.
 _FILLS_A_TURN = 8

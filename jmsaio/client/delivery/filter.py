@@ -7,9 +7,9 @@ from collections.abc import Callable
 import attrs
 
 from jmsaio.codec.view import expiration, header
-from jmsaio.engine.fate import Rejection
 from jmsaio.errors import SelectorRuntimeError
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
+from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
 
 

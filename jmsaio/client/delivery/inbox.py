@@ -14,21 +14,21 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
-from jmsaio.client.deadline import Deadline
-from jmsaio.client.filter import Filter
-from jmsaio.client.held import Held
-from jmsaio.client.malformed import Unread
-from jmsaio.client.sharing import SharingReceiver
-from jmsaio.client.siblings import Siblings
+from jmsaio.client.delivery.delay_queue import Held
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.malformed import Unread
+from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.delivery.siblings import Siblings
+from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import due, expiration
-from jmsaio.engine.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
-from jmsaio.engine.priority import PriorityInbox
-from jmsaio.engine.redelivery import Again, DeliveryCounts, again
-from jmsaio.engine.share import Share
 from jmsaio.errors import JMSError, MalformedMessageError, TransportError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
+from jmsaio.rules.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
+from jmsaio.rules.priority import PriorityInbox
+from jmsaio.rules.redelivery import Again, DeliveryCounts, again
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
 
 _log = logging.getLogger("jmsaio")

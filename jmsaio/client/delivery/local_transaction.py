@@ -13,14 +13,14 @@ from collections.abc import Awaitable, Callable
 
 import attrs
 
-from jmsaio.client import inside
-from jmsaio.client.channel import Channel
-from jmsaio.client.inside import Kind
-from jmsaio.client.receipt import Receipt
-from jmsaio.client.runtime import SessionRuntime
-from jmsaio.engine.unit_of_work import UnitOfWork
+from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.callback_context import Kind
+from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.runtime import SessionRuntime
+from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import IllegalStateError, JMSError, SendInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
 
 _log = logging.getLogger("jmsaio")
@@ -90,7 +90,7 @@ class Transacting:
             await self._undo()
 
     def _refuse(self, call: str) -> None:
-        inside.refuse(call, self.runtime, (Kind.COMPLETION,))
+        callback_context.refuse(call, self.runtime, (Kind.COMPLETION,))
 
     async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
         if self._busy.locked():

@@ -10,13 +10,13 @@ import attrs
 
 from jmsaio.codec import decode_raw
 from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError
-from jmsaio.model.bytes_message import BytesMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord, WireId
 
 if TYPE_CHECKING:
-    from jmsaio.client.channel import Channel
-    from jmsaio.client.runtime import SessionRuntime
+    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.runtime import SessionRuntime
 
 _log = logging.getLogger("jmsaio")
 

@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING
 import anyio
 import attrs
 
-from jmsaio.client import inside
-from jmsaio.client.callbacks import Callbacks, Job, NoExceptionError, run_inside
-from jmsaio.client.channel import Channel
-from jmsaio.client.completion import Completions
-from jmsaio.client.deadline import GRACE, Deadline
-from jmsaio.client.dispatch import Dispatch
-from jmsaio.client.home import Home
-from jmsaio.client.inside import Callback, Kind
-from jmsaio.client.opening import Closable
-from jmsaio.engine.ledger import Ledger
+from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.callback_context import Callback, Kind
+from jmsaio.client.callbacks.completion import Completions
+from jmsaio.client.callbacks.worker import Callbacks, Job, NoExceptionError, run_inside
+from jmsaio.client.delivery.dispatch import Dispatch
+from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.lifetime.deadline import GRACE, Deadline
+from jmsaio.client.lifetime.home import Home
+from jmsaio.client.lifetime.opening import Closable
 from jmsaio.errors import JMSError, MalformedMessageError, ObjectClosedError, OperationTimeoutError
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.ledger import Ledger
 from jmsaio.transport.base import Subscription, Transaction, Transport
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.consumer import MessageConsumer
-    from jmsaio.client.transacting import Transacting
+    from jmsaio.client.delivery.local_transaction import Transacting
 
 
 @attrs.define(eq=False)
@@ -100,7 +100,7 @@ class SessionRuntime:
 
     async def run(self) -> None:
         """The session's own task; ends after ``close`` or when a child failed, which it reports."""
-        inside.leave()
+        callback_context.leave()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self.dispatch.run)
@@ -215,7 +215,7 @@ class SessionRuntime:
             )
 
     async def _wait_for_callbacks(self, timeout: float) -> None:
-        callback = inside.current()
+        callback = callback_context.current()
         if callback is None or callback.session is not self:  # a callback of this session would wait for itself
             await self.wait_idle(timeout)
 
@@ -342,7 +342,7 @@ class SessionRuntime:
 
     def refuses(self) -> bool:
         """Whether calls are refused: it was closed, and it is no listener that calls, which runs on meanwhile."""
-        return self.closing and not inside.listens(self)
+        return self.closing and not callback_context.listens(self)
 
     def check_open(self) -> None:
         """Raise ObjectClosedError when the session is closed, ForkError in a child process."""

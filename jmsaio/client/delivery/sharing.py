@@ -17,7 +17,7 @@ from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import Position, Receiver, Transaction, Transport
 
 if TYPE_CHECKING:
-    from jmsaio.client.channel import Channel
+    from jmsaio.client.delivery.inbox import Channel
 
 _log = logging.getLogger("jmsaio")
 

@@ -1,6 +1,6 @@
 """Consumers of this process that share a subscription: they hand each other what they reject, without the broker.
 
-What none of them wants rests (``jmsaio.engine.resting``) and goes back to the broker from time to time, for consumers
+What none of them wants rests (``jmsaio.rules.resting``) and goes back to the broker from time to time, for consumers
 of other processes. It goes back in slices, so that nothing holds up the event loop.
 """
 
@@ -14,14 +14,14 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from jmsaio.client.sharing import SharingReceiver
-from jmsaio.engine.resting import Bundle, Resting
+from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.resting import Bundle, Resting
 from jmsaio.transport.base import Subscription, SubscriptionType
 
 if TYPE_CHECKING:
-    from jmsaio.client.channel import Channel
+    from jmsaio.client.delivery.inbox import Channel
 
 _log = logging.getLogger("jmsaio")
 

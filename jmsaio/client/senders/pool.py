@@ -11,9 +11,9 @@ from functools import partial
 import anyio
 import attrs
 
-from jmsaio.client.precreating import precreate
-from jmsaio.client.receipt import Receipt
-from jmsaio.client.restoring import Restoring
+from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.subscriptions.create import precreate
+from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError

@@ -22,8 +22,8 @@ from jmsaio.model.destinations import Queue
 from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
 
 if TYPE_CHECKING:
-    from jmsaio.client.channel import Channel
     from jmsaio.client.connection import Connection
+    from jmsaio.client.delivery.inbox import Channel
 
 #: Seconds between two attempts.
 _PAUSE = 1.0

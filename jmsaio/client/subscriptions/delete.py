@@ -1,8 +1,8 @@
 """Deletes subscriptions that end with their consumers, where the engine's client can't (jms-spec 8.1).
 
-On Pulsar these are durable subscriptions (``jmsaio.client.subscribing``), and their last consumer deletes them before
-it closes. What that leaves is deleted here through the admin interface, never with force: the broker refuses while
-anybody consumes from the subscription.
+On Pulsar these are durable subscriptions (see ``subscriptions.plan``), and their last consumer deletes them before it
+closes. What that leaves is deleted here through the admin interface, never with force: the broker refuses while anybody
+consumes from the subscription.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from jmsaio.client.subscribing import SHARED
+from jmsaio.client.subscriptions.plan import SHARED
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, NotFoundError
 from jmsaio.transport.base import Subscription
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from jmsaio.client.subscribing import Kind
+from jmsaio.client.subscriptions.plan import Kind
 from jmsaio.errors import InvalidClientIDError, JMSError
 
 _client_ids: set[tuple[str, str]] = set()

@@ -8,21 +8,21 @@ from functools import partial
 
 import anyio
 
-from jmsaio.client import registry
-from jmsaio.client.channel import BATCH, Channel
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.dropping import drop_unused, make_way
-from jmsaio.client.filter import Filter
-from jmsaio.client.renewing import check_settled, subscribe
-from jmsaio.client.runtime import SessionRuntime
-from jmsaio.client.siblings import Siblings, siblings
-from jmsaio.client.subscribing import Kind, Plan, Request, check, plan
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.inbox import BATCH, Channel
+from jmsaio.client.delivery.runtime import SessionRuntime
+from jmsaio.client.delivery.siblings import Siblings, siblings
+from jmsaio.client.subscriptions import in_process
+from jmsaio.client.subscriptions.delete import drop_unused, make_way
+from jmsaio.client.subscriptions.plan import Kind, Plan, Request, check, plan
+from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.codec.view import connection_id, sender_client_id
-from jmsaio.engine.fate import asks_for_delay
 from jmsaio.errors import ConsumerBusyError, InvalidSelectorError, JMSError, ObjectClosedError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
 from jmsaio.transport.base import SubscriptionType
 
@@ -50,14 +50,14 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     if named:
         shared = request.kind is not Kind.DURABLE
         topics = planned.subscription.topics or (planned.subscription.pattern or "",)
-        use = registry.Use(topics, request.selector, request.no_local, shared)
+        use = in_process.Use(topics, request.selector, request.no_local, shared)
         try:
-            registry.claim_subscription(connection.broker, name, request.kind, use)
+            in_process.claim_subscription(connection.broker, name, request.kind, use)
         except JMSError:
             if adopted is not None:
                 runtime.linger(adopted)
             raise
-    release = (lambda: registry.release_subscription(connection.broker, name)) if named else None
+    release = (lambda: in_process.release_subscription(connection.broker, name)) if named else None
     try:
         channel = adopted or _make_channel(runtime, request.destination, planned)
         channel.filter = _filter(runtime, request, planned, selector)

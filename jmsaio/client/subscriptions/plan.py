@@ -13,7 +13,7 @@ shared durable   ``[clientId_]name``                         as set             
 A shared one that is not durable is another subscription than Java's of that name, which is not durable for the broker
 either: no subscription can be both, see ``jmsaio guide compatibility``.
 
-A durable subscription carries its selector, noLocal and sharing as properties, see ``jmsaio.client.renewing``.
+A durable subscription carries its selector, noLocal and sharing as properties, see ``subscriptions.replace``.
 
 *As set* is ``jms.topicSharedSubscriptionType``. Where the engine has no non-durable subscriptions (Pulsar's C++
 client), the two that don't outlive their consumers are durable ones that are deleted at the last close.

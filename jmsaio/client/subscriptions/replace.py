@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from jmsaio.client.precreating import open_receiver
-from jmsaio.client.sharing import SharingReceiver
-from jmsaio.client.subscribing import SELECTOR, SHARED
+from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.subscriptions.create import open_receiver
+from jmsaio.client.subscriptions.plan import SELECTOR, SHARED
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.transport.base import Admin, Subscription, SubscriptionStats
 
 if TYPE_CHECKING:
-    from jmsaio.client.channel import Channel
     from jmsaio.client.connection import Connection
+    from jmsaio.client.delivery.inbox import Channel
 
 _log = logging.getLogger("jmsaio")
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 import anyio
 import attrs
 
-from jmsaio.client.precreating import precreate
+from jmsaio.client.subscriptions.create import precreate
 from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, NotFoundError

@@ -2,7 +2,7 @@
 
 The Java client deletes every subscription of that name in the whole namespace, by force (Starlight 3.5). Here a name
 without a topic is searched, found on exactly one topic, not in use, and marked as a durable subscription of jmsaio's
-(``jmsaio.client.renewing``): a queue's or another program's may have that name, too. Otherwise nothing is deleted.
+(``subscriptions.replace``): a queue's or another program's may have that name, too. Otherwise nothing is deleted.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from jmsaio.client import registry
-from jmsaio.client.subscribing import SHARED, durable_name
+from jmsaio.client.subscriptions import in_process
+from jmsaio.client.subscriptions.plan import SHARED, durable_name
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
@@ -20,7 +20,7 @@ from jmsaio.transport.base import Admin
 from jmsaio.transport.together import together
 
 if TYPE_CHECKING:
-    from jmsaio.client.runtime import SessionRuntime
+    from jmsaio.client.delivery.runtime import SessionRuntime
 
 #: Topics that are asked for at once: a namespace may have thousands.
 _AT_ONCE = 8
@@ -33,7 +33,7 @@ async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -
     subscription = durable_name(connection.client_id, name)
     if not isinstance(name, str) or not name or subscription == connection.configuration.queue_subscription_name:
         raise InvalidDestinationError(f"{shown(name)} is not the name of a durable subscription")
-    if registry.is_active(connection.broker, subscription):
+    if in_process.is_active(connection.broker, subscription):
         raise IllegalStateError(
             f"the subscription {name!r} has an active consumer, or unsettled messages; close and settle it first"
         )

@@ -1,0 +1,1 @@
+"""The six kinds of JMS messages: headers, properties, bodies."""

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.arguments import shown
-from jmsaio.model.bytes_message import BytesMessage
-from jmsaio.model.foreign import LeftOut, _unsaid, adopt, is_foreign
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import JavaObject, ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.foreign import LeftOut, _unsaid, adopt, is_foreign
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 
 _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 

@@ -13,7 +13,7 @@ from jmsaio.errors import (
     MessageNotWriteableError,
     NullValueError,
 )
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
 from jmsaio.model.typed import cut, is_kind, typed, writable_bytes
 from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, canonical

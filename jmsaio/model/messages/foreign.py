@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, runtime_checkable
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import as_destination
-from jmsaio.model.headers import Headers
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import canonical_property
 from jmsaio.model.wire import CONNECTION_ID, GROUP_ID, GROUP_SEQ, RESERVED
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jmsaio.errors import UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
 from jmsaio.model.conversion import convert_body
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.names import check_map_name
 from jmsaio.model.typed import cut, is_kind, typed
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical

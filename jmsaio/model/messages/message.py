@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self, TypeVar
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text
 from jmsaio.model.destinations import Destination, as_destination
-from jmsaio.model.headers import Headers
-from jmsaio.model.properties import MessageSource as MessageSource
-from jmsaio.model.properties import Properties
-from jmsaio.model.properties import Property as Property
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.properties import MessageSource as MessageSource
+from jmsaio.model.messages.properties import Properties
+from jmsaio.model.messages.properties import Property as Property
 from jmsaio.model.wire import DELIVERY_COUNT
 
 T = TypeVar("T")

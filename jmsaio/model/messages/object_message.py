@@ -11,7 +11,7 @@ import attrs
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import check_text, wrong_type
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.typed import is_kind
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
 

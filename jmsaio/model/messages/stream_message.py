@@ -13,7 +13,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.arguments import wrong_type
 from jmsaio.model.conversion import convert_body
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.typed import cut, typed, writable_bytes
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
 

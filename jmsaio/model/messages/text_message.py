@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.message import Message, MessageSource
+from jmsaio.model.messages.message import Message, MessageSource
 from jmsaio.model.typed import is_kind
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from jmsaio.errors import NumberFormatError, SelectorRuntimeError
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.text import parse_double, parse_float, parse_integer
 from jmsaio.model.values import Byte, Long, Short
 from jmsaio.model.wire import (

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
-from jmsaio.transport.memory.broker import Broker
-from jmsaio.transport.memory.names import namespace_of
-from jmsaio.transport.memory.subscription import Subscription
+from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.names import namespace_of
+from jmsaio.transport.memory.broker.subscription import Subscription
 
 
 class MemoryAdmin:

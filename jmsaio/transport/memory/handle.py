@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from jmsaio.transport.memory.transactions import Unit
+from jmsaio.transport.memory.broker.transactions import Unit
 
 
 class MemoryTransaction:

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Protocol
 
 from jmsaio.transport.base import LinkChange, LinkListener
-from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.broker.broker import Broker
 
 
 class Debtor(Protocol):

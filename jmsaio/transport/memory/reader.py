@@ -8,9 +8,9 @@ from typing import cast
 from jmsaio.errors import InvalidDestinationError, JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
-from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.partition import Tail
 from jmsaio.transport.memory.link import Link
-from jmsaio.transport.memory.log import Tail
 
 
 class MemoryReader:

@@ -11,16 +11,16 @@ from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, ObjectClos
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport import base
 from jmsaio.transport.base import LinkChange, Position, Transaction, Wake
-from jmsaio.transport.memory.broker import Broker
-from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.names import compile_pattern
+from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.replacement import renew
+from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
-from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.names import compile_pattern
-from jmsaio.transport.memory.record import StoredRecord
-from jmsaio.transport.memory.renewal import renew
-from jmsaio.transport.memory.subscription import Subscription
-from jmsaio.transport.memory.transactions import State, Unit
 
 
 class MemoryReceiver:

@@ -18,13 +18,13 @@ from jmsaio.errors import (
 )  # fmt: skip
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
-from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.names import java_hash
+from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.record import StoredRecord, weigh
+from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
-from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.names import java_hash
-from jmsaio.transport.memory.record import StoredRecord, weigh
-from jmsaio.transport.memory.transactions import State, Unit
 
 #: A record that waits for memory: log, record, size, sequence id, callback, transaction, and its last moment.
 _Waiting = tuple[Log, OutgoingRecord, int, int, SendDone, Unit | None, float]

@@ -17,13 +17,13 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.memory.admin import MemoryAdmin
-from jmsaio.transport.memory.broker import Broker, broker_named
+from jmsaio.transport.memory.broker.broker import Broker, broker_named
+from jmsaio.transport.memory.broker.transactions import Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.reader import MemoryReader
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
-from jmsaio.transport.memory.transactions import Unit
 
 _CAPABILITIES = Capabilities(
     transactions=True,

@@ -6,7 +6,7 @@ import anyio
 
 from jmsaio.config import Configuration
 from jmsaio.transport.base import Transport
-from jmsaio.transport.pulsar.client import PulsarTransport
+from jmsaio.transport.pulsar.transport import PulsarTransport
 
 __all__ = ["open_transport"]
 

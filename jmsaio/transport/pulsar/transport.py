@@ -12,9 +12,7 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.admin import RestAdmin, open_admin
 from jmsaio.config import Configuration
-from jmsaio.engine.share import Share
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
@@ -23,6 +21,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     OperationTimeoutError,
 )
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import (
     Admin,
     Capabilities,
@@ -36,23 +35,24 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
-from jmsaio.transport.pulsar.attempts import Attempts
-from jmsaio.transport.pulsar.bridge import Bridge, Released, holds_native, wait_for
-from jmsaio.transport.pulsar.closing import NativeClient
-from jmsaio.transport.pulsar.connecting import Reach
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG
-from jmsaio.transport.pulsar.options import (
+from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.consumers.reader import PulsarReader
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.consumers.rereading import Rereading
+from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
+from jmsaio.transport.pulsar.native.attempts import Attempts
+from jmsaio.transport.pulsar.native.bridge import Bridge, Released, holds_native, wait_for
+from jmsaio.transport.pulsar.native.closing import NativeClient
+from jmsaio.transport.pulsar.native.connecting import Reach
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.native.options import (
     client_configuration,
     native_position,
     producer_configuration,
     reader_configuration,
 )
-from jmsaio.transport.pulsar.reader import PulsarReader
-from jmsaio.transport.pulsar.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.rereading import Rereading
-from jmsaio.transport.pulsar.sender import PulsarSender
-from jmsaio.transport.pulsar.subscribing import Subscriber, close_late
-from jmsaio.transport.pulsar.watch import Watch
+from jmsaio.transport.pulsar.native.watch import Watch
+from jmsaio.transport.pulsar.producers.sender import PulsarSender
 
 _log = logging.getLogger("jmsaio")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client.sending import Senders
+from jmsaio.client.senders.pool import Senders
 
 Name = Callable[[str], str]
 

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.reports import Reports
+from jmsaio.client.callbacks.exception_listener import Reports
 from jmsaio.client.temporary import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
 
@@ -80,7 +80,7 @@ async def test_a_listener_that_hangs_does_not_keep_a_connection_open() -> None:
 async def test_reports_of_a_slow_listener_are_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jmsaio.client.reports._MOST", 2)
+    monkeypatch.setattr("jmsaio.client.callbacks.exception_listener._MOST", 2)
     told: list[str] = []
     reports = Reports(lambda error: told.append(str(error)))
     with caplog.at_level(logging.WARNING, "jmsaio"):

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.held import HELD_BYTES, HELD_RECORDS, SLICE, Held
+from jmsaio.client.delivery.delay_queue import HELD_BYTES, HELD_RECORDS, SLICE, Held
 from jmsaio.transport.base import SubscriptionType
 
 Name = Callable[[str], str]

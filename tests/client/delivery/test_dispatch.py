@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import attrs
 
-from jmsaio.client.dispatch import Dispatch
+from jmsaio.client.delivery.dispatch import Dispatch
 
 
 @attrs.define(eq=False)

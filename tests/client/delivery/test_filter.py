@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jmsaio.client.filter import Filter
-from jmsaio.engine.fate import Rejection
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
-from tests.client.test_channel import Record
+from tests.client.delivery.test_inbox import Record
 
 
 def test_why_a_record_is_not_wanted() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.client.channel import Channel
-from jmsaio.client.filter import Filter
-from jmsaio.client.sharing import SharingReceiver
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import MalformedMessageError, TransportError
 from jmsaio.model.destinations import Queue

@@ -10,7 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.transacting import Transacting
+from jmsaio.client.delivery.local_transaction import Transacting
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
@@ -65,7 +65,7 @@ async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Na
 
 
 async def test_a_commit_that_was_rolled_back_gives_messages_again(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jmsaio.client.transacting.TRANSACTION_TIMEOUT", 0.2)
+    monkeypatch.setattr("jmsaio.client.delivery.local_transaction.TRANSACTION_TIMEOUT", 0.2)
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         await fill(connection, queue, 1)
@@ -94,7 +94,7 @@ async def test_a_commit_that_can_not_begin_loses_no_delivery(name: Name, monkeyp
                 raise jmsaio.TransportError("no coordinator")
 
             with monkeypatch.context() as patched:
-                patched.setattr("jmsaio.client.transacting.Transacting._begin", refuse)
+                patched.setattr("jmsaio.client.delivery.local_transaction.Transacting._begin", refuse)
                 with pytest.raises(jmsaio.TransportError):
                     await session.commit()
             await session.commit()
@@ -149,9 +149,9 @@ async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -
 async def test_a_transaction_that_timed_out_gives_its_messages_back_once(
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jmsaio.client import transacting
+    from jmsaio.client.delivery import local_transaction
 
-    monkeypatch.setattr(transacting, "TRANSACTION_TIMEOUT", 0.2)
+    monkeypatch.setattr(local_transaction, "TRANSACTION_TIMEOUT", 0.2)
     async with jmsaio.connect(f"memory://{name('late')}") as connection:
         queue = jmsaio.Queue(name("in"))
         await fill(connection, queue, 3)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client import malformed
+from jmsaio.client.delivery import malformed
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
 from tests.client.helpers import drain, fill

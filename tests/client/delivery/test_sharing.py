@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jmsaio.client.sharing import SharingReceiver
+from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.errors import ObjectClosedError
-from tests.client.test_channel import Receiver, Record
+from tests.client.delivery.test_inbox import Receiver, Record
 
 
 class Closed(Receiver):

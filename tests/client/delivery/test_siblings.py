@@ -13,7 +13,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client import siblings
+from jmsaio.client.delivery import siblings
 from tests.client.helpers import drain, rest, take, texts
 
 Name = Callable[[str], str]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import jmsaio
-from jmsaio.client.deadline import Deadline
+from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.testing import FaultProxy, embedded_broker
 from tests.client.helpers import fill
 from tests.support.broker import TestBroker

@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 import jmsaio
-from jmsaio.client.home import Home
+from jmsaio.client.lifetime.home import Home
 from tests.client.helpers import fill, texts
 
 Name = Callable[[str], str]
@@ -146,7 +146,7 @@ FORKED = """
 import asyncio, os, sys, time
 import jmsaio
 from tests.client.helpers import fill
-from tests.client.test_home import calls, refused
+from tests.client.lifetime.test_home import calls, refused
 
 async def main(url, name):
     async with jmsaio.connect(url) as connection:

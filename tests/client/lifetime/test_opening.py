@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.client.opening import Opening
+from jmsaio.client.lifetime.opening import Opening
 
 
 class Thing:

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 import jmsaio
-from jmsaio.client import sending
 from jmsaio.client.factory import open_transport
-from jmsaio.client.sending import Senders
+from jmsaio.client.senders import pool
+from jmsaio.client.senders.pool import Senders
 from jmsaio.config import load
 from jmsaio.testing import embedded_broker
 from tests.support.broker import TestBroker
@@ -129,7 +129,7 @@ async def test_a_queue_keeps_messages_without_admin(pulsar_broker: TestBroker) -
 
 async def test_a_sender_that_is_not_used_closes_by_itself(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the configured time; to a temporary destination, whose owner may be gone, soon without being told."""
-    monkeypatch.setattr(sending, "_TEMPORARY_IDLE", 0.1)
+    monkeypatch.setattr(pool, "_TEMPORARY_IDLE", 0.1)
     async with jmsaio.connect(url, producer_auto_close=0.2) as set_so, jmsaio.connect(url) as unset:
         for connection, kept in ((set_so, 0), (unset, 1)):
             async with connection.create_session() as session, session.create_producer() as producer:

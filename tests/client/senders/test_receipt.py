@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jmsaio.client.receipt import Receipt
+from jmsaio.client.senders.receipt import Receipt
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import jmsaio
-from jmsaio.client.settings import checked_mode, checked_priority
+from jmsaio.client.senders.settings import checked_mode, checked_priority
 
 
 async def test_attributes_and_setters_are_the_same(session: jmsaio.Session) -> None:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client.precreating import passes, precreate
+from jmsaio.client.subscriptions.create import passes, precreate
 from jmsaio.config import load
 from jmsaio.errors import (
     AdminError,

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.dropping import drop_unused, make_way
+from jmsaio.client.subscriptions.delete import drop_unused, make_way
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
 from jmsaio.transport.base import Position, Subscription, SubscriptionType

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import jmsaio
-from jmsaio.client import registry
+from jmsaio.client.subscriptions import in_process
 
 Name = Callable[[str], str]
 
@@ -304,7 +304,7 @@ async def test_no_local_of_another_process(url: str, name: Name) -> None:
     topic, client = jmsaio.Topic(name("process")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
-            registry.release_client_id(connection.broker, client)
+            in_process.release_client_id(connection.broker, client)
             async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
                 await publish(theirs, topic, "same client")
             assert await text(consumer, 0.5) is None
@@ -334,7 +334,7 @@ async def test_no_local_on_a_simple_consumer_is_about_its_connection(url: str, n
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_consumer(topic, no_local=True) as consumer, connection.create_session() as another:
             await publish(another, topic, "own")
-            registry.release_client_id(connection.broker, client)
+            in_process.release_client_id(connection.broker, client)
             async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
                 await publish(theirs, topic, "twin")
             assert await text(consumer) == "twin"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client.subscribing import Kind, Request, check, plan
+from jmsaio.client.subscriptions.plan import Kind, Request, check, plan
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy, load
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, TemporaryTopic, Topic

@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.channel import Channel
-from jmsaio.client.renewing import check_settled, subscribe
+from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
 from jmsaio.transport.base import (

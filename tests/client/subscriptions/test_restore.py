@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client.restoring import Restoring
+from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.config import load
 from jmsaio.errors import AdminError
 from jmsaio.model.partitions import partition_names

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.admin.rest import RestAdmin
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -132,7 +132,7 @@ async def test_a_consumer_of_another_process(
         """It came after the look at the statistics."""
 
     with monkeypatch.context() as patch:
-        patch.setattr("jmsaio.client.unsubscribing._check_idle", seen_before)
+        patch.setattr("jmsaio.client.subscriptions.unsubscribe._check_idle", seen_before)
         with pytest.raises(jmsaio.IllegalStateError, match="meanwhile"):
             await session.unsubscribe(subscription, topic)
     await receiver.aclose(20)

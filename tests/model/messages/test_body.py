@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.body import message_for, outgoing
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import JavaObject, ObjectMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.body import message_for, outgoing
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char
-from tests.model.test_foreign import Foreign
+from tests.model.messages.test_foreign import Foreign
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.model.headers import Headers
+from jmsaio.model.messages.headers import Headers
 
 
 def test_defaults() -> None:

@@ -16,7 +16,7 @@ from jmsaio.errors import (
     NumberFormatError,
     UnsupportedOperationError,
 )
-from jmsaio.model.map_message import MapMessage
+from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.values import JmsType, Long
 from tests.model.support import READABLE, SAMPLES, expected, received
 

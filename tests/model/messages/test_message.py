@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
-from jmsaio.model.bytes_message import BytesMessage
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.headers import Headers
-from jmsaio.model.map_message import MapMessage
-from jmsaio.model.message import Message
-from jmsaio.model.object_message import ObjectMessage
-from jmsaio.model.stream_message import StreamMessage
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.headers import Headers
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from tests.model.support import Source, received
 
 KINDS: dict[str, type[Message]] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
-from jmsaio.model.object_message import JavaObject, ObjectMessage
+from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.values import Byte, Char, Float, Int, Long
 from tests.model.support import received
 

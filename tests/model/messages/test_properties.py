@@ -17,8 +17,8 @@ from jmsaio.errors import (
     NumberFormatError,
     UnsupportedOperationError,
 )
-from jmsaio.model.message import Message
-from jmsaio.model.text_message import TextMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short
 from tests.model.support import PROPERTY_TYPES, READABLE, SAMPLES, Source, expected, received
 

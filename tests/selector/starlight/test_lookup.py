@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import SelectorRuntimeError
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.message import Message
+from jmsaio.model.messages.message import Message
 from jmsaio.model.values import Long, Short
 from jmsaio.selector.starlight import lookup
 from jmsaio.selector.starlight.functions import Look

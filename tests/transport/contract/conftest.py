@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from jmsaio.config import Configuration, load
-from jmsaio.transport.memory.broker import forget_broker
+from jmsaio.transport.memory.broker.broker import forget_broker
 from tests.transport.contract.harness import Harness
 
 

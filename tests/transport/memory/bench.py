@@ -9,12 +9,12 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.memory.broker import Broker
-from jmsaio.transport.memory.clock import ManualClock
-from jmsaio.transport.memory.consumer import Consumer
-from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.record import StoredRecord, weigh
-from jmsaio.transport.memory.subscription import Subscription
+from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.clock import ManualClock
+from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.record import StoredRecord, weigh
+from jmsaio.transport.memory.broker.subscription import Subscription
 
 TOPIC = "persistent://public/default/t"
 START = 1_000_000.0

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.memory.broker import Broker
+from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.link import Link
 from tests.transport.contract.harness import GUARD, record
 from tests.transport.memory.connecting import connect

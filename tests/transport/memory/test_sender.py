@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import NotFoundError, SendError, SendInDoubtError
 from jmsaio.testing import EmbeddedBroker, ManualClock
-from jmsaio.transport.memory.record import OVERHEAD
+from jmsaio.transport.memory.broker.record import OVERHEAD
 from tests.transport.contract.harness import GUARD, Harness, Outcomes, record
 from tests.transport.memory.connecting import connect
 

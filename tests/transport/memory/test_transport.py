@@ -8,7 +8,7 @@ from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.memory import open_transport
-from jmsaio.transport.memory.broker import broker_named
+from jmsaio.transport.memory.broker.broker import broker_named
 from tests.transport.contract.harness import Harness, Outcomes, record
 from tests.transport.memory.connecting import connect
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 
 @attrs.define(frozen=True, order=True)

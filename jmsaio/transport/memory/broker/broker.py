@@ -21,13 +21,13 @@ from jmsaio.errors import (
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position
-from jmsaio.transport.memory.clock import Clock, SystemClock, Timers
-from jmsaio.transport.memory.faults import Faults
-from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.names import full_name
-from jmsaio.transport.memory.record import StoredRecord
-from jmsaio.transport.memory.subscription import Subscription
-from jmsaio.transport.memory.transactions import Unit
+from jmsaio.transport.memory.broker.clock import Clock, SystemClock, Timers
+from jmsaio.transport.memory.broker.faults import Faults
+from jmsaio.transport.memory.broker.names import full_name
+from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.transactions import Unit
 
 #: Properties that Pulsar's client adds to a dead letter.
 REAL_TOPIC = "REAL_TOPIC"

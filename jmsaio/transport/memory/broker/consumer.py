@@ -8,11 +8,11 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.memory.log import Port
-from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import Port
+from jmsaio.transport.memory.broker.record import StoredRecord
 
 if TYPE_CHECKING:  # for annotations alone: subscriptions have consumers
-    from jmsaio.transport.memory.subscription import Subscription
+    from jmsaio.transport.memory.broker.subscription import Subscription
 
 
 class Consumer:

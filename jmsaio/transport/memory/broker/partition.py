@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.base import Cursor, Position
-from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.broker.record import StoredRecord
 
 if TYPE_CHECKING:  # for annotations alone: a broker makes logs, a log is in a broker
-    from jmsaio.transport.memory.broker import Broker
-    from jmsaio.transport.memory.consumer import Consumer
-    from jmsaio.transport.memory.subscription import Subscription
+    from jmsaio.transport.memory.broker.broker import Broker
+    from jmsaio.transport.memory.broker.consumer import Consumer
+    from jmsaio.transport.memory.broker.subscription import Subscription
 
 
 class Port(Protocol):

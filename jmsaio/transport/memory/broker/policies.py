@@ -8,8 +8,8 @@ from collections import deque
 from typing import Protocol
 
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.memory.consumer import Consumer
-from jmsaio.transport.memory.record import StoredRecord
+from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.record import StoredRecord
 
 #: Key-shared: records set aside for consumers without permits, in all; Pulsar's ``keySharedLookAheadMsgInReplay``.
 LOOK_AHEAD = 20_000

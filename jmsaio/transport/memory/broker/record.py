@@ -9,7 +9,7 @@ from jmsaio.errors import MessageTooLargeError
 from jmsaio.model.wire import OutgoingRecord, WireId
 
 if TYPE_CHECKING:  # for the annotation alone: a log makes records
-    from jmsaio.transport.memory.log import Log
+    from jmsaio.transport.memory.broker.partition import Log
 
 #: Largest record in bytes, Pulsar's ``maxMessageSize``.
 MAX_SIZE = 5 * 1024 * 1024

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport import base
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.memory.broker import Broker
-from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.subscription import Subscription
+from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.subscription import Subscription
 
 _log = logging.getLogger("jmsaio")
 

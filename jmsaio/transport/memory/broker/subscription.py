@@ -21,13 +21,13 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.memory.consumer import Consumer
-from jmsaio.transport.memory.log import Log, Port
-from jmsaio.transport.memory.policies import Policy, policy_for
-from jmsaio.transport.memory.record import RedeliveredRecord, StoredRecord
+from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.partition import Log, Port
+from jmsaio.transport.memory.broker.policies import Policy, policy_for
+from jmsaio.transport.memory.broker.record import RedeliveredRecord, StoredRecord
 
 if TYPE_CHECKING:  # for annotations alone: transactions know subscriptions
-    from jmsaio.transport.memory.transactions import Unit
+    from jmsaio.transport.memory.broker.transactions import Unit
 
 
 class Subscription:

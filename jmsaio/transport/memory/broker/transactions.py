@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.memory.log import Log
-from jmsaio.transport.memory.record import StoredRecord
-from jmsaio.transport.memory.subscription import Subscription
+from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.subscription import Subscription
 
 if TYPE_CHECKING:  # for annotations alone: a broker makes units
-    from jmsaio.transport.memory.broker import Broker
+    from jmsaio.transport.memory.broker.broker import Broker
 
 
 class State(enum.Enum):

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from jmsaio.admin.paths import cursor_key
+from jmsaio.transport.pulsar.admin.paths import cursor_key
 
 _TIMES = ("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp")
 

@@ -12,18 +12,6 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 import tenacity
 
-from jmsaio.admin.activity import Activity, read_activity
-from jmsaio.admin.causes import cause_of
-from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
-from jmsaio.admin.paths import (
-    cursor_key,
-    namespace_path,
-    read_cursor,
-    start_position,
-    subscription_path,
-    topic_path,
-)
-from jmsaio.admin.turns import creating
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
@@ -34,6 +22,18 @@ from jmsaio.errors import (
 )
 from jmsaio.model.partitions import partition_names
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
+from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
+from jmsaio.transport.pulsar.admin.causes import cause_of
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.transport.pulsar.admin.paths import (
+    cursor_key,
+    namespace_path,
+    read_cursor,
+    start_position,
+    subscription_path,
+    topic_path,
+)
+from jmsaio.transport.pulsar.admin.turns import creating
 
 if TYPE_CHECKING:
     import httpx

@@ -1,0 +1,1 @@
+"""Receiving from Pulsar: receivers and readers over native consumers."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from jmsaio.errors import JMSError
-from jmsaio.transport.pulsar.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
 
 _log = logging.getLogger("jmsaio")
 

@@ -9,9 +9,9 @@ from typing import Any
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
-from jmsaio.transport.pulsar.bridge import Bridge, wait_for
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Seconds for the question whether something is stored behind the last record.
 _ASK = 30.0

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from jmsaio.engine.share import Share
 from jmsaio.errors import (
     ConsumerBusyError,
     IllegalStateError,
@@ -27,19 +26,20 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Position, Subscription, SubscriptionType, Transaction, Wake
-from jmsaio.transport.pulsar.bridge import Bridge, end, wait_for
-from jmsaio.transport.pulsar.custody import Custody
-from jmsaio.transport.pulsar.dead_letters import DeadLetters
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.handed import Handed
-from jmsaio.transport.pulsar.native_log import Damage
-from jmsaio.transport.pulsar.options import NATIVE_NACK_DELAY, native_position
-from jmsaio.transport.pulsar.record import PulsarRecord
-from jmsaio.transport.pulsar.returns import Returns
-from jmsaio.transport.pulsar.sizing import Sizing
-from jmsaio.transport.pulsar.stopping import OpenNative, Stopping
-from jmsaio.transport.pulsar.tally import Tally
+from jmsaio.transport.pulsar.consumers.sizing import Sizing
+from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.emulation.handed import Handed
+from jmsaio.transport.pulsar.emulation.nack_tracker import Returns
+from jmsaio.transport.pulsar.emulation.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked_tracker import Custody
+from jmsaio.transport.pulsar.native.bridge import Bridge, end, wait_for
+from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.native_log import Damage
+from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_position
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
 ACK_GROUP_TIME = 0.1

@@ -25,10 +25,10 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
-from jmsaio.transport.pulsar.batch import batch_size
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Damage
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.native.batch_acker import batch_size
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Damage
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Seconds that reading an entry again may take: a garbled link is noticed by pulsar-client after up to 60.
 TIMEOUT = 120.0

@@ -12,11 +12,11 @@ import asyncio
 import logging
 from typing import Any
 
-from jmsaio.engine.share import Share
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import LINGER, Bridge, end, wait_for
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.stopping import Stopping
+from jmsaio.rules.share import Share
+from jmsaio.transport.pulsar.consumers.stopping import Stopping
+from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, end, wait_for
+from jmsaio.transport.pulsar.native.native_consumer import Feed
 
 _log = logging.getLogger("jmsaio")
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.pulsar.bridge import Bridge, open_together, wait_for
-from jmsaio.transport.pulsar.custody import Custody
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.late import LateSettler
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.consumers.late import LateSettler
+from jmsaio.transport.pulsar.emulation.unacked_tracker import Custody
+from jmsaio.transport.pulsar.native.bridge import Bridge, open_together, wait_for
+from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
 OpenNative = Callable[[str | None, int], Coroutine[Any, Any, Any]]

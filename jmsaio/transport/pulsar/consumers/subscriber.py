@@ -11,18 +11,18 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.admin.turns import subscribing
-from jmsaio.engine.share import Share
 from jmsaio.errors import IllegalStateError, JMSError
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
-from jmsaio.transport.pulsar.attempts import Attempts
-from jmsaio.transport.pulsar.bridge import Bridge, ignore
-from jmsaio.transport.pulsar.dead_letters import DeadLetters
-from jmsaio.transport.pulsar.handed import Handed
-from jmsaio.transport.pulsar.options import consumer_configuration
-from jmsaio.transport.pulsar.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.stopping import queue_size
-from jmsaio.transport.pulsar.tally import tally
+from jmsaio.transport.pulsar.admin.turns import subscribing
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.consumers.stopping import queue_size
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.emulation.handed import Handed
+from jmsaio.transport.pulsar.emulation.tally import tally
+from jmsaio.transport.pulsar.native.attempts import Attempts
+from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.options import consumer_configuration
 from jmsaio.transport.together import together
 
 #: Seconds between two looks at the number of partitions.

@@ -13,8 +13,8 @@ from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType, Wake
-from jmsaio.transport.pulsar.bridge import end
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.native.bridge import end
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Properties that tell where a dead letter comes from, as Java's client writes them.
 REAL_TOPIC = "REAL_TOPIC"

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 import attrs
 
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Entries remembered at most of each subscription, and subscriptions.
 ENTRIES = 10_000

@@ -20,8 +20,8 @@ from typing import Any
 
 import attrs
 
-from jmsaio.transport.pulsar.batch import Batch, batch_size
-from jmsaio.transport.pulsar.record import Key
+from jmsaio.transport.pulsar.native.batch_acker import Batch, batch_size
+from jmsaio.transport.pulsar.native.record import Key
 
 #: Acknowledged records kept as they were told before they are looked at; entries remembered of each kind.
 ENTRIES = 10_000

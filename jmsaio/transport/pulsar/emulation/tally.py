@@ -13,9 +13,9 @@ from weakref import WeakSet, WeakValueDictionary
 
 import attrs
 
-from jmsaio.transport.pulsar.custody import Custody
-from jmsaio.transport.pulsar.record import Key, PulsarRecord
-from jmsaio.transport.pulsar.settled import Known
+from jmsaio.transport.pulsar.emulation.settled import Known
+from jmsaio.transport.pulsar.emulation.unacked_tracker import Custody
+from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
 #: Entries, and records, remembered.
 REMEMBERED = 50_000

@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
-from jmsaio.transport.pulsar.batch import Batch
-from jmsaio.transport.pulsar.bridge import Bridge, ignore
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.handed import Handed
-from jmsaio.transport.pulsar.record import Key, PulsarRecord
-from jmsaio.transport.pulsar.settled import Known, Settled
+from jmsaio.transport.pulsar.emulation.handed import Handed
+from jmsaio.transport.pulsar.emulation.settled import Known, Settled
+from jmsaio.transport.pulsar.native.batch_acker import Batch
+from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
 #: Seconds between looks at batches that wait for their last record: none waits longer than two.
 HOLD = 0.015

@@ -16,9 +16,9 @@ import anyio
 import attrs
 
 from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import LINGER, Bridge
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Refusal
-from jmsaio.transport.pulsar.results import translate
+from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
+from jmsaio.transport.pulsar.native.results import translate
 
 #: Seconds that an attempt may go without an answer.
 ATTEMPT = 5.0

@@ -24,7 +24,7 @@ import _pulsar
 import anyio
 
 from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.results import OK, translate
+from jmsaio.transport.pulsar.native.results import OK, translate
 
 #: Seconds that a cancelled opening waits for what it has started.
 LINGER = 2.0

@@ -16,7 +16,7 @@ from typing import Any
 
 import _pulsar
 
-from jmsaio.transport.pulsar.bridge import holds_native, ignore
+from jmsaio.transport.pulsar.native.bridge import holds_native, ignore
 
 #: Seconds that the end of the process waits for clients that nobody closed.
 EXIT_TIMEOUT = 3.0

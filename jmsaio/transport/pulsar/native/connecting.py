@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from jmsaio.admin.causes import cause_of
 from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError
+from jmsaio.transport.pulsar.admin.causes import cause_of
 
 #: Seconds that pulsar-client has before anything is tried beside it.
 _PATIENCE = 0.3

@@ -20,9 +20,9 @@ from typing import Any
 import _pulsar
 
 from jmsaio.errors import JMSError
-from jmsaio.transport.pulsar.batch import Batch, begin_batch
-from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore
-from jmsaio.transport.pulsar.results import OK, translate
+from jmsaio.transport.pulsar.native.batch_acker import Batch, begin_batch
+from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
+from jmsaio.transport.pulsar.native.results import OK, translate
 
 
 class Feed:

@@ -20,8 +20,8 @@ import _pulsar
 import attrs
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.transport.pulsar.bridge import ignore
-from jmsaio.transport.pulsar.pipe import Identity, Pipe
+from jmsaio.transport.pulsar.native.bridge import ignore
+from jmsaio.transport.pulsar.native.log_pipe import Identity, Pipe
 
 #: Environment variable with the path of a file that gets a copy of pulsar-client's log, more of it than otherwise.
 LOG_VARIABLE = "JMSAIO_PULSAR_LOG"

@@ -9,12 +9,12 @@ from typing import Any
 
 import _pulsar
 
-from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 
 #: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024

@@ -9,8 +9,8 @@ from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 
 if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.batch import Batch
-    from jmsaio.transport.pulsar.feed import Feed
+    from jmsaio.transport.pulsar.native.batch_acker import Batch
+    from jmsaio.transport.pulsar.native.native_consumer import Feed
 
 #: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
 Key = tuple[int, int, int]

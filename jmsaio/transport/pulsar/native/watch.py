@@ -23,9 +23,9 @@ import attrs
 
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, TransportError
 from jmsaio.transport.base import Admin, LinkChange, LinkListener, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG, Refusal
-from jmsaio.transport.pulsar.results import translate
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
+from jmsaio.transport.pulsar.native.results import translate
 
 #: Seconds between two looks.
 LOOK = 1.0

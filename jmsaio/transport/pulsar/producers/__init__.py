@@ -1,0 +1,1 @@
+"""Sending to Pulsar: one sender over a native producer for each partition."""

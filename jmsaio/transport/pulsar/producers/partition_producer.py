@@ -28,10 +28,10 @@ from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SendDone
-from jmsaio.transport.pulsar.bridge import Bridge, Released, ignore
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG
-from jmsaio.transport.pulsar.results import OK, translate_send
-from jmsaio.transport.pulsar.window import Window
+from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.native.results import OK, translate_send
+from jmsaio.transport.pulsar.producers.window import Window
 
 #: Records of a group at most; a longer group would hold its first records back from the broker.
 GROUP = 1000

@@ -8,7 +8,6 @@ from typing import Any
 
 import _pulsar
 
-from jmsaio.engine.routing import java_string_hash
 from jmsaio.errors import (
     IllegalStateError,
     JMSError,
@@ -18,11 +17,12 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
-from jmsaio.transport.pulsar.bridge import Bridge, end, ignore, open_together, wait_for
-from jmsaio.transport.pulsar.lane import Lane
-from jmsaio.transport.pulsar.options import MAX_MESSAGE_SIZE
-from jmsaio.transport.pulsar.window import Window
+from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
+from jmsaio.transport.pulsar.producers.partition_producer import Lane
+from jmsaio.transport.pulsar.producers.window import Window
 
 #: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
 _SMALL = 32 * 1024

@@ -8,7 +8,7 @@ import pytest
 
 import jmsaio
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.memory.clock import ManualClock, SystemClock, Timers
+from jmsaio.transport.memory.broker.clock import ManualClock, SystemClock, Timers
 
 
 def test_the_system_clock_is_the_wall_clock() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from jmsaio.errors import SendError
-from jmsaio.transport.memory.faults import Faults, SendFault
+from jmsaio.transport.memory.broker.faults import Faults, SendFault
 
 
 def test_a_fault_of_a_send_is_used_once_and_for_its_topic() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import InvalidDestinationError
-from jmsaio.transport.memory.names import (
+from jmsaio.transport.memory.broker.names import (
     compile_pattern,
     full_name,
     java_hash,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, Position
-from jmsaio.transport.memory.log import Tail
+from jmsaio.transport.memory.broker.partition import Tail
 from tests.transport.memory.bench import Bench, FakePort, acknowledge, texts
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from jmsaio.model.partitions import partition_name
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.memory import policies
-from jmsaio.transport.memory.consumer import Consumer
+from jmsaio.transport.memory.broker import policies
+from jmsaio.transport.memory.broker.consumer import Consumer
 from tests.transport.memory.bench import TOPIC, Bench, acknowledge, texts
 
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED

@@ -4,7 +4,7 @@ import pytest
 
 from jmsaio.errors import MessageTooLargeError
 from jmsaio.model.wire import OutgoingRecord, WireId
-from jmsaio.transport.memory.record import MAX_SIZE, OVERHEAD, RedeliveredRecord, weigh
+from jmsaio.transport.memory.broker.record import MAX_SIZE, OVERHEAD, RedeliveredRecord, weigh
 from tests.transport.memory.bench import TOPIC, Bench
 
 

@@ -11,8 +11,8 @@ from jmsaio.config import Backoff, DeadLetterPolicy
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.memory.consumer import Consumer
-from jmsaio.transport.memory.transactions import Unit
+from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.transactions import Unit
 from tests.transport.memory.bench import TOPIC, Bench, FakePort, acknowledge, texts
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED

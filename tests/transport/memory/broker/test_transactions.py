@@ -5,7 +5,7 @@ import pytest
 from jmsaio.errors import TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.memory.transactions import State, Unit
+from jmsaio.transport.memory.broker.transactions import State, Unit
 from tests.transport.memory.bench import Bench, acknowledge, texts
 
 

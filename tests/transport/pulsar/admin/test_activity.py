@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.admin.activity import latest, read_activity
+from jmsaio.transport.pulsar.admin.activity import latest, read_activity
 
 NOW = "Sat, 21 Nov 2026 07:00:00 GMT"
 NOW_MS = 1795244400000

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from jmsaio.admin.causes import cause_of
+from jmsaio.transport.pulsar.admin.causes import cause_of
 
 
 def raised(*errors: BaseException) -> BaseException:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jmsaio.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, JMSSecurityError
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
 
 SECRET = "s3cr3t"
 JAVA = "org.apache.pulsar.client.impl.auth."

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.admin.paths import (
+from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
     read_cursor,
@@ -16,9 +19,6 @@ from jmsaio.admin.paths import (
     subscription_path,
     topic_path,
 )
-from jmsaio.errors import InvalidDestinationError
-from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, Position
 
 PLAIN = "persistent://public/default/"
 NAMES = [

@@ -18,8 +18,6 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.admin import RestAdmin, open_admin
-from jmsaio.admin.rest import ATTEMPTS, REDIRECTS
 from jmsaio.config import load
 from jmsaio.errors import (
     AdminError,
@@ -31,6 +29,8 @@ from jmsaio.errors import (
     ObjectClosedError,
 )
 from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
 from tests.support.broker import TestBroker
 
 TOPIC = "persistent://public/default/orders"

@@ -7,9 +7,9 @@ import asyncio
 import anyio
 import pytest
 
-from jmsaio.admin import turns
-from jmsaio.admin.turns import creating, subscribing
 from jmsaio.errors import OperationTimeoutError
+from jmsaio.transport.pulsar.admin import turns
+from jmsaio.transport.pulsar.admin.turns import creating, subscribing
 
 TOPIC = "persistent://public/default/t"
 #: Seconds after which a turn never comes.

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.late import LateSettler
+from jmsaio.transport.pulsar.consumers.late import LateSettler
+from jmsaio.transport.pulsar.native.bridge import Bridge
 
 
 class Opened:

@@ -11,8 +11,8 @@ from jmsaio.config import Backoff, ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
-from jmsaio.transport.pulsar import subscribing
-from jmsaio.transport.pulsar.custody import HOLD
+from jmsaio.transport.pulsar.consumers import subscriber
+from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, record, send, texts
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
@@ -206,7 +206,7 @@ async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: 
     """Partitions that a topic gets later are received from, from their beginning."""
     import httpx
 
-    monkeypatch.setattr(subscribing, "PARTITIONS_CHECK", 0.2)
+    monkeypatch.setattr(subscriber, "PARTITIONS_CHECK", 0.2)
     admin = kit.transport.admin
     assert admin is not None
     await admin.create_topic(kit.topic, 1)
@@ -223,13 +223,13 @@ async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: 
 
 async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be opening a consumer."""
-    monkeypatch.setattr(subscribing, "PARTITIONS_CHECK", 0.01)
+    monkeypatch.setattr(subscriber, "PARTITIONS_CHECK", 0.01)
     assert kit.transport.admin is not None
     await kit.transport.admin.create_topic(kit.topic, 2)
     slow = SlowLook()
     box = await kit.box()
-    subscriber = kit.transport._subscriber  # type: ignore[attr-defined] # no part of the seam
-    monkeypatch.setattr(type(subscriber), "partitions", lambda self, topic: slow.look())
+    opener = kit.transport._subscriber  # type: ignore[attr-defined] # no part of the seam
+    monkeypatch.setattr(type(opener), "partitions", lambda self, topic: slow.look())
     with anyio.fail_after(HANG):
         while not slow.told:
             await anyio.sleep(0.01)

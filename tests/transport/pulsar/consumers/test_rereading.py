@@ -15,10 +15,11 @@ from jmsaio.errors import TransportError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.testing import Command, FaultProxy, Part
 from jmsaio.transport.base import LinkChange, SubscriptionType
-from jmsaio.transport.pulsar import open_transport, rereading
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.native_log import Damage
-from jmsaio.transport.pulsar.rereading import Rereading
+from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.consumers import rereading
+from jmsaio.transport.pulsar.consumers.rereading import Rereading
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_log import Damage
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Box, Kit, new_topic, send, texts
 

@@ -18,7 +18,6 @@ import anyio.to_thread
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.engine.share import Share
 from jmsaio.errors import (
     BrokerUnavailableError,
     IllegalStateError,
@@ -26,15 +25,16 @@ from jmsaio.errors import (
     NotFoundError,
     OperationTimeoutError,
 )
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
-from jmsaio.transport.pulsar import sizing
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.consumers import sizing
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Box, Kit, Outcomes, record
 from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
-CHILD = Path(__file__).parent / "memory_of_a_consumer.py"
+CHILD = Path(__file__).parents[1] / "memory_of_a_consumer.py"
 LARGE = 1_000_000
 #: Messages of 4 MB of a backlog; ``JMSAIO_TEST_LARGE_MESSAGES`` sets it, for 300 take a minute or two.
 COUNT = int(os.environ.get("JMSAIO_TEST_LARGE_MESSAGES", "80"))

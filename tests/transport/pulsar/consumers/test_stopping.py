@@ -10,7 +10,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.stopping import queue_size
+from jmsaio.transport.pulsar.consumers.stopping import queue_size
 from tests.transport.pulsar.conftest import HANG, Kit, send, texts
 
 

@@ -10,12 +10,12 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.engine.share import Share
 from jmsaio.errors import ConsumerBusyError
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Sender, SenderOptions, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.subscribing import Subscriber
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.consumers.subscriber import Subscriber
+from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 from tests.transport.pulsar.standins import OK, FakeConsumer
 

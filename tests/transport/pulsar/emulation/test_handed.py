@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.transport.pulsar import handed
-from jmsaio.transport.pulsar.handed import Handed
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.emulation import handed
+from jmsaio.transport.pulsar.emulation.handed import Handed
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.transport.pulsar.fakes import FakeFeed, FakeMessage, make_record
 
 

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import anyio
 import attrs
 
-from jmsaio.transport.pulsar.record import PulsarRecord
-from jmsaio.transport.pulsar.returns import SLICE, Returns
+from jmsaio.transport.pulsar.emulation.nack_tracker import SLICE, Returns
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.transport.pulsar.conftest import HANG
 from tests.transport.pulsar.fakes import make_record
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.pulsar import settled
-from jmsaio.transport.pulsar.batch import Batch
-from jmsaio.transport.pulsar.settled import CROSSING, Known, Settled
+from jmsaio.transport.pulsar.emulation import settled
+from jmsaio.transport.pulsar.emulation.settled import CROSSING, Known, Settled
+from jmsaio.transport.pulsar.native.batch_acker import Batch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import Kit, send, texts
 from tests.transport.pulsar.standins import FakeMessage

@@ -9,12 +9,12 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.pulsar import tally as module
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.tally import Tally, tally
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.emulation import tally as module
+from jmsaio.transport.pulsar.emulation.tally import Tally, tally
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from tests.transport.pulsar.emulation.test_unacked_tracker import Desk, batch
 from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
-from tests.transport.pulsar.test_custody import Desk, batch
 
 IDENTITY = ("s", ("t",), None)
 

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from jmsaio.errors import ObjectClosedError
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.custody import HOLD, Custody
-from jmsaio.transport.pulsar.feed import Feed
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD, Custody
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
 

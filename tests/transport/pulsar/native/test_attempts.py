@@ -19,14 +19,14 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.transport.base import Position
-from jmsaio.transport.pulsar import attempts as module
-from jmsaio.transport.pulsar import subscribing
-from jmsaio.transport.pulsar.attempts import Attempts
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.native_log import NativeLog
+from jmsaio.transport.pulsar.consumers import subscriber
+from jmsaio.transport.pulsar.native import attempts as module
+from jmsaio.transport.pulsar.native.attempts import Attempts
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_log import NativeLog
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
+from tests.transport.pulsar.native.test_native_log import FENCED, REFUSED, TOPIC, own_log, write
 from tests.transport.pulsar.standins import OK, from_thread
-from tests.transport.pulsar.test_native_log import FENCED, REFUSED, TOPIC, own_log, write
 
 BUSY = _pulsar.Result.ConsumerBusy
 
@@ -173,8 +173,8 @@ async def test_closed_while_an_attempt_is_under_way(log: NativeLog) -> None:
 
 async def test_a_fenced_subscription_on_the_broker(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process creates the subscription at the same moment: the consumer opens all the same, soon."""
-    monkeypatch.setattr(subscribing, "subscribing", lambda *_: nullcontext())
-    monkeypatch.setattr("jmsaio.admin.rest.creating", lambda *_: nullcontext())
+    monkeypatch.setattr(subscriber, "subscribing", lambda *_: nullcontext())
+    monkeypatch.setattr("jmsaio.transport.pulsar.admin.rest.creating", lambda *_: nullcontext())
     admin = kit.transport.admin
     assert admin is not None
     for _ in range(20):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.transport.pulsar.batch import Batch, begin_batch
+from jmsaio.transport.pulsar.native.batch_acker import Batch, begin_batch
 from tests.transport.pulsar.standins import FakeMessage
 
 

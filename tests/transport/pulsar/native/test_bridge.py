@@ -15,7 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.bridge import Bridge, Released, end, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.native.bridge import Bridge, Released, end, ignore, open_together, wait_for
 from tests.transport.pulsar.standins import OK, from_thread
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from jmsaio.config import ConsumerConfig, load
 from jmsaio.transport.base import ReaderOptions
-from jmsaio.transport.pulsar import closing, open_transport
-from jmsaio.transport.pulsar.closing import NativeClient
+from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.native import closing
+from jmsaio.transport.pulsar.native.closing import NativeClient
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
 

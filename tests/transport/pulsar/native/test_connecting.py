@@ -13,7 +13,7 @@ from jmsaio.errors import BrokerUnavailableError, ConfigurationError, OperationT
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar import open_transport
-from jmsaio.transport.pulsar.connecting import Reach
+from jmsaio.transport.pulsar.native.connecting import Reach
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from jmsaio.transport.pulsar.pipe import Pipe
+from jmsaio.transport.pulsar.native.log_pipe import Pipe
 
 
 def test_what_a_path_is_written_to_arrives() -> None:

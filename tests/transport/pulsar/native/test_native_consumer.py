@@ -10,8 +10,8 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, JMSError
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.feed import Feed
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_consumer import Feed
 from tests.transport.pulsar.standins import FakeConsumer, FakeMessage, from_thread
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
-from jmsaio.transport.pulsar import options
-from jmsaio.transport.pulsar.native_log import LINES, NATIVE_LOG, Damage, Line, NativeLog, Refusal
-from jmsaio.transport.pulsar.options import client_configuration
-from jmsaio.transport.pulsar.pipe import Pipe
+from jmsaio.transport.pulsar.native import options
+from jmsaio.transport.pulsar.native.log_pipe import Pipe
+from jmsaio.transport.pulsar.native.native_log import LINES, NATIVE_LOG, Damage, Line, NativeLog, Refusal
+from jmsaio.transport.pulsar.native.options import client_configuration
 
 NOWHERE = "pulsar://127.0.0.1:1"
 TOPIC = "persistent://public/default/t"
@@ -46,7 +46,7 @@ def run(code: str, **variables: str) -> str:
     """What a Python process of its own prints: pulsar-client's log is one a process."""
     head = (
         "import _pulsar, os\n"
-        "from jmsaio.transport.pulsar.native_log import NATIVE_LOG as log\n"
+        "from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG as log\n"
         "def client():\n"
         "    configuration = _pulsar.ClientConfiguration()\n"
         "    log.direct(configuration)\n"

@@ -7,14 +7,14 @@ from pathlib import Path
 import _pulsar
 import pytest
 
-from jmsaio.admin.credentials import read_credentials
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
-from jmsaio.transport.pulsar import options
-from jmsaio.transport.pulsar.native_log import NativeLog
-from jmsaio.transport.pulsar.options import (
+from jmsaio.transport.pulsar.admin.credentials import read_credentials
+from jmsaio.transport.pulsar.native import options
+from jmsaio.transport.pulsar.native.native_log import NativeLog
+from jmsaio.transport.pulsar.native.options import (
     authentication,
     client_configuration,
     consumer_configuration,

@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.pulsar.record import PulsarRecord
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.transport.pulsar.fakes import FakeFeed, FakeMessage
 
 

@@ -17,7 +17,7 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransportError,
 )
-from jmsaio.transport.pulsar.results import OK, translate, translate_send
+from jmsaio.transport.pulsar.native.results import OK, translate, translate_send
 
 RESULTS = {name: code for name, code in _pulsar.Result.__members__.items() if name != "Ok"}
 

@@ -15,12 +15,13 @@ from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import AdminError, BrokerUnavailableError, ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, Subscription, SubscriptionStats, SubscriptionType, TopicStats
-from jmsaio.transport.pulsar import open_transport, watch
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.watch import Watch
+from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.native import watch
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.watch import Watch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
-from tests.transport.pulsar.test_native_log import own_log, write
+from tests.transport.pulsar.native.test_native_log import own_log, write
 
 EXCLUSIVE = Subscription(("persistent://a/b/c",), "s", SubscriptionType.EXCLUSIVE, ConsumerConfig())
 OK, NOT_CONNECTED = _pulsar.Result.Ok, _pulsar.Result.NotConnected

@@ -13,11 +13,11 @@ import pytest
 
 from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.pulsar import lane as lane_module
-from jmsaio.transport.pulsar.bridge import Bridge
-from jmsaio.transport.pulsar.lane import GROUP, Lane
-from jmsaio.transport.pulsar.native_log import NATIVE_LOG
-from jmsaio.transport.pulsar.window import Window
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.producers import partition_producer
+from jmsaio.transport.pulsar.producers.partition_producer import GROUP, Lane
+from jmsaio.transport.pulsar.producers.window import Window
 from tests.transport.pulsar.standins import OK, FakeProducer, from_thread
 
 
@@ -233,7 +233,7 @@ async def test_a_topic_that_waited_for_its_first_record(
     topic: str, changes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may have been deleted meanwhile; ids of one that is not persistent tell nothing."""
-    monkeypatch.setattr(lane_module, "UNTOUCHED", 0.0)
+    monkeypatch.setattr(partition_producer, "UNTOUCHED", 0.0)
     desk = Desk(topic)
     await anyio.sleep(0.01)
     for _ in range(1 + (not changes)):

@@ -10,7 +10,6 @@ import attrs
 import pytest
 
 from jmsaio.config import ProducerConfig
-from jmsaio.engine.routing import java_string_hash
 from jmsaio.errors import (
     IllegalStateError,
     JMSError,
@@ -22,8 +21,9 @@ from jmsaio.errors import (
     SendInDoubtError,
 )
 from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.pulsar import sender as sender_module
+from jmsaio.transport.pulsar.producers import sender as sender_module
 from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, SlowLook, record, send, texts
 
 

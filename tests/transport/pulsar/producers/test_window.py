@@ -7,7 +7,7 @@ import asyncio
 import anyio
 import anyio.lowlevel
 
-from jmsaio.transport.pulsar.window import Window
+from jmsaio.transport.pulsar.producers.window import Window
 
 
 def window(records: int = 4, size: int = 1000) -> Window:

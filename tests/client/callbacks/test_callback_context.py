@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from jmsaio.client.inside import Callback, Kind, current, inside, leave, listens, refuse
+from jmsaio.client.callbacks.callback_context import Callback, Kind, current, inside, leave, listens, refuse
 from jmsaio.errors import IllegalStateError
 
 
