@@ -40,7 +40,7 @@ from jmsaio.transport.together import together
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
     from jmsaio.client.delivery.runtime import SessionRuntime
 
 #: Records read at once.
@@ -238,18 +238,18 @@ async def _settle(connection: Connection, topics: Collection[str], name: str) ->
     """Have the broker know what this connection acknowledged: acknowledgements travel grouped, and would come late."""
     timeout = connection.configuration.operation_timeout
     settling = []
-    for channel in connection.channels():
-        subscribed = channel.subscription
+    for inbox in connection.inboxes():
+        subscribed = inbox.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
-        if subscribed.name == name and same and not channel.closed:
-            channel.acknowledge_now()
-            settling.append(channel)
-    await together(_settled(channel, timeout) for channel in settling)
+        if subscribed.name == name and same and not inbox.closed:
+            inbox.acknowledge_now()
+            settling.append(inbox)
+    await together(_settled(inbox, timeout) for inbox in settling)
 
 
-async def _settled(channel: Channel, timeout: float) -> None:
+async def _settled(inbox: Inbox, timeout: float) -> None:
     with suppress(ObjectClosedError):  # closed meanwhile, which sent its acknowledgements
-        await channel.receiver.settle(timeout, receipt=True)
+        await inbox.receiver.settle(timeout, receipt=True)
 
 
 async def _matching(admin: Admin, pattern: str) -> list[str]:

@@ -14,18 +14,18 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.callback_context import Kind
+from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
-from jmsaio.client.callbacks.exception_listener import Reports
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.callbacks.worker import function_of
-from jmsaio.client.delivery.local_transaction import Transacting
+from jmsaio.client.delivery.local_transaction import LocalTransaction
 from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.deadline import GRACE, Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
-from jmsaio.client.senders.pool import Senders
+from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.temporary import Temporaries
@@ -48,7 +48,7 @@ from jmsaio.transport.base import LinkChange, Transport
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
     from jmsaio.client.factory import ConnectionFactory
 
 _log = logging.getLogger("jmsaio")
@@ -60,7 +60,7 @@ class Connection(Getters):
 
     configuration: Configuration
     transport: Transport
-    senders: Senders
+    senders: SenderPool
     broker: str
     _factory: ConnectionFactory
     _owns_factory: bool = False
@@ -82,7 +82,7 @@ class Connection(Getters):
     _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _requested: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _reports: Reports = attrs.field(factory=Reports, init=False)
+    _reports: ExceptionReports = attrs.field(factory=ExceptionReports, init=False)
     _closed_by_listener: bool = attrs.field(default=False, init=False)
     _failed: SessionRuntime | None = attrs.field(default=None, init=False)
     _deadline: Deadline | None = attrs.field(default=None, init=False)
@@ -184,7 +184,7 @@ class Connection(Getters):
         Cancelling: the connection is stopped, a listener may still run.
         """
         self.home.check()
-        callback_context.refuse("stop of a connection", self, (Kind.LISTENER,))
+        callback_context.refuse("stop of a connection", self, (CallbackKind.LISTENER,))
         self._state = advance(self._state, Event.STOP, "connection")
         self._used = True
         self.started = False
@@ -234,7 +234,7 @@ class Connection(Getters):
         )
         transacting = None
         if checked is AcknowledgeMode.TRANSACTED:
-            transacting = runtime.transaction = Transacting(runtime, real)
+            transacting = runtime.transaction = LocalTransaction(runtime, real)
         self._used = True
         self._runtimes[runtime] = None
         self._group.start_soon(runtime.run)
@@ -256,13 +256,13 @@ class Connection(Getters):
 
     def consumed_topics(self) -> Iterator[tuple[str, ...]]:
         """The topics that consumers of this connection are subscribed to, or closed ones have unsettled messages of."""
-        for channel in self.channels():
-            yield channel.subscription.topics
+        for inbox in self.inboxes():
+            yield inbox.subscription.topics
 
-    def channels(self) -> Iterator[Channel]:
-        """The channels of its consumers, and those that closed ones left with unsettled messages."""
+    def inboxes(self) -> Iterator[Inbox]:
+        """The inboxes of its consumers, and those that closed ones left with unsettled messages."""
         for runtime in self._runtimes:
-            yield from (*[consumer._channel for consumer in runtime.consumers], *runtime._lingering)
+            yield from (*[consumer._inbox for consumer in runtime.consumers], *runtime._lingering)
 
     def check_may_consume(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for temporary destinations that are deleted or another connection's."""

@@ -13,7 +13,7 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks.worker import function_of
-from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.malformed import treat
 from jmsaio.client.getters import Getters
 from jmsaio.codec import decode
@@ -52,7 +52,7 @@ class MessageConsumer(Getters):
     """Takes messages of one destination. Made by a session; ``async with`` closes it; iterating ends when it closes."""
 
     _runtime: SessionRuntime
-    _channel: Channel
+    _inbox: Inbox
     _selector: str | None
     _no_local: bool
     _namespace: str
@@ -164,42 +164,42 @@ class MessageConsumer(Getters):
 
     def _take(self, hold: bool) -> Message | None:
         """The next message, delivered; with ``hold`` it is left to the caller to settle ``self._held``."""
-        runtime, channel = self._runtime, self._channel
+        runtime, inbox = self._runtime, self._inbox
         if not runtime.started:
             return None
-        while (record := channel.take()) is not None:
+        while (record := inbox.take()) is not None:
             message = self._open(record)
             if message is not None:
-                self._held = runtime.delivered(channel, record, message, hold)
+                self._held = runtime.delivered(inbox, record, message, hold)
                 return message
         return None
 
     def _open(self, record: ReceivedRecord) -> Message | None:
         """Decode a record; None for one that can't be read and became a dead letter."""
-        channel = self._channel
+        inbox = self._inbox
         try:
-            message = decode(record, channel.destination, self._namespace)
+            message = decode(record, inbox.destination, self._namespace)
         except MalformedMessageError as error:
-            unreadable = treat(self._runtime, channel, record, error)
+            unreadable = treat(self._runtime, inbox, record, error)
             if unreadable is None:
                 return None
             message = unreadable
-        if channel.counting:  # else decode has set the broker's count
-            message._redelivery(channel.delivery_count(record))
+        if inbox.counting:  # else decode has set the broker's count
+            message._redelivery(inbox.delivery_count(record))
         return message
 
     async def _wait(self, limit: float | None, hold: bool) -> Message | None:
         loop = asyncio.get_running_loop()
-        channel = self._channel
+        inbox = self._inbox
         deadline = None if limit is None else loop.time() + limit
-        self._receiving = channel.wanted = True
+        self._receiving = inbox.wanted = True
         timer: asyncio.TimerHandle | None = None
         try:
             while True:
-                waiter = channel.waiter = loop.create_future()
+                waiter = inbox.waiter = loop.create_future()
                 if deadline is not None:
-                    timer = loop.call_at(deadline, channel.notify)
-                self._runtime.dispatch.mark(channel)
+                    timer = loop.call_at(deadline, inbox.notify)
+                self._runtime.dispatch.mark(inbox)
                 await waiter
                 if timer is not None:
                     timer.cancel()
@@ -210,19 +210,19 @@ class MessageConsumer(Getters):
                 message = self._take(hold)
                 if message is not None:
                     return message
-                if channel.failure is not None:
-                    raise channel.failure
+                if inbox.failure is not None:
+                    raise inbox.failure
                 if deadline is not None and loop.time() >= deadline:
                     return None
         finally:
             if timer is not None:
                 timer.cancel()
-            channel.waiter = None
+            inbox.waiter = None
             self._end_receive()
 
     def _end_receive(self) -> None:
         self._receiving = False
-        self._channel.wanted = self._listener is not None
+        self._inbox.wanted = self._listener is not None
         if self._returned is not None and not self._returned.done():
             self._returned.set_result(None)
 
@@ -236,14 +236,14 @@ class MessageConsumer(Getters):
         self._check_receive()
         message = self._take(hold)
         if message is None and self._runtime.started:
-            self._receiving = self._channel.wanted = True
+            self._receiving = self._inbox.wanted = True
             try:
-                await self._runtime.dispatch.turn(self._channel)
+                await self._runtime.dispatch.turn(self._inbox)
             finally:
                 self._end_receive()
             message = None if self._closed else self._take(hold)
-            if message is None and not self._closed and self._channel.failure is not None:
-                raise self._channel.failure
+            if message is None and not self._closed and self._inbox.failure is not None:
+                raise self._inbox.failure
         return message
 
     def _body(self, message: Message | None, body_type: type[T]) -> T | None:
@@ -289,7 +289,7 @@ class MessageConsumer(Getters):
         if self._receiving:
             raise IllegalStateError("a receive is waiting on this consumer; set the listener before or after it")
         self._listener, self._function, self._in_thread = listener, function, in_thread
-        self._channel.wanted = listener is not None
+        self._inbox.wanted = listener is not None
         self._runtime.listening(self)
 
     def get_message_listener(self) -> MessageListener | None:
@@ -312,7 +312,7 @@ class MessageConsumer(Getters):
     def destination(self) -> Destination:
         """What it was made for. Raises ObjectClosedError."""
         self._check_open()
-        return self._channel.destination
+        return self._inbox.destination
 
     @property
     def no_local(self) -> bool:
@@ -343,8 +343,8 @@ class MessageConsumer(Getters):
         self._runtime.home.check()
         self._closed = True
         self._listener = None
-        self._channel.wanted = False
-        self._channel.notify()
+        self._inbox.wanted = False
+        self._inbox.notify()
         await self._runtime.close_consumer(self)
         with anyio.move_on_after(self._runtime.close_timeout):
             while self._receiving:
@@ -366,4 +366,4 @@ class MessageConsumer(Getters):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
-        return f"<MessageConsumer {self._channel.destination!r} selector={self._selector!r} {state}>"
+        return f"<MessageConsumer {self._inbox.destination!r} selector={self._selector!r} {state}>"

@@ -21,7 +21,7 @@ from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
-from jmsaio.client.senders.pool import Senders
+from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, load
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
@@ -51,7 +51,7 @@ class ConnectionFactory(Getters):
 
     configuration: Configuration
     _transport: Transport | None
-    _senders: Senders | None
+    _senders: SenderPool | None
     _connections: dict[Connection, None]
     _credentials: tuple[str | None, str | None] | None
     _opening: asyncio.Lock
@@ -189,7 +189,7 @@ class ConnectionFactory(Getters):
                 await transport.aclose(config.close_timeout)
             raise ObjectClosedError("the connection factory was closed while it connected; make a new one")
         self._transport = transport
-        self._senders = Senders(transport, config, _route(config))
+        self._senders = SenderPool(transport, config, _route(config))
 
     def _with_credentials(self, user: str | None, password: str | None) -> Configuration:
         check_optional_text(user, "user")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.callback_context import Kind
+from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.senders.pool import PendingSend
 from jmsaio.client.senders.receipt import Receipt
@@ -29,7 +29,7 @@ from jmsaio.model.messages.body import outgoing
 from jmsaio.model.messages.foreign import write_back
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.local_transaction import Transacting
+    from jmsaio.client.delivery.local_transaction import LocalTransaction
     from jmsaio.client.delivery.runtime import SessionRuntime
     from jmsaio.transport.base import Sender
 
@@ -43,7 +43,7 @@ class MessageProducer(Settings):
     Made by ``session.create_producer``; ``async with`` closes it.
     """
 
-    _transacting: Transacting | None
+    _transacting: LocalTransaction | None
     _prefix: str
     _sequence: int = 0
     _now: int = 0  # of the last send, in milliseconds
@@ -251,7 +251,7 @@ class MessageProducer(Settings):
 
         Cancelling: the producer is closed, the sends go on.
         """
-        callback_context.refuse("close of a producer", self, (Kind.COMPLETION,))
+        callback_context.refuse("close of a producer", self, (CallbackKind.COMPLETION,))
         if self._closed:
             return
         if self._runtime.home.forked:

@@ -28,7 +28,7 @@ _log = logging.getLogger("jmsaio")
 
 
 @attrs.define(eq=False)
-class Requests:
+class RequestReply:
     """Sends requests and gives each its reply, over one temporary queue and a session of its own."""
 
     _session: Session

@@ -11,14 +11,14 @@ import attrs
 from jmsaio.client.browser import QueueBrowser, open_browser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.delivery.local_transaction import Transacting
+from jmsaio.client.delivery.local_transaction import LocalTransaction
 from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
-from jmsaio.client.request import Requests
+from jmsaio.client.request import RequestReply
 from jmsaio.client.subscriptions.open import open_consumer
-from jmsaio.client.subscriptions.plan import Kind, Request
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
@@ -40,8 +40,8 @@ class Session(Getters):
     """
 
     _runtime: SessionRuntime
-    _transacting: Transacting | None
-    _requests: Requests | None = None
+    _transacting: LocalTransaction | None
+    _requests: RequestReply | None = None
 
     # ---------------------------------------------------------------- about it
 
@@ -163,8 +163,8 @@ class Session(Getters):
             InvalidDestinationError, InvalidSelectorError, ObjectClosedError, ConsumerBusyError, TransportError.
         """
         known = as_destination(destination)
-        kind = Kind.QUEUE if isinstance(known, Queue) else Kind.SIMPLE
-        return self._consumer(Request(known, kind, None, selector or None, no_local))
+        kind = ConsumerKind.QUEUE if isinstance(known, Queue) else ConsumerKind.SIMPLE
+        return self._consumer(ConsumerRequest(known, kind, None, selector or None, no_local))
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
@@ -187,11 +187,15 @@ class Session(Getters):
 
         Otherwise as ``create_consumer``.
         """
-        return self._consumer(Request(as_destination(topic, "topic"), Kind.DURABLE, name, selector or None, no_local))
+        return self._consumer(
+            ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.DURABLE, name, selector or None, no_local)
+        )
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
         """Make a consumer of a shared subscription that lives until its last consumer closes; see create_consumer."""
-        return self._consumer(Request(as_destination(topic, "topic"), Kind.SHARED, name, selector or None))
+        return self._consumer(
+            ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED, name, selector or None)
+        )
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
@@ -204,9 +208,11 @@ class Session(Getters):
         Raises:
             JMSError: it is active with another topic or selector, or is an unshared one.
         """
-        return self._consumer(Request(as_destination(topic, "topic"), Kind.SHARED_DURABLE, name, selector or None))
+        return self._consumer(
+            ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED_DURABLE, name, selector or None)
+        )
 
-    def _consumer(self, request: Request) -> Opening[MessageConsumer]:
+    def _consumer(self, request: ConsumerRequest) -> Opening[MessageConsumer]:
         return Opening(open_consumer(self._runtime, request))
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
@@ -260,7 +266,7 @@ class Session(Getters):
         """
         self._runtime.home.check()
         if self._requests is None:
-            self._requests = Requests(self)
+            self._requests = RequestReply(self)
             self._runtime.children[self._requests] = None
         return await self._requests.request(destination, body, timeout, properties, options)
 
@@ -308,7 +314,7 @@ class Session(Getters):
         """
         await self._transaction("rollback").rollback()
 
-    def _transaction(self, call: str) -> Transacting:
+    def _transaction(self, call: str) -> LocalTransaction:
         self._runtime.check_call()
         if self._transacting is None:
             raise IllegalStateError(f"{call} needs a transacted session: create_session(AcknowledgeMode.TRANSACTED)")

@@ -40,16 +40,16 @@ class Fate(enum.Enum):
     DEAD_LETTER = "dead letter"
 
 
-def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, bury_expired: bool = False) -> Fate:
+def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_letter_expired: bool = False) -> Fate:
     """Decide the fate of a rejected message.
 
     Args:
         rejection: why it is rejected.
         shared: other consumers of the subscription may want it.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
-        bury_expired: ``expired_messages = "dead-letter"``, on a queue whose subscription has a dead-letter policy.
+        dead_letter_expired: ``expired_messages = "dead-letter"``, on a queue with a dead-letter policy.
     """
-    if rejection is Rejection.EXPIRED and bury_expired:
+    if rejection is Rejection.EXPIRED and dead_letter_expired:
         return Fate.DEAD_LETTER
     if rejection is Rejection.EXPIRED or acknowledge_rejected or not shared:
         return Fate.ACKNOWLEDGE

@@ -1,6 +1,6 @@
 """The acknowledgement ledger of one session: what the application has got and not settled yet.
 
-It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: a *channel* (whatever
+It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: an inbox* (whatever
 the client uses to reach a subscription) and a *record* are opaque to it.
 
 Rules: jms-spec 6.1 to 6.4 (session scope includes messages received later and those of closed consumers), seed 004
@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-Channel = TypeVar("Channel")
+Inbox = TypeVar("Inbox")
 Record = TypeVar("Record")
 
 
@@ -28,7 +28,7 @@ class Scope(enum.Enum):
 
 
 @attrs.define
-class Ledger(Generic[Channel, Record]):
+class Ledger(Generic[Inbox, Record]):
     """Deliveries of one session that are not settled, in the order of delivery.
 
     Attributes:
@@ -36,42 +36,42 @@ class Ledger(Generic[Channel, Record]):
     """
 
     scope: Scope = Scope.SESSION
-    _entries: dict[int, tuple[Channel, Record]] = attrs.field(factory=dict, init=False, repr=False)
+    _entries: dict[int, tuple[Inbox, Record]] = attrs.field(factory=dict, init=False, repr=False)
     _next: int = attrs.field(default=1, init=False)
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def delivered(self, channel: Channel, record: Record) -> int:
+    def delivered(self, inbox: Inbox, record: Record) -> int:
         """Note a delivery; the number returned stands for it in ``acknowledge``."""
         number = self._next
         self._next = number + 1
-        self._entries[number] = (channel, record)
+        self._entries[number] = (inbox, record)
         return number
 
-    def acknowledge(self, number: int) -> list[tuple[Channel, list[Record]]]:
-        """Settle what the scope says for delivery ``number``; returns the records to acknowledge for each channel."""
+    def acknowledge(self, number: int) -> list[tuple[Inbox, list[Record]]]:
+        """Settle what the scope says for delivery ``number``; returns the records to acknowledge for each inbox."""
         if self.scope is Scope.SESSION:
             return self.take_all()
         if self.scope is Scope.INDIVIDUAL:
             return self._take([number] if number in self._entries else [])
         return self._take(list(takewhile(lambda held: held <= number, self._entries)))  # they stand in order
 
-    def take(self, number: int) -> tuple[Channel, Record] | None:
+    def take(self, number: int) -> tuple[Inbox, Record] | None:
         """Remove one delivery; None if it is settled already."""
         return self._entries.pop(number, None)
 
-    def take_all(self) -> list[tuple[Channel, list[Record]]]:
-        """Remove every delivery, in order, grouped by channel."""
+    def take_all(self) -> list[tuple[Inbox, list[Record]]]:
+        """Remove every delivery, in order, grouped by inbox."""
         return self._take(list(self._entries))
 
-    def concerns(self, channel: Channel) -> bool:
-        """True while a channel has unsettled deliveries."""
-        return any(held is channel for held, _ in self._entries.values())
+    def concerns(self, inbox: Inbox) -> bool:
+        """True while an inbox has unsettled deliveries."""
+        return any(held is inbox for held, _ in self._entries.values())
 
-    def _take(self, numbers: list[int]) -> list[tuple[Channel, list[Record]]]:
-        grouped: dict[int, tuple[Channel, list[Record]]] = {}
+    def _take(self, numbers: list[int]) -> list[tuple[Inbox, list[Record]]]:
+        grouped: dict[int, tuple[Inbox, list[Record]]] = {}
         for number in numbers:
-            channel, record = self._entries.pop(number)
-            grouped.setdefault(id(channel), (channel, []))[1].append(record)
+            inbox, record = self._entries.pop(number)
+            grouped.setdefault(id(inbox), (inbox, []))[1].append(record)
         return list(grouped.values())

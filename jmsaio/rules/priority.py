@@ -19,8 +19,8 @@ def record_priority(record: ReceivedRecord) -> int:
 
 
 @attrs.define(eq=False)
-class PriorityInbox:
-    """Ten queues, one for each priority, behind the part of ``deque``'s surface that a channel uses."""
+class PriorityBuffer:
+    """Ten queues, one for each priority, behind the part of ``deque``'s surface that an inbox uses."""
 
     _queues: list[deque[ReceivedRecord]] = attrs.field(factory=lambda: [deque() for _ in range(10)], init=False)
     _size: int = attrs.field(default=0, init=False)

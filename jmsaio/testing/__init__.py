@@ -18,10 +18,10 @@ With pytest: ``pytest_plugins = ["jmsaio.testing.plugin"]`` in the topmost conft
 
 from __future__ import annotations
 
+from jmsaio.testing.direction import FrameFault, Traffic
 from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
 from jmsaio.testing.faults import FaultScript
 from jmsaio.testing.frames import Command, Part
-from jmsaio.testing.pipe import FrameFault, Traffic
 from jmsaio.testing.proxy import Direction, FaultProxy
 from jmsaio.transport.memory.broker.clock import ManualClock
 

@@ -17,8 +17,8 @@ import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from jmsaio.testing.direction import FrameFault, Pipe, Rules, Traffic
 from jmsaio.testing.frames import Command, Part
-from jmsaio.testing.pipe import FrameFault, Pipe, Rules, Traffic
 
 #: Seconds that the broker's side of a new connection may take.
 _CONNECT_TIMEOUT = 10.0

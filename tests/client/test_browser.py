@@ -301,7 +301,7 @@ async def test_a_consumer_that_closes_meanwhile_does_not_end_a_browse(
         async def closed(self: object, timeout: float, *, receipt: bool = False) -> None:
             raise jmsaio.ObjectClosedError("closed meanwhile")
 
-        monkeypatch.setattr(type(consumer._channel.receiver), "settle", closed)
+        monkeypatch.setattr(type(consumer._inbox.receiver), "settle", closed)
         assert texts(list(await browser.get_enumeration())) == ["0"]
         monkeypatch.undo()
 
@@ -324,7 +324,7 @@ async def test_one_that_can_not_settle_ends_a_browse_and_the_wait_for_others(
         queue = session.create_queue(name("settling"))
         for settle in (hang, late):
             consumer = await session.create_consumer(queue)
-            receiver = consumer._channel.receiver
+            receiver = consumer._inbox.receiver
             monkeypatch.setattr(receiver, "own", Settling(receiver.own, settle))
         browser = await session.create_browser(queue)
         with pytest.raises(jmsaio.OperationTimeoutError, match="no receipt"):

@@ -70,11 +70,11 @@ async def test_a_dispatch_that_fails_closes_its_session_only(
         def break_down() -> bool:
             raise RuntimeError("broken")
 
-        class Broken(type(consumer._channel)):  # type: ignore[misc]  # any channel
+        class Broken(type(consumer._inbox)):  # type: ignore[misc]  # any inbox
             __slots__ = ()
             fill = staticmethod(break_down)
 
-        consumer._channel.__class__ = Broken
+        consumer._inbox.__class__ = Broken
         with pytest.raises(jmsaio.JMSError, match="broken"):
             await asyncio.wait_for(consumer.receive(), 20)
         assert session.closed

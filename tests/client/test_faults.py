@@ -332,7 +332,7 @@ async def test_t26_a_slow_consumer_bounds_memory(url: str) -> None:
                     await future
                 for number in range(count):
                     assert await consumer.receive_body(str, timeout=30) == str(number)
-                    assert len(consumer._channel.inbox) <= 50
+                    assert len(consumer._inbox.records) <= 50
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])

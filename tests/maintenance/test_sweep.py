@@ -13,7 +13,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client import temporary
-from jmsaio.client.subscriptions.plan import Kind, Request, subscription_name
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, subscription_name
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.maintenance.sweep import (
@@ -37,7 +37,7 @@ ND = "jmsaio-nd-1"
 
 def test_the_names_are_those_that_clients_give() -> None:
     assert temporary.QUEUE_PREFIX.startswith(TOPIC_PREFIX) and temporary.TOPIC_PREFIX.startswith(TOPIC_PREFIX)
-    simple = subscription_name(Request(jmsaio.Topic("t"), Kind.SIMPLE), None, load("memory:"), "unique")
+    simple = subscription_name(ConsumerRequest(jmsaio.Topic("t"), ConsumerKind.SIMPLE), None, load("memory:"), "unique")
     assert simple == f"{SUBSCRIPTION_PREFIX}unique"
 
 

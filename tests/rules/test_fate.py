@@ -25,7 +25,7 @@ TABLE = [
 def test_fate(rejection: Rejection, shared: bool, acknowledge: bool, expected: Fate) -> None:
     assert fate(rejection, shared, acknowledge) is expected
     buried = Fate.DEAD_LETTER if rejection is Rejection.EXPIRED else expected
-    assert fate(rejection, shared, acknowledge, bury_expired=True) is buried
+    assert fate(rejection, shared, acknowledge, dead_letter_expired=True) is buried
 
 
 def test_delays_grow_for_each_message_and_are_bounded() -> None:

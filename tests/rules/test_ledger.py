@@ -9,7 +9,7 @@ from jmsaio.rules.ledger import Ledger, Scope
 
 def filled(scope: Scope) -> tuple[Ledger[str, int], list[int]]:
     ledger: Ledger[str, int] = Ledger(scope)
-    return ledger, [ledger.delivered(channel, record) for record, channel in enumerate(["a", "b", "a", "b"])]
+    return ledger, [ledger.delivered(inbox, record) for record, inbox in enumerate(["a", "b", "a", "b"])]
 
 
 def test_session_scope_settles_everything_grouped_by_channel() -> None:

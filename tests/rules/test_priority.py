@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from jmsaio.rules.priority import PriorityInbox, record_priority
+from jmsaio.rules.priority import PriorityBuffer, record_priority
 
 
 @attrs.frozen
@@ -24,7 +24,7 @@ def test_record_priority(text: str | None, expected: int) -> None:
 
 
 def test_order() -> None:
-    inbox = PriorityInbox()
+    inbox = PriorityBuffer()
     inbox.extend([record("a", None), record("b", "9"), record("c", "0"), record("d", "9"), record("e", "4")])  # type: ignore[list-item]  # only properties are read
     inbox.extendleft([record("f", "9")])  # type: ignore[list-item]  # only properties are read
     assert len(inbox) == 6

@@ -1,4 +1,4 @@
-"""Knowing that a call comes from inside a listener or a completion callback, and refusing what would wait for itself.
+"""Knowing that a call comes from entered a listener or a completion callback, and refusing what would wait for itself.
 
 The mark is a context variable, so tasks that a callback starts carry it, too: a callback that awaits such a task would
 wait for itself just as well. It goes out with the callback, so a task that outlives it is free again.
@@ -19,7 +19,7 @@ import attrs
 from jmsaio.errors import IllegalStateError
 
 
-class Kind(enum.Enum):
+class CallbackKind(enum.Enum):
     """Which callback is running."""
 
     LISTENER = "MessageListener"
@@ -27,20 +27,20 @@ class Kind(enum.Enum):
 
 
 @attrs.define(eq=False)
-class Callback:
+class CallbackContext:
     """One running callback: the session it belongs to, its connection, and its producer or consumer."""
 
-    kind: Kind
+    kind: CallbackKind
     connection: object
     session: object
     owner: object
     active: bool = True
 
 
-_current: ContextVar[Callback | None] = ContextVar("jmsaio_callback", default=None)
+_current: ContextVar[CallbackContext | None] = ContextVar("jmsaio_callback", default=None)
 
 
-def current() -> Callback | None:
+def current() -> CallbackContext | None:
     """The callback that this call comes from, or None."""
     callback = _current.get()
     return callback if callback is not None and callback.active else None
@@ -54,13 +54,13 @@ def listens(target: object) -> bool:
     callback = current()
     return (
         callback is not None
-        and callback.kind is Kind.LISTENER
+        and callback.kind is CallbackKind.LISTENER
         and (callback.session is target or callback.connection is target)
     )
 
 
 @contextmanager
-def inside(callback: Callback) -> Iterator[None]:
+def entered(callback: CallbackContext) -> Iterator[None]:
     """Mark what runs in the block as called from ``callback``."""
     token = _current.set(callback)
     try:
@@ -75,7 +75,9 @@ def leave() -> None:
     _current.set(None)
 
 
-def refuse(call: str, target: object, kinds: tuple[Kind, ...] = (Kind.LISTENER, Kind.COMPLETION)) -> None:
+def refuse(
+    call: str, target: object, kinds: tuple[CallbackKind, ...] = (CallbackKind.LISTENER, CallbackKind.COMPLETION)
+) -> None:
     """Raise IllegalStateError when ``call`` on ``target`` comes from a callback of ``target``.
 
     Args:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import anyio
 import attrs
 
-from jmsaio.client.callbacks.callback_context import Callback, Kind
-from jmsaio.client.callbacks.worker import Callbacks, run_inside
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
+from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -77,7 +77,7 @@ class Completions:
 
     session: object
     connection: object
-    callbacks: Callbacks
+    callbacks: CallbackWorker
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
     _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # their outcome is known
     _telling: bool = attrs.field(default=False, init=False)
@@ -132,7 +132,7 @@ class Completions:
             error = SendInDoubtError("the send's future was cancelled; the broker may have stored the message")
         else:
             error = future.exception()
-        callback = Callback(Kind.COMPLETION, self.connection, self.session, expected.producer)
+        callback = CallbackContext(CallbackKind.COMPLETION, self.connection, self.session, expected.producer)
         if error is not None:
             failed = await run_inside(callback, expected.listener.on_exception, message, error, in_thread=False)
         else:

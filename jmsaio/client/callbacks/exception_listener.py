@@ -29,14 +29,14 @@ class HasOnException(Protocol):
 #: one as ``on_exception``.
 ExceptionListener = Callable[[JMSError], Any] | HasOnException
 
-#: Reports that wait for a slow listener at most.
+#: ExceptionReports that wait for a slow listener at most.
 _MOST = 1000
 
-_telling: ContextVar[Reports | None] = ContextVar("jmsaio_reports", default=None)
+_telling: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", default=None)
 
 
 @attrs.define(eq=False)
-class Reports:
+class ExceptionReports:
     """The reports of one connection, told one at a time by a task that lives only while there are some.
 
     The task is nobody's child: a listener may close its connection, and goes on after that.

@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from jmsaio.client.callbacks.callback_context import Callback, inside, leave
+from jmsaio.client.callbacks.callback_context import CallbackContext, entered, leave
 from jmsaio.errors import JMSError
 
 #: A piece of work: what to run. It reports its own failures.
@@ -64,7 +64,7 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
 
 
 @attrs.define(eq=False)
-class Callbacks:
+class CallbackWorker:
     """The callback workers of one session.
 
     Attributes:
@@ -130,14 +130,14 @@ class Callbacks:
 
 
 async def run_inside(
-    callback: Callback, function: Callable[..., Any], *arguments: Any, in_thread: bool
+    callback: CallbackContext, function: Callable[..., Any], *arguments: Any, in_thread: bool
 ) -> Exception | None:
     """Call an application's callback with its mark on; returns what it raised, which the caller logs, or None.
 
     Raises:
         NoExceptionError: it raised what is no Exception. KeyboardInterrupt and SystemExit pass.
     """
-    with inside(callback):
+    with entered(callback):
         try:
             await call(function, *arguments, in_thread=in_thread)
         except Exception as error:

@@ -37,8 +37,8 @@ class _Entry:
 
 
 @attrs.define(eq=False)
-class Held:
-    """The held records of one channel, by time.
+class DelayQueue:
+    """The held records of one inbox, by time.
 
     Attributes:
         what: what they were received from, for the warning.

@@ -1,4 +1,4 @@
-"""The dispatch coroutine of a session: moves received records from the transport into the channels' inboxes.
+"""The dispatch coroutine of a session: moves received records from the transport into the inboxes' inboxes.
 
 It filters by selector, noLocal and expiry on the way and never runs an application's code, so nothing that an
 application does can hold it up.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import attrs
 
-from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.inbox import Inbox
 
 #: Fills before other tasks of the loop get a turn.
 _FILLS_A_TURN = 8
@@ -22,34 +22,34 @@ _LONGEST_TURN = 0.01
 
 @attrs.define(eq=False)
 class Dispatch:
-    """Fills channels that were marked, one after the other.
+    """Fills inboxes that were marked, one after the other.
 
     Attributes:
-        filled: called after a channel was filled (the listener worker looks for work then).
+        filled: called after an inbox was filled (the listener worker looks for work then).
     """
 
     filled: Callable[[], None]
-    _marked: dict[Channel, None] = attrs.field(factory=dict, init=False)
+    _marked: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
     _ended: bool = attrs.field(default=False, init=False)
 
-    def mark(self, channel: Channel) -> None:
-        """Look after ``channel`` in the next turn."""
-        self._marked[channel] = None
+    def mark(self, inbox: Inbox) -> None:
+        """Look after ``inbox`` in the next turn."""
+        self._marked[inbox] = None
         self._wake.set()
 
-    def forget(self, channel: Channel) -> None:
-        """The channel is closed."""
-        self._marked.pop(channel, None)
+    def forget(self, inbox: Inbox) -> None:
+        """The inbox is closed."""
+        self._marked.pop(inbox, None)
 
-    async def turn(self, channel: Channel) -> None:
-        """Wait until ``channel`` has been looked after once, or the session ended. Cancelling changes nothing."""
+    async def turn(self, inbox: Inbox) -> None:
+        """Wait until ``inbox`` has been looked after once, or the session ended. Cancelling changes nothing."""
         if self._ended:
             return
         done = asyncio.get_running_loop().create_future()
         self._turns.append(done)
-        self.mark(channel)
+        self.mark(inbox)
         await done
 
     async def run(self) -> None:
@@ -70,10 +70,10 @@ class Dispatch:
     async def _fill_marked(self) -> None:
         fills, begun = 0, time.perf_counter()
         while self._marked:
-            channel = next(iter(self._marked))
-            del self._marked[channel]
-            if channel.fill():
-                self._marked[channel] = None
+            inbox = next(iter(self._marked))
+            del self._marked[inbox]
+            if inbox.fill():
+                self._marked[inbox] = None
             fills += 1
             if fills % _FILLS_A_TURN == 0 or time.perf_counter() - begun > _LONGEST_TURN:
                 self.filled()

@@ -24,7 +24,7 @@ class Filter:
         alone: but never do: nobody wants what this one rejects.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
-        bury_expired: expired messages go to the dead letters (``expired_messages``).
+        dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
     """
 
     selector: Selector | None = None
@@ -33,7 +33,7 @@ class Filter:
     alone: bool = False
     acknowledge_rejected: bool = False
     hold_delayed: bool = False
-    bury_expired: bool = False
+    dead_letter_expired: bool = False
 
     @property
     def concerns_others(self) -> bool:

@@ -1,4 +1,4 @@
-"""A channel: one subscription as one consumer uses it, with the only Python-side buffer of its received records.
+"""An inbox: one subscription as one consumer uses it, with the only Python-side buffer of its received records.
 
 Synchronous but for its close. The session's dispatch coroutine fills the inbox; consumers and the listener worker take
 from it; what the application gave back stands at its front again.
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
-from jmsaio.client.delivery.delay_queue import Held
+from jmsaio.client.delivery.delay_queue import DelayQueue
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.malformed import Unread
 from jmsaio.client.delivery.sharing import SharingReceiver
@@ -26,7 +26,7 @@ from jmsaio.errors import JMSError, MalformedMessageError, TransportError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
 from jmsaio.rules.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
-from jmsaio.rules.priority import PriorityInbox
+from jmsaio.rules.priority import PriorityBuffer
 from jmsaio.rules.redelivery import Again, DeliveryCounts, again
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
@@ -46,7 +46,7 @@ _HANDED = 8
 
 
 @attrs.define(eq=False)
-class Channel:
+class Inbox:
     """One subscription as one consumer uses it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Channel:
         dead_after: redeliveries before a message becomes a dead letter, where we have to count: on exclusive and
             failover subscriptions. None: the broker counts, or there is no policy.
         by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
-        changed: called when records arrived or the channel failed.
+        changed: called when records arrived or the inbox failed.
         drop_at_close: the subscription is deleted with its last consumer.
         drop_left: deletes it afterwards, in so many seconds at most, if there were others that closed at the same time.
         batch: records in the inbox at most.
@@ -76,7 +76,7 @@ class Channel:
     max_local: int
     broker_dead_letters: bool
     by_priority: bool
-    changed: Callable[[Channel], None]
+    changed: Callable[[Inbox], None]
     drop_at_close: bool = False
     drop_left: Callable[[float], Awaitable[None]] | None = None
     batch: int = BATCH
@@ -85,7 +85,7 @@ class Channel:
     receiver: SharingReceiver = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter)
     released: Callable[[], None] | None = None
-    inbox: deque[ReceivedRecord] | PriorityInbox = attrs.field(init=False)
+    records: deque[ReceivedRecord] | PriorityBuffer = attrs.field(init=False)
     wanted: bool = False
     failure: JMSError | None = None
     waiter: asyncio.Future[None] | None = None
@@ -98,13 +98,13 @@ class Channel:
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
     _returns: GiveBackDelays = attrs.field(init=False)
-    _held: Held = attrs.field(init=False)
+    _held: DelayQueue = attrs.field(init=False)
     unread: Unread = attrs.field(init=False)
     siblings: Siblings = attrs.field(factory=Siblings)
 
     def __attrs_post_init__(self) -> None:
-        self.inbox = PriorityInbox() if self.by_priority else deque()
-        self._held = Held(repr(self.destination), self.wake)
+        self.records = PriorityBuffer() if self.by_priority else deque()
+        self._held = DelayQueue(repr(self.destination), self.wake)
         self.unread = Unread(self)
         self._returns = give_back_delays(self.subscription.config)
 
@@ -136,20 +136,20 @@ class Channel:
             room = min(room, self._room(), more_to_hold)
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
             if self.filter.concerns_others:  # what the receiver has may be for others, also when nobody receives here
-                self._refill = len(self.inbox) // 2
+                self._refill = len(self.records) // 2
             return False
         records = self._receive(room)
         if records:
             self._largest = max(records[0].size, records[-1].size, self._largest // 2)
-            self.inbox.extend(self._wanted(records))
-            if self.inbox:
+            self.records.extend(self._wanted(records))
+            if self.records:
                 self.notify()
         self.more = len(records) == room
         return self.more
 
     def _room(self) -> int:
         """Records that the inbox has room for, by number and by bytes, which are known from the last ones."""
-        return min(self.batch, self.share.each // max(1, self._largest) or 1) - len(self.inbox)
+        return min(self.batch, self.share.each // max(1, self._largest) or 1) - len(self.records)
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
         try:
@@ -182,17 +182,19 @@ class Channel:
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
         wants = self.filter
-        decided = fate(rejection, wants.shared and not wants.alone, wants.acknowledge_rejected, wants.bury_expired)
+        decided = fate(
+            rejection, wants.shared and not wants.alone, wants.acknowledge_rejected, wants.dead_letter_expired
+        )
         if decided is Fate.GIVE_BACK:
             self.siblings.reject(self, record)
             return
         if decided is Fate.DEAD_LETTER:
-            self.bury(record)
+            self.dead_letter(record)
             return
         self.receiver.acknowledge((record,))
         self.settled(record)
 
-    def bury(self, record: ReceivedRecord) -> None:
+    def dead_letter(self, record: ReceivedRecord) -> None:
         """Make a record a dead letter. Raises MalformedMessageError where its properties can't be read."""
         self.receiver.dead_letter(record, as_dead_letter(record.properties))
         self.settled(record)
@@ -203,9 +205,9 @@ class Channel:
         """Would take a record at ``now`` (ms) that a sibling does not want."""
         if self.closed or self.lingering or self.failure is not None or self.filter.hold_delayed:
             return False
-        if self.inbox:
+        if self.records:
             most = min(_HANDED * self.batch, self.share.each // max(1, self._largest, record.size))
-            if len(self.inbox) >= most:
+            if len(self.records) >= most:
                 return False
         return self.filter.rejects(record, now) is None
 
@@ -214,18 +216,18 @@ class Channel:
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
         self._expiring = self._expiring or EXPIRATION in record.properties
-        self._largest = max(self._largest, record.size) if self.inbox else record.size
-        self.inbox.append(record)
+        self._largest = max(self._largest, record.size) if self.records else record.size
+        self.records.append(record)
         self.notify()
         self.changed(self)
 
     def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
         """Take back what ``owner`` took from the broker and nobody took from here."""
-        found = [record for record in self.inbox if self.receiver.owner(record) is owner]
+        found = [record for record in self.records if self.receiver.owner(record) is owner]
         if found:
-            kept = [record for record in self.inbox if self.receiver.owner(record) is not owner]
-            self.inbox.clear()
-            self.inbox.extend(kept)
+            kept = [record for record in self.records if self.receiver.owner(record) is not owner]
+            self.records.clear()
+            self.records.extend(kept)
             for record in found:
                 self.receiver.let_go(record)
             if len(kept) <= self._refill:
@@ -247,18 +249,18 @@ class Channel:
 
     def take(self) -> ReceivedRecord | None:
         """The next record for the application, or None. Records that expired meanwhile are removed."""
-        inbox = self.inbox
-        if not inbox:
+        records = self.records
+        if not records:
             self._expiring = False
             return None
         if not self._expiring:
-            record = inbox.popleft()
-            if len(inbox) <= self._refill:
+            record = records.popleft()
+            if len(records) <= self._refill:
                 self._look_again()
             return record
-        while inbox:
-            record = inbox.popleft()
-            if len(inbox) <= self._refill:
+        while records:
+            record = records.popleft()
+            if len(records) <= self._refill:
                 self._look_again()
             try:
                 if EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
@@ -314,7 +316,7 @@ class Channel:
     def put_back(self, record: ReceivedRecord) -> None:
         """The record was not delivered after all; it stands first again, uncounted."""
         self._expiring = True
-        self.inbox.appendleft(record)
+        self.records.appendleft(record)
         self.notify()
 
     def redeliver(self, records: Sequence[ReceivedRecord]) -> None:
@@ -331,8 +333,8 @@ class Channel:
                 self.give_back(record)
         if first:
             self.receiver.count_delivery(first)
-            # a consumer that took the channel over may have another selector than the one that received them
-            self.inbox.extendleft(reversed(self._wanted(first)))
+            # a consumer that took the inbox over may have another selector than the one that received them
+            self.records.extendleft(reversed(self._wanted(first)))
             self.notify()
             self.changed(self)
 
@@ -350,7 +352,7 @@ class Channel:
             self._held.put(record, time.time() + delay)
 
     def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:
-        """Give back what the closed consumer of this channel was delivered: at once, unless a delay is configured."""
+        """Give back what the closed consumer of this inbox was delivered: at once, unless a delay is configured."""
         if not asks_for_delay(self.subscription.config):
             self.receiver.negative_acknowledge(records, 0.0)
             return
@@ -361,8 +363,8 @@ class Channel:
         """Give back what the application never got: the inbox, what is held, and ``records``."""
         self.acknowledge_now()
         self.unread.release()
-        rest = [*records, *self.inbox, *self._held.clear(), *self.siblings.leave(self)]
-        self.inbox.clear()
+        rest = [*records, *self.records, *self._held.clear(), *self.siblings.leave(self)]
+        self.records.clear()
         if rest:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
 
@@ -373,7 +375,7 @@ class Channel:
         self.release()
 
     async def stop(self, timeout: float) -> None:
-        """What the broker sent or would send to a lingering channel is for others."""
+        """What the broker sent or would send to a lingering inbox is for others."""
         if self.lingering and self.filter.shared and not self.filter.alone:
             await self.receiver.stop(timeout)
 
@@ -419,5 +421,5 @@ class Channel:
         due = self._held.due()
         if due:
             self._expiring = True  # they may have expired meanwhile
-            self.inbox.extend(due)
+            self.records.extend(due)
             self.notify()

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.callback_context import Kind
-from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.callbacks.callback_context import CallbackKind
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import IllegalStateError, JMSError, SendInDoubtError, TransactionRolledBackError
@@ -25,7 +25,7 @@ from jmsaio.transport.base import Transaction
 
 _log = logging.getLogger("jmsaio")
 
-Deliveries = list[tuple[Channel, list[ReceivedRecord]]]
+Deliveries = list[tuple[Inbox, list[ReceivedRecord]]]
 
 #: Seconds after which the broker ends a transaction by itself.
 TRANSACTION_TIMEOUT = 60.0
@@ -35,7 +35,7 @@ _sticky_keys = itertools.count(1)
 
 
 @attrs.define(eq=False)
-class Transacting:
+class LocalTransaction:
     """The local transaction of one transacted session.
 
     Attributes:
@@ -90,7 +90,7 @@ class Transacting:
             await self._undo()
 
     def _refuse(self, call: str) -> None:
-        callback_context.refuse(call, self.runtime, (Kind.COMPLETION,))
+        callback_context.refuse(call, self.runtime, (CallbackKind.COMPLETION,))
 
     async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
         if self._busy.locked():
@@ -114,14 +114,14 @@ class Transacting:
             await self._commit_engine(handle, deliveries)
             return
         await runtime.carry_out(deliveries)
-        for channel, _ in deliveries:
-            if not channel.closed:
-                await channel.receiver.settle(runtime.connection.configuration.operation_timeout)
+        for inbox, _ in deliveries:
+            if not inbox.closed:
+                await inbox.receiver.settle(runtime.connection.configuration.operation_timeout)
 
     async def _commit_engine(self, handle: Transaction, deliveries: Deliveries) -> None:
         try:
-            for channel, records in deliveries:
-                channel.acknowledge(records, handle)
+            for inbox, records in deliveries:
+                inbox.acknowledge(records, handle)
             await handle.commit()
         finally:  # what was acknowledged in it comes again by itself if it was rolled back
             await self.runtime.carry_out([])

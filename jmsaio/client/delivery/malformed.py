@@ -15,7 +15,7 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord, WireId
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
     from jmsaio.client.delivery.runtime import SessionRuntime
 
 _log = logging.getLogger("jmsaio")
@@ -27,20 +27,20 @@ MOST_BYTES = 16 * 1024 * 1024
 
 @attrs.define(eq=False)
 class Unread:
-    """Records of one channel that the application was told can't be read.
+    """Records of one inbox that the application was told can't be read.
 
     Each is kept for the delay of a message that is given back, so that its error can acknowledge it, and then comes
     again. Beyond a bound the one kept for longest is given back at once.
     """
 
-    channel: Channel
+    inbox: Inbox
     _kept: dict[WireId, tuple[ReceivedRecord, asyncio.TimerHandle]] = attrs.field(factory=dict, init=False)
 
     def keep(self, record: ReceivedRecord) -> None:
         """Keep a record until it is taken or its time is over."""
         place = record.message_id
         self.take(record)  # the transport may give it once more, after a reconnect
-        delay = self.channel._returns.next(place)
+        delay = self.inbox._returns.next(place)
         self._kept[place] = record, asyncio.get_running_loop().call_later(delay, self._give_back, record)
         size = sum(kept.size for kept, _ in self._kept.values())
         for oldest, _ in list(self._kept.values())[:-1]:
@@ -63,21 +63,21 @@ class Unread:
         for record in records:
             self.take(record)
         if records:
-            self.channel.receiver.negative_acknowledge(records, 0.0)
+            self.inbox.receiver.negative_acknowledge(records, 0.0)
 
     def _give_back(self, record: ReceivedRecord) -> None:
-        """To the broker, or to the consumer itself where nobody else can get it (see ``Channel.give_back``)."""
-        kept, channel = self.take(record), self.channel
+        """To the broker, or to the consumer itself where nobody else can get it (see ``Inbox.give_back``)."""
+        kept, inbox = self.take(record), self.inbox
         if kept is None:
             return
-        if not channel.filter.shared:
-            channel.put_back(kept)
-            channel.wake()
+        if not inbox.filter.shared:
+            inbox.put_back(kept)
+            inbox.wake()
             return
         try:
-            channel.receiver.negative_acknowledge((kept,), 0.0)
+            inbox.receiver.negative_acknowledge((kept,), 0.0)
         except JMSError as error:
-            channel.fail(error)
+            inbox.fail(error)
 
 
 @attrs.define(eq=False)
@@ -85,7 +85,7 @@ class Settle:
     """What ``MalformedMessageError.acknowledge`` does."""
 
     runtime: SessionRuntime
-    channel: Channel
+    inbox: Inbox
     record: ReceivedRecord
     done: bool = False
 
@@ -93,21 +93,21 @@ class Settle:
         """Acknowledge the record; see ``MalformedMessageError.acknowledge``."""
         if self.done:
             return
-        runtime, channel = self.runtime, self.channel
+        runtime, inbox = self.runtime, self.inbox
         runtime.check_call()
-        record = channel.unread.take(self.record)
+        record = inbox.unread.take(self.record)
         if record is None:
             raise IllegalStateError("the message was given back meanwhile; it comes again, with an error of its own")
         self.done = True
         if runtime.mode is AcknowledgeMode.TRANSACTED:
-            runtime.ledger.delivered(channel, record)
+            runtime.ledger.delivered(inbox, record)
             return
-        channel.settled(record)
-        await runtime.carry_out([(channel, [record])])
+        inbox.settled(record)
+        await runtime.carry_out([(inbox, [record])])
 
 
 def treat(
-    runtime: SessionRuntime, channel: Channel, record: ReceivedRecord, error: MalformedMessageError
+    runtime: SessionRuntime, inbox: Inbox, record: ReceivedRecord, error: MalformedMessageError
 ) -> BytesMessage | None:
     """Do with a record that can't be read what the option ``malformed`` says.
 
@@ -119,18 +119,18 @@ def treat(
     """
     config = runtime.connection.configuration
     if config.malformed == "deliver":
-        return decode_raw(record, channel.destination, config.system_namespace)
-    if config.malformed == "dead-letter" and _bury(channel, record):
-        _log.warning("%s; it goes to the dead letters of %r", error, channel.destination)
+        return decode_raw(record, inbox.destination, config.system_namespace)
+    if config.malformed == "dead-letter" and _dead_letter(inbox, record):
+        _log.warning("%s; it goes to the dead letters of %r", error, inbox.destination)
         return None
-    channel.unread.keep(record)
-    error._settle = Settle(runtime, channel, record)
+    inbox.unread.keep(record)
+    error._settle = Settle(runtime, inbox, record)
     raise error
 
 
-def _bury(channel: Channel, record: ReceivedRecord) -> bool:
+def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
     """Make a record a dead letter where the consumer has a policy for that, and the record is none already."""
-    policy = channel.subscription.config.dead_letter
+    policy = inbox.subscription.config.dead_letter
     if policy is None:
         return False
     topic, _, _ = record.topic.partition("-partition-")
@@ -138,7 +138,7 @@ def _bury(channel: Channel, record: ReceivedRecord) -> bool:
     if topic == letters:
         return False
     try:
-        channel.bury(record)
+        inbox.dead_letter(record)
     except MalformedMessageError:  # its properties can't be read, so they can't be kept either
         return False
     return True

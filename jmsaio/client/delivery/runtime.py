@@ -16,11 +16,11 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.callback_context import Callback, Kind
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
 from jmsaio.client.callbacks.completion import Completions
-from jmsaio.client.callbacks.worker import Callbacks, Job, NoExceptionError, run_inside
+from jmsaio.client.callbacks.worker import CallbackWorker, Job, NoExceptionError, run_inside
 from jmsaio.client.delivery.dispatch import Dispatch
-from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.deadline import GRACE, Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Closable
@@ -34,7 +34,7 @@ from jmsaio.transport.base import Subscription, Transaction, Transport
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.consumer import MessageConsumer
-    from jmsaio.client.delivery.local_transaction import Transacting
+    from jmsaio.client.delivery.local_transaction import LocalTransaction
 
 
 @attrs.define(eq=False)
@@ -54,14 +54,14 @@ class SessionRuntime:
     connection: Connection
     number: int
     mode: AcknowledgeMode
-    ledger: Ledger[Channel, ReceivedRecord]
+    ledger: Ledger[Inbox, ReceivedRecord]
     concurrency: int = 1
     failure: JMSError | None = None
-    transaction: Transacting | None = None
+    transaction: LocalTransaction | None = None
     home: Home = attrs.field(init=False)
     self_acknowledging: bool = attrs.field(init=False)
     dispatch: Dispatch = attrs.field(init=False)
-    callbacks: Callbacks = attrs.field(init=False)
+    callbacks: CallbackWorker = attrs.field(init=False)
     completions: Completions = attrs.field(init=False)
     consumers: dict[MessageConsumer, None] = attrs.field(factory=dict, init=False)
     _producers: int = attrs.field(default=0, init=False)
@@ -70,7 +70,7 @@ class SessionRuntime:
     turn: int = attrs.field(default=0, init=False)  # millisecond in which a send last let the loop go on
     closing: bool = attrs.field(default=False, init=False)
     closed: bool = attrs.field(default=False, init=False)
-    _lingering: dict[Channel, None] = attrs.field(factory=dict, init=False)
+    _lingering: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     _listening: deque[MessageConsumer] = attrs.field(factory=deque, init=False)
     _no_pending: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
     _requested: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -82,7 +82,7 @@ class SessionRuntime:
     def __attrs_post_init__(self) -> None:
         self.home = self.connection.home
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
-        self.callbacks = Callbacks(self._next_job)
+        self.callbacks = CallbackWorker(self._next_job)
         self.dispatch = Dispatch(self.callbacks.wake)
         self.completions = Completions(self, self.connection, self.callbacks)
 
@@ -148,7 +148,7 @@ class SessionRuntime:
         if self._deadline is None or deadline.at < self._deadline.at:
             self._deadline = deadline
         for consumer in self.consumers:
-            consumer._channel.notify()
+            consumer._inbox.notify()
         self._requested.set()
         with anyio.move_on_after(self._deadline.left() + GRACE):
             await self._ended.wait()
@@ -176,24 +176,24 @@ class SessionRuntime:
         await self._quietly(self.completions.finish(deadline.left(2)))
         for consumer in self.consumers:
             consumer._closed = True
-        channels = [*(consumer._channel for consumer in self.consumers), *self._lingering]
+        inboxes = [*(consumer._inbox for consumer in self.consumers), *self._lingering]
         unsettled = dict(self.ledger.take_all())
         async with anyio.create_task_group() as group:  # at once: all have the same time
             for child in list(self.children):
                 group.start_soon(self._end, deadline, child.close, "closing what a session has made")
-            for channel in channels:
-                close = partial(self._leave, channel, unsettled.get(channel, []), deadline.left(1))
-                group.start_soon(self._end, deadline, close, f"closing a consumer of {channel.destination!r}")
+            for inbox in inboxes:
+                close = partial(self._leave, inbox, unsettled.get(inbox, []), deadline.left(1))
+                group.start_soon(self._end, deadline, close, f"closing a consumer of {inbox.destination!r}")
         self.consumers.clear()
         self._lingering.clear()
 
-    async def _leave(self, channel: Channel, unsettled: list[ReceivedRecord], timeout: float) -> None:
-        """Close a channel, or leave it to a session that has its records: what this one did not settle comes again."""
-        if channel.receiver.bequeath(channel, self.connection.transport):
-            channel.give_back_left(unsettled)
-            await channel.stop(timeout)
+    async def _leave(self, inbox: Inbox, unsettled: list[ReceivedRecord], timeout: float) -> None:
+        """Close an inbox, or leave it to a session that has its records: what this one did not settle comes again."""
+        if inbox.receiver.bequeath(inbox, self.connection.transport):
+            inbox.give_back_left(unsettled)
+            await inbox.stop(timeout)
         else:
-            await channel.aclose(timeout)
+            await inbox.aclose(timeout)
 
     async def _end(self, deadline: Deadline, close: Callable[[], Awaitable[None]], what: str) -> None:
         await self._quietly(deadline.bound(close(), what))
@@ -257,7 +257,7 @@ class SessionRuntime:
 
     # ---------------------------------------------------------------- deliveries
 
-    def delivered(self, channel: Channel, record: ReceivedRecord, message: Message, hold: bool) -> int:
+    def delivered(self, inbox: Inbox, record: ReceivedRecord, message: Message, hold: bool) -> int:
         """Note that the application gets ``message``; AUTO and DUPS_OK acknowledge at once unless ``hold``.
 
         Returns:
@@ -266,10 +266,10 @@ class SessionRuntime:
         if self.self_acknowledging:
             message._acknowledge = self.acknowledge_nothing
             if not hold:
-                channel.acknowledge_soon(record)
+                inbox.acknowledge_soon(record)
                 return 0
-            return self.ledger.delivered(channel, record)
-        number = self.ledger.delivered(channel, record)
+            return self.ledger.delivered(inbox, record)
+        number = self.ledger.delivered(inbox, record)
         if self.mode is AcknowledgeMode.TRANSACTED:
             message._acknowledge = self.acknowledge_nothing
         else:
@@ -298,14 +298,14 @@ class SessionRuntime:
             await self.carry_out([(entry[0], [entry[1]])])
 
     async def carry_out(
-        self, commands: list[tuple[Channel, list[ReceivedRecord]]], transaction: Transaction | None = None
+        self, commands: list[tuple[Inbox, list[ReceivedRecord]]], transaction: Transaction | None = None
     ) -> None:
         """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it."""
-        for channel, records in commands:
-            channel.acknowledge(records, transaction)
+        for inbox, records in commands:
+            inbox.acknowledge(records, transaction)
         if self.connection.configuration.consumer.ack_receipt_enabled:
-            for channel, _ in commands:
-                await channel.receiver.settle(self.connection.configuration.operation_timeout)
+            for inbox, _ in commands:
+                await inbox.receiver.settle(self.connection.configuration.operation_timeout)
         if self._lingering:
             await self._close_lingering()
 
@@ -330,15 +330,15 @@ class SessionRuntime:
 
     async def redeliver_all(self) -> None:
         """Every unsettled delivery comes again, counted, in its order, before later messages."""
-        for channel, records in self.ledger.take_all():
-            self._redeliver(channel, records)
+        for inbox, records in self.ledger.take_all():
+            self._redeliver(inbox, records)
         await self._close_lingering()
 
-    def _redeliver(self, channel: Channel, records: list[ReceivedRecord]) -> None:
-        if channel in self._lingering:
-            channel.give_back_left(records)
+    def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
+        if inbox in self._lingering:
+            inbox.give_back_left(records)
         else:
-            channel.redeliver(records)
+            inbox.redeliver(records)
 
     def refuses(self) -> bool:
         """Whether calls are refused: it was closed, and it is no listener that calls, which runs on meanwhile."""
@@ -361,54 +361,54 @@ class SessionRuntime:
         """A consumer was opened."""
         self.consumers[consumer] = None
 
-    def adopt(self, subscription: Subscription) -> Channel | None:
-        """The channel that a closed consumer of the same subscription left with unsettled deliveries, or None."""
-        for channel in self._lingering:
-            if channel.subscription.identity == subscription.identity and channel.failure is None:
-                del self._lingering[channel]
-                if channel.released is not None:
-                    channel.released()
-                    channel.released = None
-                return channel
+    def adopt(self, subscription: Subscription) -> Inbox | None:
+        """The inbox that a closed consumer of the same subscription left with unsettled deliveries, or None."""
+        for inbox in self._lingering:
+            if inbox.subscription.identity == subscription.identity and inbox.failure is None:
+                del self._lingering[inbox]
+                if inbox.released is not None:
+                    inbox.released()
+                    inbox.released = None
+                return inbox
         return None
 
-    def linger(self, channel: Channel) -> None:
-        """Keep a channel without consumer until its deliveries are settled, or the session ends."""
-        self._lingering[channel] = None
-        channel.linger()
+    def linger(self, inbox: Inbox) -> None:
+        """Keep an inbox without consumer until its deliveries are settled, or the session ends."""
+        self._lingering[inbox] = None
+        inbox.linger()
 
-    def keep(self, channel: Channel, transport: Transport) -> bool:
-        """Look after another session's channel until its records that this session has are settled."""
+    def keep(self, inbox: Inbox, transport: Transport) -> bool:
+        """Look after another session's inbox until its records that this session has are settled."""
         if self.closing or transport is not self.connection.transport:
             return False
-        self._lingering[channel] = None
+        self._lingering[inbox] = None
         return True
 
     async def close_consumer(self, consumer: MessageConsumer) -> None:
-        """Let a closed consumer's channel go, or keep it until its deliveries are settled."""
+        """Let a closed consumer's inbox go, or keep it until its deliveries are settled."""
         self.consumers.pop(consumer, None)
         if consumer in self._listening:
             self._listening.remove(consumer)
-        channel = consumer._channel
-        self.linger(channel)  # before the first await: however this call ends, the session lets the channel go
+        inbox = consumer._inbox
+        self.linger(inbox)  # before the first await: however this call ends, the session lets the inbox go
         deadline = Deadline.after(self.close_timeout)
         await self._wait_for_callbacks(deadline.left(1))
         await self._close_lingering(deadline)
-        if channel in self._lingering and (channel.receiver.lent or not self.self_acknowledging):
-            await channel.stop(deadline.left())
+        if inbox in self._lingering and (inbox.receiver.lent or not self.self_acknowledging):
+            await inbox.stop(deadline.left())
 
     async def _close_lingering(self, deadline: Deadline | None = None) -> None:
         deadline = deadline or Deadline.after(self.close_timeout)
-        for channel in [one for one in self._lingering if not one.receiver.lent and not self.ledger.concerns(one)]:
-            self._lingering.pop(channel, None)
-            self.dispatch.forget(channel)
-            await channel.aclose(deadline.left())
+        for inbox in [one for one in self._lingering if not one.receiver.lent and not self.ledger.concerns(one)]:
+            self._lingering.pop(inbox, None)
+            self.dispatch.forget(inbox)
+            await inbox.aclose(deadline.left())
 
     def wake(self) -> None:
         """The connection was started: look for messages and for listeners' work."""
         for consumer in self.consumers:
-            consumer._channel.notify()
-            self.dispatch.mark(consumer._channel)
+            consumer._inbox.notify()
+            self.dispatch.mark(consumer._inbox)
         self.callbacks.wake()
 
     # ---------------------------------------------------------------- listeners
@@ -419,7 +419,7 @@ class SessionRuntime:
             self._listening.remove(consumer)
         if consumer._listener is not None:
             self._listening.append(consumer)
-            self.dispatch.mark(consumer._channel)
+            self.dispatch.mark(consumer._inbox)
             self.callbacks.wake()
 
     def _next_job(self) -> Job | None:
@@ -427,22 +427,22 @@ class SessionRuntime:
             return None
         for _ in range(len(self._listening)):
             consumer = self._listening.popleft()
-            channel = consumer._channel
-            record = channel.take()
-            if record is None and channel.failure is not None:
-                self.connection.report(channel.failure)  # no receive will raise it, and nothing comes any more
+            inbox = consumer._inbox
+            record = inbox.take()
+            if record is None and inbox.failure is not None:
+                self.connection.report(inbox.failure)  # no receive will raise it, and nothing comes any more
                 continue
             self._listening.append(consumer)
             if record is not None:
                 return partial(self._listen, consumer, record)
-            if channel.more:  # marking it always would keep an idle session busy
-                self.dispatch.mark(channel)
+            if inbox.more:  # marking it always would keep an idle session busy
+                self.dispatch.mark(inbox)
         return None
 
     async def _listen(self, consumer: MessageConsumer, record: ReceivedRecord) -> None:
-        channel, listener = consumer._channel, consumer._function
+        inbox, listener = consumer._inbox, consumer._function
         if listener is None or consumer._listener is None:
-            channel.put_back(record)
+            inbox.put_back(record)
             return
         try:
             message = consumer._open(record)
@@ -451,12 +451,12 @@ class SessionRuntime:
             return
         if message is None:
             return
-        number = self.delivered(channel, record, message, hold=True)
-        callback = Callback(Kind.LISTENER, self.connection, self, consumer)
+        number = self.delivered(inbox, record, message, hold=True)
+        callback = CallbackContext(CallbackKind.LISTENER, self.connection, self, consumer)
         error = await run_inside(callback, listener, message, in_thread=consumer._in_thread)
         if error is not None:
             self.connection.report(
-                error, f"the listener of {channel.destination!r} failed on message {message.jms_message_id}"
+                error, f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}"
             )
         if self.self_acknowledging:
             if error is None:

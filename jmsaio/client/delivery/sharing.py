@@ -1,4 +1,4 @@
-"""``SharingReceiver``: the receiver of a channel that its siblings may hand records to.
+"""``SharingReceiver``: the receiver of an inbox that its siblings may hand records to.
 
 A record is settled by the receiver that took it from the broker, whoever delivers it.
 """
@@ -17,7 +17,7 @@ from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import Position, Receiver, Transaction, Transport
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
 
 _log = logging.getLogger("jmsaio")
 
@@ -27,16 +27,16 @@ class SharingReceiver:
     """A ``Receiver`` that settles each record where it came from.
 
     Attributes:
-        own: the transport's receiver of the channel.
+        own: the transport's receiver of the inbox.
         most: records of it that rest at most (see ``Siblings``).
         lent: who has records that ``own`` took, by the record's ``id``.
-        keep: has the session of this channel look after another one until it is settled; False where it can't.
+        keep: has the session of this inbox look after another one until it is settled; False where it can't.
     """
 
     own: Receiver
     most: float = math.inf
     lent: dict[int, SharingReceiver] = attrs.field(factory=dict, init=False)
-    keep: Callable[[Channel, Transport], bool] | None = None
+    keep: Callable[[Inbox, Transport], bool] | None = None
     _borrowed: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
     _unsettled: dict[SharingReceiver, None] = attrs.field(factory=dict, init=False)
 
@@ -53,21 +53,21 @@ class SharingReceiver:
         return self if borrowed is None else borrowed[1]
 
     def let_go(self, record: ReceivedRecord) -> SharingReceiver:
-        """This channel has nothing to do with ``record`` any more; the receiver that took it."""
+        """This inbox has nothing to do with ``record`` any more; the receiver that took it."""
         borrowed = self._borrowed.pop(id(record), None) if self._borrowed else None
         if borrowed is None:
             return self
         borrowed[1].lent.pop(id(record), None)
         return borrowed[1]
 
-    def bequeath(self, channel: Channel, transport: Transport) -> bool:
-        """The session of ``channel``, whose receiver this is, ends: one that has its records looks after it.
+    def bequeath(self, inbox: Inbox, transport: Transport) -> bool:
+        """The session of ``inbox``, whose receiver this is, ends: one that has its records looks after it.
 
         False when nobody has any, or can: the receiver is to be closed, and what others have of it comes again.
         """
-        if self.lent and not channel.lingering:
-            channel.linger()
-        return any(borrower.keep is not None and borrower.keep(channel, transport) for borrower in self.lent.values())
+        if self.lent and not inbox.lingering:
+            inbox.linger()
+        return any(borrower.keep is not None and borrower.keep(inbox, transport) for borrower in self.lent.values())
 
     def _apart(
         self, records: Sequence[ReceivedRecord], keep: bool = False
@@ -82,7 +82,7 @@ class SharingReceiver:
     # ---------------------------------------------------------------- the seam's Receiver
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Take records from the channel's own receiver."""
+        """Take records from the inbox's own receiver."""
         return self.own.receive(limit)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
@@ -115,7 +115,7 @@ class SharingReceiver:
                 _log.info("%d messages were given back before: %s", len(part), error)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """Keep what the channel's own receiver took, unacknowledged; what stands for it."""
+        """Keep what the inbox's own receiver took, unacknowledged; what stands for it."""
         return self.own.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -154,7 +154,7 @@ class SharingReceiver:
         await self.own.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Give back what was handed over and is not settled, and close the channel's own receiver."""
+        """Give back what was handed over and is not settled, and close the inbox's own receiver."""
         rest = [record for record, _ in self._borrowed.values()]
         if rest:
             self.negative_acknowledge(rest, 0.0)

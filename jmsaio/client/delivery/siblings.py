@@ -21,7 +21,7 @@ from jmsaio.rules.resting import Bundle, Resting
 from jmsaio.transport.base import Subscription, SubscriptionType
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
 
 _log = logging.getLogger("jmsaio")
 
@@ -34,10 +34,10 @@ _groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
 
 @attrs.define(eq=False)
 class Siblings:
-    """The channels of one event loop on one shared subscription."""
+    """The inboxes of one event loop on one shared subscription."""
 
     _key: _Key | None = None
-    _members: list[Channel] = attrs.field(factory=list, init=False)
+    _members: list[Inbox] = attrs.field(factory=list, init=False)
     _resting: Resting = attrs.field(factory=Resting, init=False)
     _fresh: dict[SharingReceiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
@@ -47,21 +47,21 @@ class Siblings:
 
     # ---------------------------------------------------------------- members
 
-    def join(self, channel: Channel) -> None:
+    def join(self, inbox: Inbox) -> None:
         """A consumer came: what rests may be for it, and goes back to come again."""
-        if channel not in self._members:
-            self._members.append(channel)
+        if inbox not in self._members:
+            self._members.append(inbox)
             self._resting.hasten()
             self._arm()
 
-    def leave(self, channel: Channel) -> list[ReceivedRecord]:
+    def leave(self, inbox: Inbox) -> list[ReceivedRecord]:
         """A consumer goes; what it handed to others and they did not take yet is its own again.
 
         What rests of it goes back soon.
         """
-        if channel in self._members:
-            self._members.remove(channel)
-        receiver = channel.receiver
+        if inbox in self._members:
+            self._members.remove(inbox)
+        receiver = inbox.receiver
         withdrawn = [record for member in self._members for record in member.withdraw(receiver)]
         self._resting.hasten(receiver)
         self._arm()
@@ -69,13 +69,13 @@ class Siblings:
             _groups.pop(self._key, None)
         return withdrawn
 
-    async def give_back(self, channel: Channel) -> None:
-        """Give back what rests of a channel that has left, before its receiver is closed. Bounded by its number.
+    async def give_back(self, inbox: Inbox) -> None:
+        """Give back what rests of an inbox that has left, before its receiver is closed. Bounded by its number.
 
         Cancellation: all goes back nevertheless, so that nothing counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
-        while (bundle := self._resting.take_hasty(channel.receiver, _now())) is not None:
+        while (bundle := self._resting.take_hasty(inbox.receiver, _now())) is not None:
             self._return(bundle)
             try:
                 await asyncio.sleep(0)
@@ -86,21 +86,21 @@ class Siblings:
 
     # ---------------------------------------------------------------- what is rejected
 
-    def reject(self, channel: Channel, record: ReceivedRecord) -> None:
-        """``channel`` does not want a record: it goes to a sibling that does, or rests after ``set_aside``."""
-        owner = channel.receiver.let_go(record)
+    def reject(self, inbox: Inbox, record: ReceivedRecord) -> None:
+        """``inbox`` does not want a record: it goes to a sibling that does, or rests after ``set_aside``."""
+        owner = inbox.receiver.let_go(record)
         if len(self._members) > 1:
-            taker = self._taker(channel, record)
+            taker = self._taker(inbox, record)
             if taker is not None:
                 taker.hand(record, owner)
                 return
         self._fresh.setdefault(owner, []).append(record)
 
-    def _taker(self, channel: Channel, record: ReceivedRecord) -> Channel | None:
+    def _taker(self, inbox: Inbox, record: ReceivedRecord) -> Inbox | None:
         """A sibling that takes a record, those that wait for one first, in turn."""
         now = time.time_ns() // 1_000_000
         self._turn = turn = (self._turn + 1) % len(self._members)
-        others = [one for one in (*self._members[turn:], *self._members[:turn]) if one is not channel]
+        others = [one for one in (*self._members[turn:], *self._members[:turn]) if one is not inbox]
         for waiting in (True, False):
             for member in others:
                 if member.wanted is waiting and member.accepts(record, now):
@@ -119,9 +119,9 @@ class Siblings:
         if sooner:
             self._arm()
 
-    def has_room(self, channel: Channel) -> bool:
-        """More records of a channel may rest; else receiving has to pause, which the log is told."""
-        receiver = channel.receiver
+    def has_room(self, inbox: Inbox) -> bool:
+        """More records of an inbox may rest; else receiving has to pause, which the log is told."""
+        receiver = inbox.receiver
         if self._resting.count(receiver) < receiver.most:
             return True
         self._full.add(receiver)
@@ -132,7 +132,7 @@ class Siblings:
                 "receiving from %r nearly pauses: %d messages that no selector here takes stand before the others, as "
                 "many as a consumer may keep unacknowledged; consume or remove them, or raise the option "
                 "max_unacknowledged_rejected together with the broker's settings maxUnackedMessagesPerConsumer and "
-                "maxUnackedMessagesPerSubscription, which have to be higher", channel.destination, receiver.most,
+                "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, receiver.most,
             )  # fmt: skip
         return False
 

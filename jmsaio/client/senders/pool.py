@@ -1,4 +1,4 @@
-"""Senders to topics, shared by all connections of a factory, and the outcome of each message on its way."""
+"""SenderPool to topics, shared by all connections of a factory, and the outcome of each message on its way."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Entry:
 
 
 @attrs.define(eq=False)
-class Senders:
+class SenderPool:
     """A bounded cache of senders, one for each topic; the one unused for longest is closed for a new one.
 
     Attributes:

@@ -23,7 +23,7 @@ from jmsaio.transport.base import Position, Receiver, Subscription, Subscription
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
 
 #: Seconds between two attempts.
 _PAUSE = 1.0
@@ -87,7 +87,7 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
 
 
-async def open_receiver(connection: Connection, channel: Channel) -> Receiver:
+async def open_receiver(connection: Connection, inbox: Inbox) -> Receiver:
     """As ``Transport.open_receiver``, also where the broker creates no subscriptions by itself.
 
     In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates those of queues through the admin interface
@@ -100,17 +100,17 @@ async def open_receiver(connection: Connection, channel: Channel) -> Receiver:
 
     Cancelling leaves no consumer behind.
     """
-    transport, wanted = connection.transport, channel.subscription
+    transport, wanted = connection.transport, inbox.subscription
     try:
-        return await transport.open_receiver(wanted, channel.wake)
+        return await transport.open_receiver(wanted, inbox.wake)
     except NotFoundError as error:
-        queue = isinstance(channel.destination, Queue) and connection.configuration.precreate_queue_subscription
-        created = (queue or channel.drop_at_close) and wanted.pattern is None
+        queue = isinstance(inbox.destination, Queue) and connection.configuration.precreate_queue_subscription
+        created = (queue or inbox.drop_at_close) and wanted.pattern is None
         if error.error_code != "SubscriptionNotFound" or not created or transport.admin is None:
             raise
     for topic in wanted.topics:
         await transport.admin.create_subscription(topic, wanted.name, wanted.position)
-    return await transport.open_receiver(wanted, channel.wake)
+    return await transport.open_receiver(wanted, inbox.wake)
 
 
 def passes(error: BaseException) -> bool:

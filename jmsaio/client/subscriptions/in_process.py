@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from jmsaio.client.subscriptions.plan import Kind
+from jmsaio.client.subscriptions.plan import ConsumerKind
 from jmsaio.errors import InvalidClientIDError, JMSError
 
 _client_ids: set[tuple[str, str]] = set()
@@ -24,7 +24,7 @@ class Use:
     no_local: bool
     shared: bool
     consumers: int = 0
-    kind: Kind | None = None  # as of its first consumer
+    kind: ConsumerKind | None = None  # as of its first consumer
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
@@ -47,7 +47,7 @@ def release_client_id(broker: str, client_id: str) -> None:
     _client_ids.discard((broker, client_id))
 
 
-def claim_subscription(broker: str, name: str, kind: Kind, use: Use) -> None:
+def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: Use) -> None:
     """Open one consumer on a named subscription.
 
     Args:

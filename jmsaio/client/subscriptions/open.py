@@ -10,12 +10,12 @@ import anyio
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.inbox import BATCH, Channel
+from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.delivery.siblings import Siblings, siblings
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.delete import drop_unused, make_way
-from jmsaio.client.subscriptions.plan import Kind, Plan, Request, check, plan
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, Plan, check, plan
 from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.codec.view import connection_id, sender_client_id
 from jmsaio.errors import ConsumerBusyError, InvalidSelectorError, JMSError, ObjectClosedError
@@ -27,7 +27,7 @@ from jmsaio.selector import Selector
 from jmsaio.transport.base import SubscriptionType
 
 
-async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageConsumer:
+async def open_consumer(runtime: SessionRuntime, request: ConsumerRequest) -> MessageConsumer:
     """Open a consumer; messages are kept for it from the moment this returns.
 
     Cancelling leaves no subscription of this process behind.
@@ -44,11 +44,11 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
     )
     _check_emulation(runtime, request, planned)
     name = planned.subscription.name
-    named = request.kind in (Kind.SHARED, Kind.DURABLE, Kind.SHARED_DURABLE)
-    check_settled((channel.subscription for channel in runtime._lingering), planned.subscription)
+    named = request.kind in (ConsumerKind.SHARED, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
+    check_settled((inbox.subscription for inbox in runtime._lingering), planned.subscription)
     adopted = runtime.adopt(planned.subscription)
     if named:
-        shared = request.kind is not Kind.DURABLE
+        shared = request.kind is not ConsumerKind.DURABLE
         topics = planned.subscription.topics or (planned.subscription.pattern or "",)
         use = in_process.Use(topics, request.selector, request.no_local, shared)
         try:
@@ -59,15 +59,15 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
             raise
     release = (lambda: in_process.release_subscription(connection.broker, name)) if named else None
     try:
-        channel = adopted or _make_channel(runtime, request.destination, planned)
-        channel.filter = _filter(runtime, request, planned, selector)
-        channel.released = release
-        channel.lingering = False
-        channel.changed = runtime.dispatch.mark  # one that was taken over may be another session's
+        inbox = adopted or _make_inbox(runtime, request.destination, planned)
+        inbox.filter = _filter(runtime, request, planned, selector)
+        inbox.released = release
+        inbox.lingering = False
+        inbox.changed = runtime.dispatch.mark  # one that was taken over may be another session's
         if adopted is None:
             if planned.drop_at_close and named:
                 await make_way(connection, planned.subscription)
-            await subscribe(connection, channel)
+            await subscribe(connection, inbox)
         else:
             await _resume(runtime, adopted)
     except BaseException as error:
@@ -76,29 +76,29 @@ async def open_consumer(runtime: SessionRuntime, request: Request) -> MessageCon
         if planned.drop_at_close and not isinstance(error, ConsumerBusyError):  # else it is somebody else's
             await drop_unused(connection, planned.subscription, patient=True)
         raise
-    if runtime.refuses():  # it was closed meanwhile and did not know of this channel
+    if runtime.refuses():  # it was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
-            await channel.aclose(config.close_timeout)
+            await inbox.aclose(config.close_timeout)
         raise ObjectClosedError("the session was closed while the consumer was made")
     consumer = MessageConsumer(
         runtime=runtime,
-        channel=channel,
+        inbox=inbox,
         selector=request.selector,
         no_local=request.no_local,
         namespace=config.system_namespace,
     )
     runtime.add_consumer(consumer)
-    channel.receiver.keep = runtime.keep
+    inbox.receiver.keep = runtime.keep
     if planned.shared:
-        channel.siblings = _siblings(runtime, planned)
-        channel.siblings.join(channel)
-    if channel.filter.concerns_others:
-        runtime.dispatch.mark(channel)
+        inbox.siblings = _siblings(runtime, planned)
+        inbox.siblings.join(inbox)
+    if inbox.filter.concerns_others:
+        runtime.dispatch.mark(inbox)
     return consumer
 
 
-async def _resume(runtime: SessionRuntime, adopted: Channel) -> None:
-    """Receive again with a channel that was taken over; where that fails it lingers on."""
+async def _resume(runtime: SessionRuntime, adopted: Inbox) -> None:
+    """Receive again with an inbox that was taken over; where that fails it lingers on."""
     try:
         await adopted.receiver.resume(runtime.connection.configuration.operation_timeout)
     except BaseException:
@@ -116,12 +116,13 @@ def parse_selector(text: str | None) -> Selector | None:
     return Selector(text)
 
 
-def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -> None:
+def _check_emulation(runtime: SessionRuntime, request: ConsumerRequest, planned: Plan) -> None:
     """``jms.enableClientSideEmulation=false``, given explicitly, refuses as Java does (Starlight 5.1)."""
     if runtime.connection.configuration.enable_client_side_emulation is not False:
         return
     exclusive = planned.subscription.type is SubscriptionType.EXCLUSIVE or (
-        request.kind is Kind.QUEUE and runtime.connection.configuration.use_exclusive_subscriptions_for_simple_consumers
+        request.kind is ConsumerKind.QUEUE
+        and runtime.connection.configuration.use_exclusive_subscriptions_for_simple_consumers
     )
     if (request.selector or request.no_local) and not exclusive:
         raise InvalidSelectorError(
@@ -132,14 +133,14 @@ def _check_emulation(runtime: SessionRuntime, request: Request, planned: Plan) -
 
 
 def _siblings(runtime: SessionRuntime, planned: Plan) -> Siblings:
-    """The consumers that share the subscription; held by every channel of it from its opening on."""
+    """The consumers that share the subscription; held by every inbox of it from its opening on."""
     return siblings(runtime.connection.broker, planned.subscription)
 
 
-def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Channel:
+def _make_inbox(runtime: SessionRuntime, destination: Destination, planned: Plan) -> Inbox:
     config = runtime.connection.configuration
     policy = planned.subscription.config.dead_letter
-    channel = Channel(
+    inbox = Inbox(
         destination=destination,
         subscription=planned.subscription,
         max_local=0 if asks_for_delay(planned.subscription.config) else config.max_local_redeliveries,
@@ -153,30 +154,30 @@ def _make_channel(runtime: SessionRuntime, destination: Destination, planned: Pl
         batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
         share=runtime.connection.inbox_bytes,
     )
-    channel.share.join(channel)
-    return channel
+    inbox.share.join(inbox)
+    return inbox
 
 
-def _filter(runtime: SessionRuntime, request: Request, planned: Plan, selector: Selector | None) -> Filter:
+def _filter(runtime: SessionRuntime, request: ConsumerRequest, planned: Plan, selector: Selector | None) -> Filter:
     capabilities = runtime.connection.transport.capabilities
     return Filter(
         selector=selector,
         is_local=_is_local(runtime, request) if request.no_local else None,
         shared=planned.shared,
-        alone=request.kind is Kind.SIMPLE,
+        alone=request.kind is ConsumerKind.SIMPLE,
         acknowledge_rejected=runtime.connection.configuration.acknowledge_rejected_messages,
         hold_delayed=not planned.shared and not capabilities.delayed_exclusive,
-        bury_expired=runtime.connection.configuration.expired_messages == "dead-letter"
-        and request.kind is Kind.QUEUE
+        dead_letter_expired=runtime.connection.configuration.expired_messages == "dead-letter"
+        and request.kind is ConsumerKind.QUEUE
         and planned.subscription.config.dead_letter is not None,
     )
 
 
-def _is_local(runtime: SessionRuntime, request: Request) -> Callable[[ReceivedRecord], bool] | None:
+def _is_local(runtime: SessionRuntime, request: ConsumerRequest) -> Callable[[ReceivedRecord], bool] | None:
     """noLocal: own connection; for a durable subscription also any with the same client id (seed 002)."""
     connection = runtime.connection
     client_id = connection.client_id
-    if request.kind is not Kind.DURABLE:
+    if request.kind is not ConsumerKind.DURABLE:
         return lambda record: connection_id(record) == connection.connection_id
     if client_id is None:
         connection.warn_once("noLocal has no effect on a durable subscription of a connection without client id")

@@ -33,7 +33,7 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.transport.base import Capabilities, Position, Subscription, SubscriptionType
 
 
-class Kind(enum.Enum):
+class ConsumerKind(enum.Enum):
     """The five ways to consume (jms-spec 8.1)."""
 
     QUEUE = "queue"
@@ -44,7 +44,7 @@ class Kind(enum.Enum):
 
 
 @attrs.frozen
-class Request:
+class ConsumerRequest:
     """What the application asks for.
 
     Attributes:
@@ -56,7 +56,7 @@ class Request:
     """
 
     destination: Destination
-    kind: Kind
+    kind: ConsumerKind
     name: str | None = None
     selector: str | None = None
     no_local: bool = False
@@ -90,7 +90,7 @@ _MODE_WORDS = {
 }
 
 
-def check(request: Request, client_id: str | None, strict_client_id: bool) -> None:
+def check(request: ConsumerRequest, client_id: str | None, strict_client_id: bool) -> None:
     """Refuse what JMS refuses before anything is opened.
 
     Raises:
@@ -98,28 +98,30 @@ def check(request: Request, client_id: str | None, strict_client_id: bool) -> No
         IllegalArgumentError: a shared or durable subscription without a name.
         IllegalStateError: an unshared durable one without client id, under ``strict_client_id``.
     """
-    if request.kind is Kind.QUEUE:
+    if request.kind is ConsumerKind.QUEUE:
         return
     if not isinstance(request.destination, Topic):
         raise InvalidDestinationError(
             f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
         )
-    if request.kind is not Kind.SIMPLE and not (isinstance(request.name, str) and request.name):
+    if request.kind is not ConsumerKind.SIMPLE and not (isinstance(request.name, str) and request.name):
         raise IllegalArgumentError(f"a {request.kind.value} subscription needs a name, not {shown(request.name)}")
-    if request.kind in (Kind.DURABLE, Kind.SHARED_DURABLE) and isinstance(request.destination, TemporaryTopic):
+    if request.kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE) and isinstance(
+        request.destination, TemporaryTopic
+    ):
         raise InvalidDestinationError(f"{request.destination!r} is temporary: a subscription on it can't be durable")
-    if request.kind is Kind.DURABLE and client_id is None and strict_client_id:
+    if request.kind is ConsumerKind.DURABLE and client_id is None and strict_client_id:
         raise IllegalStateError("an unshared durable subscription needs a client id; set client_id on the connection")
 
 
-def subscription_name(request: Request, client_id: str | None, config: Configuration, unique: str) -> str:
+def subscription_name(request: ConsumerRequest, client_id: str | None, config: Configuration, unique: str) -> str:
     """The Pulsar subscription of a request; ``unique`` names an anonymous one."""
-    if request.kind is Kind.QUEUE:
+    if request.kind is ConsumerKind.QUEUE:
         return resolve(request.destination, config.system_namespace).subscription or config.queue_subscription_name
-    if request.kind is Kind.SIMPLE:
+    if request.kind is ConsumerKind.SIMPLE:
         return f"jmsaio-nd-{unique}"
     name = durable_name(client_id, request.name or "")
-    return f"{name}-nd" if request.kind is Kind.SHARED else name
+    return f"{name}-nd" if request.kind is ConsumerKind.SHARED else name
 
 
 def durable_name(client_id: str | None, name: str) -> str:
@@ -128,7 +130,7 @@ def durable_name(client_id: str | None, name: str) -> str:
 
 
 def plan(
-    request: Request,
+    request: ConsumerRequest,
     client_id: str | None,
     config: Configuration,
     mode: AcknowledgeMode,
@@ -138,7 +140,7 @@ def plan(
     """Turn a request into what the transport subscribes to."""
     resolved = resolve(request.destination, config.system_namespace)
     kind = request.kind
-    outlives = kind in (Kind.QUEUE, Kind.DURABLE, Kind.SHARED_DURABLE)
+    outlives = kind in (ConsumerKind.QUEUE, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
     subscription_type = _type(kind, config)
     consumer = config.consumer.merge(resolved.overrides) if resolved.overrides else config.consumer
     subscription = Subscription(
@@ -147,11 +149,11 @@ def plan(
         name=subscription_name(request, client_id, config, unique),
         type=subscription_type,
         config=_with_full_names(consumer, config.system_namespace),
-        position=Position.EARLIEST if kind is Kind.QUEUE else Position.LATEST,
+        position=Position.EARLIEST if kind is ConsumerKind.QUEUE else Position.LATEST,
         durable=outlives or not capabilities.non_durable,
         metadata=_metadata(request.destination, mode, config),
         properties=_terms(request, client_id),
-        replace=kind in (Kind.DURABLE, Kind.SHARED_DURABLE),
+        replace=kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE),
         selective=bool(request.selector) or request.no_local,
     )
     return Plan(
@@ -170,23 +172,25 @@ def _with_full_names(config: ConsumerConfig, system_namespace: str) -> ConsumerC
     return attrs.evolve(config, dead_letter=attrs.evolve(policy, dead_letter_topic=topic))
 
 
-def _type(kind: Kind, config: Configuration) -> SubscriptionType:
-    if kind is Kind.QUEUE:
+def _type(kind: ConsumerKind, config: Configuration) -> SubscriptionType:
+    if kind is ConsumerKind.QUEUE:
         return SubscriptionType.SHARED
-    if kind is Kind.DURABLE or (kind is Kind.SIMPLE and config.use_exclusive_subscriptions_for_simple_consumers):
+    if kind is ConsumerKind.DURABLE or (
+        kind is ConsumerKind.SIMPLE and config.use_exclusive_subscriptions_for_simple_consumers
+    ):
         return SubscriptionType.EXCLUSIVE
     return SubscriptionType(config.topic_shared_subscription_type)
 
 
-def _terms(request: Request, client_id: str | None) -> dict[str, str]:
+def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
     """What a durable subscription is remembered by; noLocal only where it has an effect (seed 002)."""
-    if request.kind not in (Kind.DURABLE, Kind.SHARED_DURABLE):
+    if request.kind not in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE):
         return {}
-    no_local = request.no_local and request.kind is Kind.DURABLE and client_id is not None
+    no_local = request.no_local and request.kind is ConsumerKind.DURABLE and client_id is not None
     return {
         SELECTOR: request.selector or "",
         NO_LOCAL: str(no_local).lower(),
-        SHARED: str(request.kind is Kind.SHARED_DURABLE).lower(),
+        SHARED: str(request.kind is ConsumerKind.SHARED_DURABLE).lower(),
     }
 
 

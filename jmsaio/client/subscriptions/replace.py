@@ -23,7 +23,7 @@ from jmsaio.transport.base import Admin, Subscription, SubscriptionStats
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
-    from jmsaio.client.delivery.inbox import Channel
+    from jmsaio.client.delivery.inbox import Inbox
 
 _log = logging.getLogger("jmsaio")
 
@@ -31,8 +31,8 @@ _log = logging.getLogger("jmsaio")
 _LOOKS = 2
 
 
-async def subscribe(connection: Connection, channel: Channel) -> None:
-    """Give a channel its receiver; first delete an inactive durable subscription that was made with something else.
+async def subscribe(connection: Connection, inbox: Inbox) -> None:
+    """Give an inbox its receiver; first delete an inactive durable subscription that was made with something else.
 
     Raises:
         ConsumerBusyError: the subscription is active with something else, or is shared otherwise.
@@ -40,14 +40,12 @@ async def subscribe(connection: Connection, channel: Channel) -> None:
 
     Cancelling leaves no consumer behind.
     """
-    transport, wanted = connection.transport, channel.subscription
+    transport, wanted = connection.transport, inbox.subscription
     topics: tuple[str, ...] = ()
     if wanted.replace and not transport.capabilities.subscription_properties:
         topics = await _to_remember(connection, wanted)
-    # set before the next await: the receiver may wake the channel at once
-    channel.receiver = SharingReceiver(
-        await open_receiver(connection, channel), transport.capabilities.most_unacknowledged
-    )
+    # set before the next await: the receiver may wake the inbox at once
+    inbox.receiver = SharingReceiver(await open_receiver(connection, inbox), transport.capabilities.most_unacknowledged)
     if topics and transport.admin is not None:
         try:
             await _remember(transport.admin, wanted, topics)
@@ -55,7 +53,7 @@ async def subscribe(connection: Connection, channel: Channel) -> None:
             _cannot_tell(connection, str(error))
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await channel.receiver.aclose(connection.configuration.close_timeout)
+                await inbox.receiver.aclose(connection.configuration.close_timeout)
             raise
 
 

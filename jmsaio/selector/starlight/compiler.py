@@ -31,7 +31,7 @@ from jmsaio.selector.nodes import (
     plain,
 )
 from jmsaio.selector.refusal import Refused
-from jmsaio.selector.starlight import functions, patterns, values
+from jmsaio.selector.starlight import functions, like, values
 from jmsaio.selector.starlight.functions import Evaluator, Look
 from jmsaio.selector.starlight.values import Value
 
@@ -209,7 +209,7 @@ class _Compiler:
         if node.escape is not None and escape is not None and ord(escape) > 0xFFFF:
             raise Refused("ESCAPE needs a string of exactly one character", node.escape.at)
         try:
-            test = compiled(patterns.elements(str(node.pattern.value), escape))
+            test = compiled(like.elements(str(node.pattern.value), escape))
         except ValueError as error:
             raise Refused(str(error), node.pattern.at) from None
         subject, negated = self.value(node.subject), node.negated

@@ -13,7 +13,7 @@ from jmsaio.errors import SelectorRuntimeError
 from jmsaio.selector.nodes import Call, Literal, plain
 from jmsaio.selector.refusal import Refused
 from jmsaio.selector.starlight.machine import Machine, Match
-from jmsaio.selector.starlight.pattern import compile_pattern
+from jmsaio.selector.starlight.regex import compile_pattern
 from jmsaio.selector.starlight.values import Value, same, text_of
 
 Look = Callable[[str], Value]

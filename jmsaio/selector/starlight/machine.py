@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from jmsaio.errors import SelectorRuntimeError
-from jmsaio.selector.starlight.pattern import LINE_ENDS, Assert, Instruction, Jump, Pattern, Save, Split, Take
+from jmsaio.selector.starlight.regex import LINE_ENDS, Assert, Instruction, Jump, Pattern, Save, Split, Take
 
 #: Steps that all matches in one text may take together; beyond it the evaluation is an error.
 MOST_STEPS: Final = 2_000_000

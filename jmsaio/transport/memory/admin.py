@@ -8,7 +8,7 @@ from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
-from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 
 class MemoryAdmin:
@@ -21,7 +21,7 @@ class MemoryAdmin:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def _find(self, topic: str, name: str) -> list[Subscription]:
+    def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
         """A subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()
         found = [log.subscriptions[name] for log in self._broker.find(topic) if name in log.subscriptions]
@@ -65,7 +65,7 @@ class MemoryAdmin:
         with self._broker.lock:
             self._broker.check_up()
             logs = self._broker.find(topic)
-            parts: dict[str, list[Subscription]] = {}
+            parts: dict[str, list[BrokerSubscription]] = {}
             for log in logs:
                 for subscription in log.subscriptions.values():
                     parts.setdefault(subscription.name, []).append(subscription)
@@ -117,7 +117,7 @@ class MemoryAdmin:
                 subscription.properties = dict(properties)
 
 
-def _stats(name: str, parts: list[Subscription]) -> SubscriptionStats:
+def _stats(name: str, parts: list[BrokerSubscription]) -> SubscriptionStats:
     return SubscriptionStats(
         name=name,
         type=parts[0].type.value,

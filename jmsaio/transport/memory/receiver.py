@@ -14,10 +14,10 @@ from jmsaio.transport.base import LinkChange, Position, Transaction, Wake
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.names import compile_pattern
-from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord
 from jmsaio.transport.memory.broker.replacement import renew
-from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
@@ -50,7 +50,7 @@ class MemoryReceiver:
         self._wanted = wanted
         self._wake = wake
         self._by_priority = by_priority
-        self._consumers: dict[Log, Consumer] = {}
+        self._consumers: dict[Partition, Consumer] = {}
         self._single: Consumer | None = None
         self._turn = 0
         self._failure: JMSError | None = None
@@ -74,7 +74,7 @@ class MemoryReceiver:
 
     # ---------------------------------------------------------------- joining and leaving, with the lock
 
-    def _join(self, logs: Sequence[Log]) -> None:
+    def _join(self, logs: Sequence[Partition]) -> None:
         wanted = self._wanted
         total = len(self._consumers) + len(logs)
         for log in logs:
@@ -92,7 +92,7 @@ class MemoryReceiver:
             self._keep_stopped(log)
         self._note()
 
-    def _keep_stopped(self, log: Log) -> None:
+    def _keep_stopped(self, log: Partition) -> None:
         """A consumer that has just joined takes nothing while the receiver is stopped."""
         if self._stopped:
             consumer = self._consumers[log]
@@ -101,7 +101,7 @@ class MemoryReceiver:
     def _note(self) -> None:
         self._single = next(iter(self._consumers.values())) if len(self._consumers) == 1 else None
 
-    def _queue_size(self, log: Log, total: int) -> int:
+    def _queue_size(self, log: Partition, total: int) -> int:
         config = self._wanted.config
         size = config.receiver_queue_size
         if total > 1 and size > 0:
@@ -110,7 +110,7 @@ class MemoryReceiver:
                 size = max(1, (max(log.partition, 0) + 1) * size // (total * (total + 1) // 2))
         return size
 
-    def discovered(self, topic: str, logs: list[Log]) -> None:
+    def discovered(self, topic: str, logs: list[Partition]) -> None:
         """A topic that fits the pattern came into being."""
         with suppress(ConsumerBusyError):  # as in Pulsar: the topics that can be consumed are
             self._join(logs)
@@ -245,7 +245,7 @@ class MemoryReceiver:
         """Give records back. See ``Receiver.negative_acknowledge``."""
         with self._broker.lock:
             due = self._broker.steady() + delay if delay > 0 else None
-            subscriptions: dict[Subscription, None] = {}
+            subscriptions: dict[BrokerSubscription, None] = {}
             for record in cast("Sequence[StoredRecord]", records):
                 consumer = self._consumers.get(record.log)
                 if consumer is not None:

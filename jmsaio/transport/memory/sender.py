@@ -20,14 +20,14 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import java_hash
-from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 
 #: A record that waits for memory: log, record, size, sequence id, callback, transaction, and its last moment.
-_Waiting = tuple[Log, OutgoingRecord, int, int, SendDone, Unit | None, float]
+_Waiting = tuple[Partition, OutgoingRecord, int, int, SendDone, Unit | None, float]
 
 
 class MemorySender:
@@ -47,7 +47,7 @@ class MemorySender:
         "_window_records", "limit",
     )  # fmt: skip
 
-    def __init__(self, link: Link, logs: Sequence[Log], topic: str, options: SenderOptions, limit: int) -> None:
+    def __init__(self, link: Link, logs: Sequence[Partition], topic: str, options: SenderOptions, limit: int) -> None:
         self._broker: Broker = link.broker
         self._link = link
         self._logs = logs
@@ -99,7 +99,7 @@ class MemorySender:
         self._owed = True
         self._link.owe(self)
 
-    def _choose(self, record: OutgoingRecord) -> Log:
+    def _choose(self, record: OutgoingRecord) -> Partition:
         """The partition of a record: by the route, by key, or in turn."""
         logs = self._logs
         route = self._options.route
@@ -111,7 +111,7 @@ class MemorySender:
     # ---------------------------------------------------------------- everything out of the ordinary, with the lock
 
     def _send_closely(
-        self, log: Log, record: OutgoingRecord, size: int, done: SendDone, transaction: Transaction | None
+        self, log: Partition, record: OutgoingRecord, size: int, done: SendDone, transaction: Transaction | None
     ) -> None:
         if self._closed:
             raise ObjectClosedError(f"the sender to {self._topic} is closed")

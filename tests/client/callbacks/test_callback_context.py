@@ -6,17 +6,25 @@ import asyncio
 
 import pytest
 
-from jmsaio.client.callbacks.callback_context import Callback, Kind, current, inside, leave, listens, refuse
+from jmsaio.client.callbacks.callback_context import (
+    CallbackContext,
+    CallbackKind,
+    current,
+    entered,
+    leave,
+    listens,
+    refuse,
+)
 from jmsaio.errors import IllegalStateError
 
 
-def callback(kind: Kind = Kind.LISTENER) -> Callback:
-    return Callback(kind, "connection", "session", "owner")
+def callback(kind: CallbackKind = CallbackKind.LISTENER) -> CallbackContext:
+    return CallbackContext(kind, "connection", "session", "owner")
 
 
 def test_the_mark_is_on_inside_only() -> None:
     assert current() is None
-    with inside(callback()) as _:
+    with entered(callback()) as _:
         mark = current()
         assert mark is not None and mark.session == "session"
     assert current() is None
@@ -25,9 +33,9 @@ def test_the_mark_is_on_inside_only() -> None:
 @pytest.mark.parametrize("target", ["connection", "session", "owner"])
 def test_own_targets_are_refused(target: str) -> None:
     refuse("close", target)
-    with inside(callback()):
+    with entered(callback()):
         refuse("close", "another")
-        refuse("commit", target, (Kind.COMPLETION,))
+        refuse("commit", target, (CallbackKind.COMPLETION,))
         with pytest.raises(IllegalStateError, match="close from its own MessageListener"):
             refuse("close", target)
 
@@ -41,7 +49,7 @@ async def test_child_tasks_carry_it_until_the_callback_ends() -> None:
         await ended.wait()
         found.append(current() is not None)
 
-    with inside(callback()):
+    with entered(callback()):
         task = asyncio.ensure_future(child())
         await asyncio.sleep(0)
     ended.set()
@@ -54,14 +62,14 @@ async def test_leave() -> None:
         leave()
         return current() is None
 
-    with inside(callback()):
+    with entered(callback()):
         assert await asyncio.ensure_future(child())
         assert current() is not None
 
 
 def test_a_listener_listens_to_its_session_only() -> None:
     assert not listens("session")
-    with inside(callback()):
+    with entered(callback()):
         assert listens("session") and listens("connection") and not listens("another")
-    with inside(callback(Kind.COMPLETION)):
+    with entered(callback(CallbackKind.COMPLETION)):
         assert not listens("session")

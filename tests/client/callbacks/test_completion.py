@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client.senders.pool import Senders
+from jmsaio.client.senders.pool import SenderPool
 
 Name = Callable[[str], str]
 
@@ -165,7 +165,7 @@ async def test_close_tells_every_listener_also_when_the_broker_is_silent(
         if hanging:
             await (await producer.send_async("told, and hangs", completion_listener=listener))
         with monkeypatch.context() as patched:
-            patched.setattr(Senders, "cached", lambda *_: silent)
+            patched.setattr(SenderPool, "cached", lambda *_: silent)
             for number in range(3):
                 await producer.send_async(str(number), completion_listener=listener)
         with pytest.raises(jmsaio.OperationTimeoutError):
@@ -190,7 +190,7 @@ async def test_a_listener_that_hangs_at_close_is_bounded(name: Name, monkeypatch
         session = await connection.create_session()
         producer = await session.create_producer(jmsaio.Queue(name("hangs")))
         with monkeypatch.context() as patched:
-            patched.setattr(Senders, "cached", lambda *_: Silent())
+            patched.setattr(SenderPool, "cached", lambda *_: Silent())
             await producer.send_async("x", completion_listener=listener)
         with pytest.raises(jmsaio.OperationTimeoutError):
             await session.close()
@@ -229,7 +229,7 @@ async def test_answers_out_of_order_are_told_in_order(
     listener, silent = Raises(), Silent()
     producer = await session.create_producer(jmsaio.Queue(name("answers")))
     with monkeypatch.context() as patched:
-        patched.setattr(Senders, "cached", lambda *_: silent)
+        patched.setattr(SenderPool, "cached", lambda *_: silent)
         for number in range(3):
             await producer.send_async(str(number), completion_listener=listener)
     refused = jmsaio.SendError("refused")

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.callbacks.exception_listener import Reports
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.temporary import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
 
@@ -82,7 +82,7 @@ async def test_reports_of_a_slow_listener_are_bounded(
 ) -> None:
     monkeypatch.setattr("jmsaio.client.callbacks.exception_listener._MOST", 2)
     told: list[str] = []
-    reports = Reports(lambda error: told.append(str(error)))
+    reports = ExceptionReports(lambda error: told.append(str(error)))
     with caplog.at_level(logging.WARNING, "jmsaio"):
         for number in range(4):
             reports.add(jmsaio.JMSError(str(number)))
@@ -102,7 +102,7 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
         told.append(str(error))
         raise RuntimeError("in the listener")
 
-    reports = Reports(listener)
+    reports = ExceptionReports(listener)
     for number in range(2):
         reports.add(ValueError(number))
     await reports.told(10)

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery.delay_queue import HELD_BYTES, HELD_RECORDS, SLICE, Held
+from jmsaio.client.delivery.delay_queue import HELD_BYTES, HELD_RECORDS, SLICE, DelayQueue
 from jmsaio.transport.base import SubscriptionType
 
 Name = Callable[[str], str]
@@ -32,12 +32,12 @@ class Record:
 class Kit:
     """What is held, and how often its owner was woken."""
 
-    held: Held = attrs.field(init=False)
+    held: DelayQueue = attrs.field(init=False)
     wakes: int = 0
     woken: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     def __attrs_post_init__(self) -> None:
-        self.held = Held("Topic('t')", self.wake)
+        self.held = DelayQueue("Topic('t')", self.wake)
 
     def wake(self) -> None:
         self.wakes += 1
@@ -58,7 +58,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_the_bounds() -> None:
     assert (HELD_RECORDS, HELD_BYTES) == (10_000, 64 * 1024 * 1024)
-    held = Held("", lambda: None)
+    held = DelayQueue("", lambda: None)
     assert (held.most_records, held.most_bytes) == (HELD_RECORDS, HELD_BYTES)
 
 
@@ -159,7 +159,7 @@ async def test_later_messages_pass_held_ones(session_on_pulsar: jmsaio.Session, 
     async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
         await send(session_on_pulsar, topic, 20, 4)
         assert await bodies(consumer, 1) == ["at once"]
-        assert len(consumer._channel._held) == 20
+        assert len(consumer._inbox._held) == 20
         admin = session_on_pulsar._runtime.connection.transport.admin
         assert admin is not None
         assert await admin.backlog(f"persistent://public/default/{topic.name}", subscription) >= 20
@@ -174,7 +174,7 @@ async def test_above_the_bound_receiving_pauses(
 ) -> None:
     topic = session_on_pulsar.create_topic(name("held"))
     async with session_on_pulsar.create_consumer(topic) as consumer:
-        consumer._channel._held.most_records = 8
+        consumer._inbox._held.most_records = 8
         await send(session_on_pulsar, topic, 20, 4)
         found = await bodies(consumer, 1)
         assert len(warnings(caplog)) == 1
@@ -212,10 +212,10 @@ async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, n
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         topic = session.create_topic(name("shared"))
         async with session.create_consumer(topic) as consumer:
-            assert consumer._channel.subscription.type is SubscriptionType.SHARED
+            assert consumer._inbox.subscription.type is SubscriptionType.SHARED
             await send(session, topic, 2, 4)
             assert await bodies(consumer, 1) == ["at once"]
-            assert not consumer._channel._held
+            assert not consumer._inbox._held
             assert sorted(map(str, await bodies(consumer, 2))) == ["0", "1"]
 
 

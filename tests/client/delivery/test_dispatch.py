@@ -12,7 +12,7 @@ from jmsaio.client.delivery.dispatch import Dispatch
 
 
 @attrs.define(eq=False)
-class Channel:
+class Inbox:
     """Says how often it wants to be filled."""
 
     fills: int
@@ -23,10 +23,10 @@ class Channel:
         return self.filled < self.fills
 
 
-async def run(dispatch: Dispatch, channels: list[Channel]) -> None:
+async def run(dispatch: Dispatch, inboxes: list[Inbox]) -> None:
     task = asyncio.ensure_future(dispatch.run())
-    for channel in channels:
-        await asyncio.wait_for(dispatch.turn(channel), 5)  # type: ignore[arg-type]  # what dispatch uses of one
+    for inbox in inboxes:
+        await asyncio.wait_for(dispatch.turn(inbox), 5)  # type: ignore[arg-type]  # what dispatch uses of one
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
@@ -34,22 +34,22 @@ async def run(dispatch: Dispatch, channels: list[Channel]) -> None:
 
 async def test_channels_are_filled_until_they_have_enough() -> None:
     filled: list[None] = []
-    channels = [Channel(1), Channel(20)]
-    await run(Dispatch(lambda: filled.append(None)), channels)
-    assert [channel.filled for channel in channels] == [1, 20]
+    inboxes = [Inbox(1), Inbox(20)]
+    await run(Dispatch(lambda: filled.append(None)), inboxes)
+    assert [inbox.filled for inbox in inboxes] == [1, 20]
     assert len(filled) >= 2
 
 
 async def test_a_forgotten_channel_is_not_filled() -> None:
-    dispatch, gone = Dispatch(lambda: None), Channel(1)
+    dispatch, gone = Dispatch(lambda: None), Inbox(1)
     dispatch.mark(gone)  # type: ignore[arg-type]  # what dispatch uses of one
     dispatch.forget(gone)  # type: ignore[arg-type]  # what dispatch uses of one
-    await run(dispatch, [Channel(1)])
+    await run(dispatch, [Inbox(1)])
     assert gone.filled == 0
 
 
 @attrs.define(eq=False)
-class Slow(Channel):
+class Slow(Inbox):
     """Each fill takes its time."""
 
     def fill(self) -> bool:
@@ -58,7 +58,7 @@ class Slow(Channel):
 
 
 async def test_others_have_their_turn_between_long_fills() -> None:
-    """As long as one channel has more, however few fills that is."""
+    """As long as one inbox has more, however few fills that is."""
     turns = 0
 
     async def others() -> None:

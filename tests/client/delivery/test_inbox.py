@@ -1,4 +1,4 @@
-"""A channel by itself: filtering, redelivery, what is held back."""
+"""An inbox by itself: filtering, redelivery, what is held back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import MalformedMessageError, TransportError
@@ -42,7 +42,7 @@ class Record:
 
 @attrs.define(eq=False)
 class Receiver:
-    """Notes what a channel asks of it."""
+    """Notes what an inbox asks of it."""
 
     records: list[Any] = attrs.field(factory=list)
     calls: list[tuple[Any, ...]] = attrs.field(factory=list)
@@ -77,8 +77,8 @@ class Receiver:
         self.calls.append(("close",))
 
 
-def channel(receiver: Receiver, filter: Filter, **options: Any) -> Channel:
-    made = Channel(
+def inbox(receiver: Receiver, filter: Filter, **options: Any) -> Inbox:
+    made = Inbox(
         destination=Queue("q"),
         subscription=Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig()),
         max_local=options.pop("max_local", 2),
@@ -87,19 +87,19 @@ def channel(receiver: Receiver, filter: Filter, **options: Any) -> Channel:
         changed=lambda _: None,
         **options,
     )
-    made.receiver = SharingReceiver(receiver)  # type: ignore[arg-type]  # what a channel uses of one
+    made.receiver = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
     made.filter = filter
     made.wanted = True
     return made
 
 
-def numbers(made: Channel) -> list[int]:
-    return [record.number for record in made.inbox]  # type: ignore[attr-defined]  # ours
+def numbers(made: Inbox) -> list[int]:
+    return [record.number for record in made.records]  # type: ignore[attr-defined]  # ours
 
 
 async def test_nothing_is_taken_that_nobody_wants() -> None:
     receiver = Receiver([Record(1)])
-    made = channel(receiver, Filter())
+    made = inbox(receiver, Filter())
     made.wanted = False
     assert made.fill() is False and len(receiver.records) == 1
     made.wanted = True
@@ -108,7 +108,7 @@ async def test_nothing_is_taken_that_nobody_wants() -> None:
 
 async def test_what_others_may_want_is_looked_at_also_while_nobody_receives() -> None:
     receiver = Receiver([Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})])
-    made = channel(receiver, Filter(selector=Selector("x = 1"), shared=True))
+    made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
     made.wanted = False
     made.fill()
     assert numbers(made) == [2] and receiver.calls == [("aside", 1)]
@@ -131,14 +131,14 @@ class Unreadable(Record):
 )
 async def test_what_can_not_be_read_reaches_the_consumer(filter: Filter) -> None:
     record = Unreadable(1)
-    made = channel(Receiver([record]), filter)
+    made = inbox(Receiver([record]), filter)
     made.fill()
     assert made.take() is record
 
 
 async def test_a_full_batch_asks_again() -> None:
     receiver = Receiver([Record(number) for number in range(5)])
-    made = channel(receiver, Filter(selector=Selector("x = 1"), shared=False), batch=5)
+    made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=False), batch=5)
     assert made.fill() is True
     assert numbers(made) == [] and made.fill() is False
 
@@ -146,7 +146,7 @@ async def test_a_full_batch_asks_again() -> None:
 async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
     """They rest first, and later and later each time."""
     receiver = Receiver()
-    made = channel(receiver, Filter(selector=Selector("x = 1"), shared=True))
+    made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
     times = [time.monotonic()]
     for turn in range(1, 4):
         receiver.records = [Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})]
@@ -162,14 +162,14 @@ async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
 
 async def test_unselected_exclusive_and_expired_records_are_acknowledged() -> None:
     receiver = Receiver([Record(1), Record(2, {"JMSExpiration": "5"})])
-    channel(receiver, Filter(selector=Selector("x = 1"), shared=False)).fill()
+    inbox(receiver, Filter(selector=Selector("x = 1"), shared=False)).fill()
     assert receiver.calls == [("ack", 1), ("ack", 2)]
 
 
 async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
     soon = str(int(time.time() * 1000) + 50)
     receiver = Receiver([Record(1, {"JMSExpiration": "5", "a": "b"}), Record(2, {"x": "1"}), Record(3)])
-    made = channel(receiver, Filter(bury_expired=True))
+    made = inbox(receiver, Filter(dead_letter_expired=True))
     receiver.records.append(Record(4, {"JMSExpiration": soon}))
     made.fill()
     assert numbers(made) == [2, 3, 4]
@@ -183,7 +183,7 @@ async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
 async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
     soon = str(int(time.time() * 1000) + 50)
     receiver = Receiver([Record(1, {"JMSExpiration": soon}), Record(2)])
-    made = channel(receiver, Filter())
+    made = inbox(receiver, Filter())
     made.fill()
     assert numbers(made) == [1, 2]
     await asyncio.sleep(0.1)
@@ -194,13 +194,13 @@ async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
 
 async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
     receiver = Receiver([Record(number) for number in range(4)])
-    made = channel(receiver, Filter())
+    made = inbox(receiver, Filter())
     made.fill()
-    first = [made.inbox.popleft() for _ in range(2)]
+    first = [made.records.popleft() for _ in range(2)]
     for times in (1, 2):
         made.redeliver(first)
         assert numbers(made) == [0, 1, 2, 3]
-        first = [made.inbox.popleft() for _ in range(2)]
+        first = [made.records.popleft() for _ in range(2)]
         assert [made.delivery_count(record) for record in first] == [times + 1] * 2
     made.redeliver(first)
     assert numbers(made) == [2, 3]
@@ -211,17 +211,17 @@ async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
 
 async def test_dead_letters_are_counted_by_the_broker() -> None:
     receiver = Receiver()
-    made = channel(receiver, Filter(), broker_dead_letters=True)
-    made.redeliver([Record(1)])  # type: ignore[list-item]  # what a channel uses of one
+    made = inbox(receiver, Filter(), broker_dead_letters=True)
+    made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert 1 <= receiver.calls[0][1] <= 1.5
 
 
 async def test_on_an_exclusive_subscription_it_is_held_here() -> None:
     receiver = Receiver()
-    made = channel(receiver, Filter(shared=False), max_local=0)
+    made = inbox(receiver, Filter(shared=False), max_local=0)
     made._returns.first = 0.02
-    made.redeliver([Record(1)])  # type: ignore[list-item]  # what a channel uses of one
+    made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
     assert receiver.calls == [("count", 1)] and numbers(made) == []
     await asyncio.sleep(0.05)
     made.fill()
@@ -231,7 +231,7 @@ async def test_on_an_exclusive_subscription_it_is_held_here() -> None:
 async def test_early_records_wait_for_their_time_and_later_ones_pass() -> None:
     due = str(int(time.time() * 1000) + 80)
     receiver = Receiver([Record(1, {"JMSDeliveryTime": due}), Record(2)])
-    made = channel(receiver, Filter(shared=False, hold_delayed=True))
+    made = inbox(receiver, Filter(shared=False, hold_delayed=True))
     made.fill()
     assert numbers(made) == [2]
     await asyncio.sleep(0.15)
@@ -242,14 +242,14 @@ async def test_early_records_wait_for_their_time_and_later_ones_pass() -> None:
 async def test_a_sender_whose_clock_is_ahead_delays_nothing() -> None:
     due = int(time.time() * 1000) + 60_000
     receiver = Receiver([Record(1, {"JMSDeliveryTime": str(due)}, publish_time=due + 1)])
-    made = channel(receiver, Filter(shared=False, hold_delayed=True))
+    made = inbox(receiver, Filter(shared=False, hold_delayed=True))
     made.fill()
     assert numbers(made) == [1]
 
 
 async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
     receiver = Receiver([Record(1)])
-    made = channel(receiver, Filter())
+    made = inbox(receiver, Filter())
     made.fill()
     receiver.error = TransportError("gone")
     made.fill()
@@ -260,7 +260,7 @@ async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
 async def test_close_gives_back_and_frees_the_name() -> None:
     freed = []
     receiver = Receiver([Record(1)])
-    made = channel(receiver, Filter())
+    made = inbox(receiver, Filter())
     made.released = lambda: freed.append(True)
     made.fill()
     await made.aclose(1.0)
@@ -271,7 +271,7 @@ async def test_close_gives_back_and_frees_the_name() -> None:
 
 async def test_records_that_need_no_acknowledgement_of_their_own_are_acknowledged_together() -> None:
     receiver = Receiver([Record(1), Record(2), Record(3)])
-    open = channel(receiver, Filter())
+    open = inbox(receiver, Filter())
     open.fill()
     for _ in range(2):
         record = open.take()
@@ -290,7 +290,7 @@ async def test_records_that_need_no_acknowledgement_of_their_own_are_acknowledge
 
 async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> None:
     receiver = Receiver([Record(1)])
-    open = channel(receiver, Filter())
+    open = inbox(receiver, Filter())
     open.fill()
     record = open.take()
     assert record is not None
@@ -302,7 +302,7 @@ async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> No
 
 async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
     receiver = Receiver([Record(1)])
-    open = channel(receiver, Filter())
+    open = inbox(receiver, Filter())
     open.fill()
     record = open.take()
     assert isinstance(record, Record)
@@ -315,7 +315,7 @@ async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
 async def test_at_the_bound_of_held_records_receiving_pauses(caplog: pytest.LogCaptureFixture) -> None:
     due = str(int(time.time() * 1000) + 100)
     receiver = Receiver([Record(number, {"JMSDeliveryTime": due}) for number in range(5)] + [Record(9)])
-    made = channel(receiver, Filter(shared=False, hold_delayed=True), batch=2)
+    made = inbox(receiver, Filter(shared=False, hold_delayed=True), batch=2)
     made._held.most_records = 3
     while made.fill():
         assert len(made._held) <= 3
@@ -323,7 +323,7 @@ async def test_at_the_bound_of_held_records_receiving_pauses(caplog: pytest.LogC
     assert ["pauses" in record.message for record in caplog.records] == [True]
     await asyncio.sleep(0.15)
     found: list[int] = []
-    while made.fill() or made.inbox:
+    while made.fill() or made.records:
         while (record := made.take()) is not None:
             found.append(record.message_id.entry)
     assert sorted(found) == [0, 1, 2, 3, 4, 9]
@@ -331,6 +331,6 @@ async def test_at_the_bound_of_held_records_receiving_pauses(caplog: pytest.LogC
 
 async def test_a_delivery_time_that_makes_no_sense_is_none() -> None:
     receiver = Receiver([Record(1, {"JMSDeliveryTime": "9" * 5000})])
-    made = channel(receiver, Filter(shared=False, hold_delayed=True))
+    made = inbox(receiver, Filter(shared=False, hold_delayed=True))
     made.fill()
     assert numbers(made) == [1]

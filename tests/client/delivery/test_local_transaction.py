@@ -10,7 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.delivery.local_transaction import Transacting
+from jmsaio.client.delivery.local_transaction import LocalTransaction
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
@@ -94,7 +94,7 @@ async def test_a_commit_that_can_not_begin_loses_no_delivery(name: Name, monkeyp
                 raise jmsaio.TransportError("no coordinator")
 
             with monkeypatch.context() as patched:
-                patched.setattr("jmsaio.client.delivery.local_transaction.Transacting._begin", refuse)
+                patched.setattr("jmsaio.client.delivery.local_transaction.LocalTransaction._begin", refuse)
                 with pytest.raises(jmsaio.TransportError):
                     await session.commit()
             await session.commit()
@@ -105,14 +105,14 @@ async def test_a_send_beside_a_commit_is_never_outside_a_transaction(
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = jmsaio.Queue(name("out"))
-    begin = Transacting._begin
+    begin = LocalTransaction._begin
 
-    async def slowly(self: Transacting) -> object:
+    async def slowly(self: LocalTransaction) -> object:
         handle = await begin(self)
         await asyncio.sleep(0.1)
         return handle
 
-    monkeypatch.setattr(Transacting, "_begin", slowly)
+    monkeypatch.setattr(LocalTransaction, "_begin", slowly)
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             producer = await session.create_producer(output)
@@ -253,14 +253,14 @@ async def test_closing_waits_for_a_commit_that_runs(
 ) -> None:
     emulated = emulated or not url.startswith("memory")
     queue, going, go_on = jmsaio.Queue(name("in")), asyncio.Event(), asyncio.Event()
-    commit = Transacting._commit
+    commit = LocalTransaction._commit
 
-    async def slowly(self: Transacting) -> None:
+    async def slowly(self: LocalTransaction) -> None:
         going.set()
         await go_on.wait()
         await commit(self)
 
-    monkeypatch.setattr(Transacting, "_commit", slowly)
+    monkeypatch.setattr(LocalTransaction, "_commit", slowly)
     async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
         await fill(connection, queue, 1)
         session = await connection.create_session(AcknowledgeMode.TRANSACTED)

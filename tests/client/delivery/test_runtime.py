@@ -180,8 +180,8 @@ async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jms
         consumer, other = await session.create_consumer(queue), await session.create_consumer(queue)
         consumer.set_message_listener(lambda message: None)
         lost = jmsaio.NotFoundError("the topic was deleted")
-        for channel in (consumer._channel, other._channel):
-            channel.fail(lost)
+        for inbox in (consumer._inbox, other._inbox):
+            inbox.fail(lost)
         session._runtime.callbacks.wake()
         assert await asyncio.wait_for(told.get(), 10) is lost
         with pytest.raises(jmsaio.NotFoundError, match="deleted"):

@@ -109,7 +109,7 @@ async def test_what_is_handed_over_is_bounded_in_bytes(url: str, name: Name) -> 
             await producer.send(b"x" * 100_000, properties={"kind": "a"})
         assert await b.receive(timeout=1) is None
         each = connection.inbox_bytes.each
-        assert sum(record.size for record in a._channel.inbox) <= each + 101_000
+        assert sum(record.size for record in a._inbox.records) <= each + 101_000
         await take(a, 60)
 
 
@@ -241,7 +241,7 @@ async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
     queue = jmsaio.Queue(name("full"))
     await send(connection, queue, "b" * 200)
     async with session.create_consumer(queue, "kind = 'a'") as a:
-        a._channel.receiver.most = 50
+        a._inbox.receiver.most = 50
         assert await a.receive(timeout=1.0) is None
         async with connection.create_session() as second, second.create_consumer(queue, "kind = 'b'") as b:
             assert sorted(map(int, texts(await take(b, 200)))) == list(range(200))
@@ -257,16 +257,16 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
     consumer = await session.create_consumer(queue, "kind = 'a'")
     await send(connection, queue, "b" * 8000 + "a")
     await take(consumer, 1)
-    channel, turns = consumer._channel, []
-    channel.linger()  # as its close begins
-    bundles = len(channel.siblings._resting._hasty)
-    giving = asyncio.create_task(channel.siblings.give_back(channel))
+    inbox, turns = consumer._inbox, []
+    inbox.linger()  # as its close begins
+    bundles = len(inbox.siblings._resting._hasty)
+    giving = asyncio.create_task(inbox.siblings.give_back(inbox))
     await asyncio.sleep(0)
     giving.cancel()
     while not giving.done():
         turns.append(None)
         await asyncio.sleep(0)
-    assert giving.cancelled() and channel.siblings._resting.count(channel.receiver) == 0
+    assert giving.cancelled() and inbox.siblings._resting.count(inbox.receiver) == 0
     assert len(turns) > bundles // 4 > 2  # a timer returns some, too
     await consumer.close()
     assert len(await rest(connection, queue, least=8000)) == 8000
@@ -304,11 +304,11 @@ async def test_a_large_backlog_that_nobody_wants_rests(url: str, name: Name, cap
         steps = asyncio.create_task(longest_step(stop))
         try:
             async with session.create_consumer(queue, "kind = 'a'") as consumer:
-                channel = consumer._channel
+                inbox = consumer._inbox
                 for number in range(5):
                     message = await consumer.receive(timeout=200 if number == 0 else 20)
                     assert message is not None and message.get_body(str) == str(number)
-                    assert channel.siblings._resting.count(channel.receiver) > 0.9 * REJECTED
+                    assert inbox.siblings._resting.count(inbox.receiver) > 0.9 * REJECTED
                     await asyncio.sleep(0.5)
                     await producer.send(str(number + 1), properties={"kind": "a"})
         finally:

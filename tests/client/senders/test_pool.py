@@ -11,7 +11,7 @@ import pytest
 import jmsaio
 from jmsaio.client.factory import open_transport
 from jmsaio.client.senders import pool
-from jmsaio.client.senders.pool import Senders
+from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import load
 from jmsaio.testing import embedded_broker
 from tests.support.broker import TestBroker
@@ -22,7 +22,7 @@ _TRANSACTED = jmsaio.AcknowledgeMode.TRANSACTED
 async def test_the_one_unused_for_longest_makes_room() -> None:
     config = load(f"memory://{uuid.uuid4()}", max_num_of_producers=2)
     transport = await open_transport(config)
-    senders = Senders(transport, config, None)
+    senders = SenderPool(transport, config, None)
     one = await senders.open("persistent://public/default/1", None)
     two = await senders.open("persistent://public/default/2", None)
     assert senders.cached("persistent://public/default/1") is one
@@ -39,7 +39,7 @@ async def test_the_one_unused_for_longest_makes_room() -> None:
 async def test_idle_senders_are_closed() -> None:
     config = load(f"memory://{uuid.uuid4()}", producer_auto_close=0.0)
     transport = await open_transport(config)
-    senders = Senders(transport, config, None)
+    senders = SenderPool(transport, config, None)
     await senders.open("persistent://public/default/1", None)
     await senders.close_idle()
     assert senders.cached("persistent://public/default/1") is None

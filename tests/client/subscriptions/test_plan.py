@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client.subscriptions.plan import Kind, Request, check, plan
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, check, plan
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy, load
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, TemporaryTopic, Topic
@@ -19,25 +19,27 @@ EXCLUSIVE, SHARED, FAILOVER = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARE
 PULSAR = Capabilities(False, False, False, False, False, False)
 TOPIC = Topic("t")
 TABLE = [
-    (Request(Queue("q"), Kind.QUEUE), None, "jms-queue", SHARED, False),
-    (Request(Queue("q:sub"), Kind.QUEUE), "c", "sub", SHARED, False),
-    (Request(TOPIC, Kind.SIMPLE), "c", "jmsaio-nd-unique", EXCLUSIVE, True),
-    (Request(TOPIC, Kind.SHARED, "n"), None, "n-nd", FAILOVER, True),
-    (Request(TOPIC, Kind.SHARED, "n"), "c", "c_n-nd", FAILOVER, True),
-    (Request(TOPIC, Kind.DURABLE, "n"), "c", "c_n", EXCLUSIVE, False),
-    (Request(TOPIC, Kind.DURABLE, "n"), None, "n", EXCLUSIVE, False),
-    (Request(TOPIC, Kind.SHARED_DURABLE, "n"), "c", "c_n", FAILOVER, False),
+    (ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, "jms-queue", SHARED, False),
+    (ConsumerRequest(Queue("q:sub"), ConsumerKind.QUEUE), "c", "sub", SHARED, False),
+    (ConsumerRequest(TOPIC, ConsumerKind.SIMPLE), "c", "jmsaio-nd-unique", EXCLUSIVE, True),
+    (ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n"), None, "n-nd", FAILOVER, True),
+    (ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n"), "c", "c_n-nd", FAILOVER, True),
+    (ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), "c", "c_n", EXCLUSIVE, False),
+    (ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), None, "n", EXCLUSIVE, False),
+    (ConsumerRequest(TOPIC, ConsumerKind.SHARED_DURABLE, "n"), "c", "c_n", FAILOVER, False),
 ]
 
 
 @pytest.mark.parametrize(("request_", "client_id", "name", "kind", "dropped"), TABLE)
-def test_plan(request_: Request, client_id: str | None, name: str, kind: SubscriptionType, dropped: bool) -> None:
+def test_plan(
+    request_: ConsumerRequest, client_id: str | None, name: str, kind: SubscriptionType, dropped: bool
+) -> None:
     config = load("memory:", topic_shared_subscription_type="Failover")
     planned = plan(request_, client_id, config, AcknowledgeMode.AUTO, PULSAR, "unique")
     subscription = planned.subscription
     assert (subscription.name, subscription.type, planned.drop_at_close) == (name, kind, dropped)
     assert subscription.durable
-    queue = request_.kind is Kind.QUEUE
+    queue = request_.kind is ConsumerKind.QUEUE
     assert subscription.position is (Position.EARLIEST if queue else Position.LATEST)
     assert subscription.metadata["jms.destination.type"] == ("queue" if queue else "topic")
     assert subscription.metadata["jms.acknowledgeMode"] == "AUTO_ACKNOWLEDGE"
@@ -45,12 +47,12 @@ def test_plan(request_: Request, client_id: str | None, name: str, kind: Subscri
 
 def test_an_engine_with_non_durable_subscriptions_drops_them_itself() -> None:
     able = Capabilities(True, True, True, True, True, True)
-    planned = plan(Request(TOPIC, Kind.SIMPLE), None, load("memory:"), AcknowledgeMode.AUTO, able, "u")
+    planned = plan(ConsumerRequest(TOPIC, ConsumerKind.SIMPLE), None, load("memory:"), AcknowledgeMode.AUTO, able, "u")
     assert not planned.subscription.durable and not planned.drop_at_close
 
 
 def test_the_query_string_overrides_the_configuration() -> None:
-    request = Request(Queue("q?consumerConfig.receiverQueueSize=7"), Kind.QUEUE)
+    request = ConsumerRequest(Queue("q?consumerConfig.receiverQueueSize=7"), ConsumerKind.QUEUE)
     planned = plan(request, None, load("memory:"), AcknowledgeMode.AUTO, PULSAR, "u")
     assert planned.subscription.config.receiver_queue_size == 7
 
@@ -58,25 +60,25 @@ def test_the_query_string_overrides_the_configuration() -> None:
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
-        (Request(Queue("q"), Kind.DURABLE, "n"), InvalidDestinationError),
-        (Request(TemporaryTopic("t"), Kind.DURABLE, "n"), InvalidDestinationError),
-        (Request(TOPIC, Kind.SHARED, ""), IllegalArgumentError),
-        (Request(TOPIC, Kind.SHARED_DURABLE, None), IllegalArgumentError),
-        (Request(TOPIC, Kind.DURABLE, "n"), IllegalStateError),
+        (ConsumerRequest(Queue("q"), ConsumerKind.DURABLE, "n"), InvalidDestinationError),
+        (ConsumerRequest(TemporaryTopic("t"), ConsumerKind.DURABLE, "n"), InvalidDestinationError),
+        (ConsumerRequest(TOPIC, ConsumerKind.SHARED, ""), IllegalArgumentError),
+        (ConsumerRequest(TOPIC, ConsumerKind.SHARED_DURABLE, None), IllegalArgumentError),
+        (ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), IllegalStateError),
     ],
 )
-def test_refusals(request_: Request, error: type[Exception]) -> None:
+def test_refusals(request_: ConsumerRequest, error: type[Exception]) -> None:
     with pytest.raises(error):
         check(request_, None, strict_client_id=True)
 
 
 def test_without_strict_client_id_a_durable_one_needs_none() -> None:
-    check(Request(TOPIC, Kind.DURABLE, "n"), None, strict_client_id=False)
+    check(ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), None, strict_client_id=False)
 
 
 @pytest.mark.parametrize("name", [None, "", 5])
 def test_a_name_is_a_text(name: object) -> None:
-    request = Request(TOPIC, Kind.DURABLE, name)  # type: ignore[arg-type]  # what a caller may do
+    request = ConsumerRequest(TOPIC, ConsumerKind.DURABLE, name)  # type: ignore[arg-type]  # what a caller may do
     with pytest.raises(IllegalArgumentError, match="needs a name"):
         check(request, None, False)
 
@@ -94,7 +96,7 @@ def test_a_short_dead_letter_topic_is_in_the_system_namespace(given: str | None,
     """As a destination of that name; a longer name is left to Pulsar."""
     policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=given)
     config = load("memory:", system_namespace="a/b", consumer=ConsumerConfig(dead_letter=policy))
-    planned = plan(Request(Queue("q"), Kind.QUEUE), None, config, AcknowledgeMode.AUTO, PULSAR, "u")
+    planned = plan(ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, config, AcknowledgeMode.AUTO, PULSAR, "u")
     found = planned.subscription.config.dead_letter
     assert found is not None and found.dead_letter_topic == full
 

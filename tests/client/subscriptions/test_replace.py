@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery.inbox import Channel
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
@@ -307,11 +307,11 @@ OTHER = {**WANTED.properties, "jmsaio.selector": ""}
 async def opened(admin: FakeAdmin, wanted: Subscription = WANTED, receiver: FakeReceiver | None = None) -> FakeReceiver:
     """Subscribe with a fake broker behind a connection."""
     transport = FakeTransport(admin, receiver or FakeReceiver())
-    channel = Channel(jmsaio.Topic("t"), wanted, 6, False, False, lambda channel: None)
+    inbox = Inbox(jmsaio.Topic("t"), wanted, 6, False, False, lambda inbox: None)
     async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
         real, connection.transport = connection.transport, transport  # type: ignore[assignment]  # a fake
         try:
-            await subscribe(connection, channel)
+            await subscribe(connection, inbox)
         finally:
             connection.transport = real
     return transport.receiver

@@ -9,7 +9,7 @@ import pytest
 
 from jmsaio.errors import SelectorRuntimeError
 from jmsaio.selector.starlight.machine import Machine
-from jmsaio.selector.starlight.pattern import compile_pattern
+from jmsaio.selector.starlight.regex import compile_pattern
 
 
 def machine(text: str) -> Machine:

@@ -12,9 +12,9 @@ from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.clock import ManualClock
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh
-from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 TOPIC = "persistent://public/default/t"
 START = 1_000_000.0
@@ -46,14 +46,14 @@ class Bench:
     def __init__(self) -> None:
         self.clock = ManualClock(START)
         self.broker = Broker("bench", self.clock)
-        self.log: Log = self.broker.open(TOPIC)[0]
+        self.log: Partition = self.broker.open(TOPIC)[0]
 
-    def subscribe(self, name: str = "s", position: Position = Position.EARLIEST) -> Subscription:
+    def subscribe(self, name: str = "s", position: Position = Position.EARLIEST) -> BrokerSubscription:
         return self.broker.subscribe(self.log, name, True, position)
 
     def join(
         self,
-        subscription: Subscription,
+        subscription: BrokerSubscription,
         type_: SubscriptionType = SubscriptionType.SHARED,
         size: int = 1000,
         **config: Any,

@@ -91,8 +91,8 @@ class FakeConsumer:
 
 
 @attrs.define(eq=False)
-class FakeFeed:
-    """The part of ``Feed`` that records and custody need."""
+class FakeNativeConsumer:
+    """The part of ``NativeConsumer`` that records and unacked need."""
 
     topic: str | None = "persistent://a/b/c"
     native: FakeConsumer = attrs.field(factory=FakeConsumer)
@@ -109,9 +109,13 @@ class FakeFeed:
         self.rewound = rewound
 
 
-def make_record(entry: int = 0, index: int = -1, serial: int = 0, feed: Any = None, count: int = 0) -> PulsarRecord:
+def make_record(
+    entry: int = 0, index: int = -1, serial: int = 0, native_consumer: Any = None, count: int = 0
+) -> PulsarRecord:
     """A record of a fake message."""
-    return PulsarRecord(FakeMessage(entry, index), FakeFeed() if feed is None else feed, serial, count)
+    return PulsarRecord(
+        FakeMessage(entry, index), FakeNativeConsumer() if native_consumer is None else native_consumer, serial, count
+    )
 
 
 def in_thread(function: Callable[..., object], *arguments: object) -> None:

@@ -24,9 +24,9 @@ from jmsaio.transport.base import Position
 from jmsaio.transport.memory.broker.clock import Clock, SystemClock, Timers
 from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
-from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord
-from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 from jmsaio.transport.memory.broker.transactions import Unit
 
 #: Properties that Pulsar's client adds to a dead letter.
@@ -74,7 +74,7 @@ class Watcher(Protocol):
 
     pattern: re.Pattern[str]
 
-    def discovered(self, topic: str, logs: list[Log]) -> None:
+    def discovered(self, topic: str, logs: list[Partition]) -> None:
         """A topic that fits came into being."""
 
 
@@ -110,7 +110,7 @@ class Broker:
         self.lock = threading.Lock()
         self.used = 0
         self.timers = Timers(self._earlier)
-        self.logs: dict[str, Log] = {}
+        self.logs: dict[str, Partition] = {}
         self.partitioned: dict[str, int] = {}
         self.clients: list[Client] = []
         self.watchers: list[Watcher] = []
@@ -153,14 +153,14 @@ class Broker:
 
     # ---------------------------------------------------------------- topics
 
-    def open_to_send(self, topic: str) -> list[Log]:
+    def open_to_send(self, topic: str) -> list[Partition]:
         """As ``open``. Raises TransportError if the topic was terminated."""
         logs = self.open(topic)
         if any(log.terminated for log in logs):
             raise terminated(topic)
         return logs
 
-    def find(self, topic: str) -> list[Log]:
+    def find(self, topic: str) -> list[Partition]:
         """The partitions of a topic, or the topic alone.
 
         Raises:
@@ -173,7 +173,7 @@ class Broker:
             raise NotFoundError(f"there is no topic {topic}")
         return [self.logs[topic]]
 
-    def open(self, topic: str) -> list[Log]:
+    def open(self, topic: str) -> list[Partition]:
         """The same; a topic that does not exist is made, without partitions.
 
         Raises:
@@ -209,9 +209,9 @@ class Broker:
 
     def _make(self, name: str, index: int) -> None:
         if name not in self.logs:
-            self.logs[name] = Log(self, name, self.next_number(), index)
+            self.logs[name] = Partition(self, name, self.next_number(), index)
 
-    def matching(self, pattern: re.Pattern[str]) -> dict[str, list[Log]]:
+    def matching(self, pattern: re.Pattern[str]) -> dict[str, list[Partition]]:
         """Topics that fit a pattern; partitions of a partitioned topic together, under its name."""
         found = {topic: self.find(topic) for topic in self.partitioned if pattern.fullmatch(topic)}
         taken = {log.name for logs in found.values() for log in logs}
@@ -254,7 +254,7 @@ class Broker:
                 owner.topic_ended(terminated(topic))
             log.senders.clear()
 
-    def remove(self, subscription: Subscription, reason: JMSError | None) -> None:
+    def remove(self, subscription: BrokerSubscription, reason: JMSError | None) -> None:
         """Delete a subscription; its receivers end with ``reason``."""
         for consumer in list(subscription.consumers):
             subscription.leave(consumer)
@@ -262,12 +262,12 @@ class Broker:
         subscription.delete()
         self.freed()
 
-    def subscribe(self, log: Log, name: str, durable: bool, position: Position) -> Subscription:
+    def subscribe(self, log: Partition, name: str, durable: bool, position: Position) -> BrokerSubscription:
         """The subscription of that name, made if there is none."""
         subscription = log.subscriptions.get(name)
-        return Subscription(log, name, durable, position, {}) if subscription is None else subscription
+        return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
 
-    def bury(
+    def dead_letter(
         self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None
     ) -> None:
         """Put a copy of ``record`` on a topic of dead letters, which keeps it until a subscription takes it.

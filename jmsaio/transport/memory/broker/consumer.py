@@ -12,7 +12,7 @@ from jmsaio.transport.memory.broker.partition import Port
 from jmsaio.transport.memory.broker.record import StoredRecord
 
 if TYPE_CHECKING:  # for annotations alone: subscriptions have consumers
-    from jmsaio.transport.memory.broker.subscription import Subscription
+    from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 
 class Consumer:
@@ -40,7 +40,9 @@ class Consumer:
         "port", "queue", "stopped", "subscription", "taken", "waiting",
     )  # fmt: skip
 
-    def __init__(self, subscription: Subscription, port: Port, config: ConsumerConfig, number: int, size: int) -> None:
+    def __init__(
+        self, subscription: BrokerSubscription, port: Port, config: ConsumerConfig, number: int, size: int
+    ) -> None:
         self.subscription = subscription
         self.port = port
         self.config = config

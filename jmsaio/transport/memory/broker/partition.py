@@ -17,7 +17,7 @@ from jmsaio.transport.memory.broker.record import StoredRecord
 if TYPE_CHECKING:  # for annotations alone: a broker makes logs, a log is in a broker
     from jmsaio.transport.memory.broker.broker import Broker
     from jmsaio.transport.memory.broker.consumer import Consumer
-    from jmsaio.transport.memory.broker.subscription import Subscription
+    from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 
 class Port(Protocol):
@@ -53,7 +53,7 @@ class Listener(Protocol):
         """Take a new record, not to be delivered before ``due``, in steady time."""
 
 
-class Log:
+class Partition:
     """Records of one topic or partition, by number.
 
     Attributes:
@@ -83,7 +83,7 @@ class Log:
         self.records: dict[int, StoredRecord] = {}
         self.next = 0
         self.listeners: list[Listener] = []
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: dict[str, BrokerSubscription] = {}
         self.senders: set[Owner] = set()
         self.terminated = False
         self.keeps_unread = False
@@ -178,7 +178,7 @@ class Tail:
 
     __slots__ = ("backlog", "log", "port")
 
-    def __init__(self, log: Log, port: Port, start: Position | WireId, inclusive: bool) -> None:
+    def __init__(self, log: Partition, port: Port, start: Position | WireId, inclusive: bool) -> None:
         self.log = log
         self.port = port
         self.backlog: deque[StoredRecord] = deque(log.after(start, inclusive))

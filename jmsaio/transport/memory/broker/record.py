@@ -9,7 +9,7 @@ from jmsaio.errors import MessageTooLargeError
 from jmsaio.model.wire import OutgoingRecord, WireId
 
 if TYPE_CHECKING:  # for the annotation alone: a log makes records
-    from jmsaio.transport.memory.broker.partition import Log
+    from jmsaio.transport.memory.broker.partition import Partition
 
 #: Largest record in bytes, Pulsar's ``maxMessageSize``.
 MAX_SIZE = 5 * 1024 * 1024
@@ -40,7 +40,7 @@ class StoredRecord:
 
     def __init__(
         self,
-        log: Log,
+        log: Partition,
         number: int,
         payload: bytes | None,
         properties: Mapping[str, str],

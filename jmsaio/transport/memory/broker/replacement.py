@@ -9,13 +9,13 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport import base
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.partition import Log
-from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.partition import Partition
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 _log = logging.getLogger("jmsaio")
 
 
-def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Log]) -> None:
+def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) -> None:
     """Delete what ``wanted.name`` stood for, if that was something else. Called with the broker's lock held.
 
     Looked at are durable subscriptions of that name, on any topic of the broker, that have every property of
@@ -58,11 +58,11 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Log]) -> Non
         broker.remove(subscription, None)
 
 
-def _marked(subscription: Subscription, wanted: base.Subscription) -> bool:
+def _marked(subscription: BrokerSubscription, wanted: base.Subscription) -> bool:
     return subscription.durable and wanted.properties.keys() <= subscription.properties.keys()
 
 
-def _same(found: dict[Log, Subscription], wanted: base.Subscription, logs: Sequence[Log]) -> bool:
+def _same(found: dict[Partition, BrokerSubscription], wanted: base.Subscription, logs: Sequence[Partition]) -> bool:
     """Same properties and same topics. A topic that a pattern found newly is no other topic."""
     if any(log not in logs for log in found) or (wanted.pattern is None and any(log not in found for log in logs)):
         return False

@@ -22,7 +22,7 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.partition import Log, Port
+from jmsaio.transport.memory.broker.partition import Partition, Port
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
 from jmsaio.transport.memory.broker.record import RedeliveredRecord, StoredRecord
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # for annotations alone: transactions know subscriptions
     from jmsaio.transport.memory.broker.transactions import Unit
 
 
-class Subscription:
+class BrokerSubscription:
     """One subscription of one log.
 
     Attributes:
@@ -48,7 +48,9 @@ class Subscription:
         "properties", "returned", "type",
     )  # fmt: skip
 
-    def __init__(self, log: Log, name: str, durable: bool, position: Position, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, log: Partition, name: str, durable: bool, position: Position, properties: Mapping[str, str]
+    ) -> None:
         self.log = log
         self.name = name
         self.type = SubscriptionType.SHARED
@@ -144,7 +146,7 @@ class Subscription:
             count = self.counts.get(number, 0)
             if count > consumer.dead_after:
                 self._policy.settled(record)
-                self._bury(record, consumer)
+                self._dead_letter(record, consumer)
                 return
             if count:
                 handed = RedeliveredRecord(record, count)
@@ -163,15 +165,17 @@ class Subscription:
         if consumer.config.dead_letter is None:
             self.forget(record)
         else:
-            self._bury(record, consumer, properties)
+            self._dead_letter(record, consumer, properties)
 
-    def _bury(self, record: StoredRecord, consumer: Consumer, properties: Mapping[str, str] | None = None) -> None:
+    def _dead_letter(
+        self, record: StoredRecord, consumer: Consumer, properties: Mapping[str, str] | None = None
+    ) -> None:
         """Move a record to the dead letters."""
         policy = consumer.config.dead_letter
         assert policy is not None  # dead_after comes from it
         broker = self.log.broker
         default = f"{self.log.name}-{self.name}-DLQ"
-        broker.bury(record, policy.dead_letter_topic or default, policy.initial_subscription_name, properties)
+        broker.dead_letter(record, policy.dead_letter_topic or default, policy.initial_subscription_name, properties)
         self.forget(record)
 
     def room(self, consumer: Consumer) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.memory.broker.partition import Log
+from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord
-from jmsaio.transport.memory.broker.subscription import Subscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 if TYPE_CHECKING:  # for annotations alone: a broker makes units
     from jmsaio.transport.memory.broker.broker import Broker
@@ -50,12 +50,12 @@ class Unit:
         broker.units.add(self)
         self.state = State.OPEN
         self.failure: JMSError | None = None
-        self.acknowledged: set[tuple[Subscription, int]] = set()
+        self.acknowledged: set[tuple[BrokerSubscription, int]] = set()
         self.waiting = 0
         self.notify: Callable[[], object] | None = None
-        self._sent: list[tuple[Log, OutgoingRecord, int, int]] = []
+        self._sent: list[tuple[Partition, OutgoingRecord, int, int]] = []
 
-    def send(self, log: Log, record: OutgoingRecord, size: int, sequence_id: int) -> None:
+    def send(self, log: Partition, record: OutgoingRecord, size: int, sequence_id: int) -> None:
         """Keep a record for the commit."""
         self._sent.append((log, record, size, sequence_id))
         self.broker.used += size
@@ -67,7 +67,9 @@ class Unit:
             notify, self.notify = self.notify, None
             notify()
 
-    def acknowledge(self, subscription: Subscription, number: int, record: StoredRecord | None) -> JMSError | None:
+    def acknowledge(
+        self, subscription: BrokerSubscription, number: int, record: StoredRecord | None
+    ) -> JMSError | None:
         """Acknowledge a record; ``record`` is None if the consumer does not hold it.
 
         Returns:

@@ -10,7 +10,7 @@ from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
-from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Seconds for the question whether something is stored behind the last record.
@@ -26,7 +26,9 @@ class PulsarReader:
         self._bridge = bridge
         self._topic = options.topic
         what = f"read {options.topic}"
-        self._feed = Feed(bridge, native, native.read_next_async, native.read_next, options.topic, what, self._woken)
+        self._native_consumer = NativeConsumer(
+            bridge, native, native.read_next_async, native.read_next, options.topic, what, self._woken
+        )
         self._arrival: asyncio.Future[None] | None = None
         self._closed = False
         self._on_closed = closed
@@ -56,7 +58,7 @@ class PulsarReader:
         taken = self._take(limit)
         if not taken and not await self.at_end():
             arrival = self._arrival = self._bridge.loop.create_future()
-            if self._feed.holds or self._feed.failure is not None:
+            if self._native_consumer.holds or self._native_consumer.failure is not None:
                 arrival.set_result(None)
             await wait_for(arrival, timeout)
             self._check()
@@ -64,9 +66,11 @@ class PulsarReader:
         return taken
 
     def _take(self, limit: int) -> list[ReceivedRecord]:
-        taken: list[ReceivedRecord] = [PulsarRecord(native, self._feed, 0, 0) for native in self._feed.take(limit)]
-        if not taken and self._feed.failure is not None:
-            raise self._feed.failure
+        taken: list[ReceivedRecord] = [
+            PulsarRecord(native, self._native_consumer, 0, 0) for native in self._native_consumer.take(limit)
+        ]
+        if not taken and self._native_consumer.failure is not None:
+            raise self._native_consumer.failure
         return taken
 
     async def at_end(self) -> bool:
@@ -76,11 +80,11 @@ class PulsarReader:
             OperationTimeoutError: no answer within 30 seconds.
         """
         self._check()
-        if self._feed.holds:
+        if self._native_consumer.holds:
             return False
         what = f"look for the end of {self._topic}"
-        more = await self._bridge.ask(self._feed.native.has_message_available_async, what, _ASK)
-        return not more and not self._feed.holds
+        more = await self._bridge.ask(self._native_consumer.native.has_message_available_async, what, _ASK)
+        return not more and not self._native_consumer.holds
 
     async def aclose(self, timeout: float) -> None:
         """Close. Idempotent. Cancellation: closing goes on."""
@@ -91,8 +95,10 @@ class PulsarReader:
         self._woken()
         if not self._bridge.forked:
             try:
-                await self._bridge.ask(self._feed.native.close_async, f"close the reader of {self._topic}", timeout)
+                await self._bridge.ask(
+                    self._native_consumer.native.close_async, f"close the reader of {self._topic}", timeout
+                )
             except JMSError:
                 # The connection is gone or silent: the broker drops the reader when it notices.
                 return
-            await wait_for(self._feed.disarmed(), timeout)
+            await wait_for(self._native_consumer.disarmed(), timeout)

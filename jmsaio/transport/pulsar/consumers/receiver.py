@@ -32,11 +32,11 @@ from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.handed import Handed
-from jmsaio.transport.pulsar.emulation.nack_tracker import Returns
+from jmsaio.transport.pulsar.emulation.nack_tracker import NackTracker
 from jmsaio.transport.pulsar.emulation.tally import Tally
-from jmsaio.transport.pulsar.emulation.unacked_tracker import Custody
+from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, wait_for
-from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.native_log import Damage
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.native.record import PulsarRecord
@@ -78,18 +78,18 @@ class PulsarReceiver:
         self._wake = wake
         self._on_closed = closed
         self._shared = subscription.type in SHARED
-        self._feeds: list[Feed] = []
-        self._custody = Custody(bridge, self._shared, subscription.name, handed, self._come_back)
+        self._native_consumers: list[NativeConsumer] = []
+        self._unacked = UnackedTracker(bridge, self._shared, subscription.name, handed, self._come_back)
         self._tally = Tally() if counts is None else counts
         if self._shared:
-            self._tally.custodies.add(self._custody)
+            self._tally.custodies.add(self._unacked)
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
-        self._stopping = Stopping(bridge, subscription, self._custody, self._feeds, self._woken)
+        self._stopping = Stopping(bridge, subscription, self._unacked, self._native_consumers, self._woken)
         self._share = Share(PREFETCH_BYTES) if share is None else share
-        self._sizing = Sizing(bridge, self._stopping, self._feeds, self._share)
-        self._returns = Returns(bridge.loop, self._due)
-        self._late = Returns(bridge.loop, self._timed_out)
+        self._sizing = Sizing(bridge, self._stopping, self._native_consumers, self._share)
+        self._nacked = NackTracker(bridge.loop, self._due)
+        self._late = NackTracker(bridge.loop, self._timed_out)
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._turn = 0
@@ -97,32 +97,36 @@ class PulsarReceiver:
         self._timeout = subscription.config.ack_timeout
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self._custody.out)} records out"
-        return f"<PulsarReceiver {self.subscription.name}, {len(self._feeds)} feeds, {state}>"
+        state = "closed" if self._closed else f"{len(self._unacked.out)} records out"
+        return f"<PulsarReceiver {self.subscription.name}, {len(self._native_consumers)} native_consumers, {state}>"
 
     def add_feed(self, native: Any, topic: str | None) -> None:
         """Receive from one more native consumer; ``wake`` is called, for it may have something."""
         what = f"receive from {topic or self.subscription.pattern}, subscription {self.subscription.name}"
-        feed = Feed(self._bridge, native, native.receive_async, native.receive, topic, what, self._woken)
-        self._feeds.append(feed)
-        self._share.join(feed)
+        native_consumer = NativeConsumer(
+            self._bridge, native, native.receive_async, native.receive, topic, what, self._woken
+        )
+        self._native_consumers.append(native_consumer)
+        self._share.join(native_consumer)
         self._stopping.sized()
         self._bridge.loop.call_soon(self._woken)
 
     @property
     def topics(self) -> list[str]:
         """Topics and partitions received from; empty with a pattern."""
-        return [feed.topic for feed in self._feeds if feed.topic is not None]
+        return [
+            native_consumer.topic for native_consumer in self._native_consumers if native_consumer.topic is not None
+        ]
 
     @property
     def natives(self) -> list[Any]:
         """Its native consumers; none while it is stopped."""
-        return [feed.native for feed in self._feeds if not feed.stopped]
+        return [native_consumer.native for native_consumer in self._native_consumers if not native_consumer.stopped]
 
     @property
     def heard(self) -> int:
         """Records that came, up to now."""
-        return sum(feed.serial for feed in self._feeds)
+        return sum(native_consumer.serial for native_consumer in self._native_consumers)
 
     @property
     def stopped(self) -> bool:
@@ -162,7 +166,7 @@ class PulsarReceiver:
         taken: list[PulsarRecord] = []
         while self._back and len(taken) < limit:
             record = self._back.popleft()
-            self._custody.out[record] = False
+            self._unacked.out[record] = False
             taken.append(record)
         if not self._sizing.waiting:
             self._take(taken, limit)
@@ -172,25 +176,27 @@ class PulsarReceiver:
             self._count_anew(taken)
         if self._timeout is not None or self.dead_letters is not None:
             taken = self._inspect(taken)
-        if len(taken) < came:  # fewer, but not because the feeds are empty: what lies behind is looked at soon
+        if (
+            len(taken) < came
+        ):  # fewer, but not because the native consumers are empty: what lies behind is looked at soon
             self._bridge.loop.call_soon(self._woken)
         elif not taken and limit > 0:
             self._raise_failure()
         return list[ReceivedRecord](taken)
 
     def _take(self, taken: list[PulsarRecord], limit: int) -> None:
-        """Take from the feeds in turn, until there are ``limit`` records."""
-        feeds, first = self._feeds, self._turn
+        """Take from the native consumers in turn, until there are ``limit`` records."""
+        native_consumers, first = self._native_consumers, self._turn
         self._turn += 1
-        for offset in range(len(feeds)):
-            feed = feeds[(first + offset) % len(feeds)]
+        for offset in range(len(native_consumers)):
+            native_consumer = native_consumers[(first + offset) % len(native_consumers)]
             while len(taken) < limit:
                 wanted = limit - len(taken)
-                natives = feed.take(wanted)
+                natives = native_consumer.take(wanted)
                 if natives:
                     if self._sizing.too_large(natives):
-                        return  # of no feed: nothing may come to the application before all are closed
-                    self._custody.admit(feed, natives, taken)
+                        return  # of no native consumer: nothing may come to the application before all are closed
+                    self._unacked.admit(native_consumer, natives, taken)
                 if len(natives) < wanted:
                     break
 
@@ -201,20 +207,20 @@ class PulsarReceiver:
             raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def _raise_failure(self) -> None:
-        for feed in self._feeds:
-            if feed.failure is not None:
-                raise feed.failure
+        for native_consumer in self._native_consumers:
+            if native_consumer.failure is not None:
+                raise native_consumer.failure
 
     def _without_copies(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """Keep back what another receiver of this process has got, too: it is settled there."""
-        held, settled = self._tally.copies(self._custody, taken, self._bridge.loop.time())
+        held, settled = self._tally.copies(self._unacked, taken, self._bridge.loop.time())
         if not held and not settled:
             return taken
-        self._custody.acknowledge(settled)
-        turned = self._custody.turn_back(held)
+        self._unacked.acknowledge(settled)
+        turned = self._unacked.turn_back(held)
         self._uncounted.update(turned)
         for record in turned:
-            self._returns.add(record, COPY_DELAY)
+            self._nacked.add(record, COPY_DELAY)
         copies = {*held, *settled}
         return [record for record in taken if record not in copies]
 
@@ -224,7 +230,7 @@ class PulsarReceiver:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
                 count = self._tally.redeliveries(record.place, counted)
-                record.redelivery_count = max(count, int(record in self._custody.handed.marked))
+                record.redelivery_count = max(count, int(record in self._unacked.handed.marked))
 
     def failures(self, record: PulsarRecord) -> int:
         """How often a record came again, for the dead letters.
@@ -239,7 +245,7 @@ class PulsarReceiver:
         """Keep back what came too often, and start the acknowledgement timers of the rest."""
         letters = self.dead_letters
         if letters is not None:
-            dead = self._custody.turn_back(record for record in taken if letters.came_too_often(record))
+            dead = self._unacked.turn_back(record for record in taken if letters.came_too_often(record))
             if dead:
                 letters.put(dead)
                 taken = [record for record in taken if not letters.came_too_often(record)]
@@ -249,7 +255,7 @@ class PulsarReceiver:
         return taken
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Take acknowledgements; pulsar-client sends them every 100 ms, a batch at once (``Custody``).
+        """Take acknowledgements; pulsar-client sends them every 100 ms, a batch at once (``UnackedTracker``).
 
         Records already settled are ignored.
 
@@ -263,7 +269,7 @@ class PulsarReceiver:
         self._acknowledge(records)
 
     def _acknowledge(self, records: Sequence[object], waiting: bool = False) -> None:
-        self._custody.acknowledge(records, waiting)
+        self._unacked.acknowledge(records, waiting)
         if self._stopping.held:
             self._stopping.settled(records, acknowledged=True)
 
@@ -276,7 +282,7 @@ class PulsarReceiver:
             ObjectClosedError: the receiver or the transport is closed.
         """
         self._check()
-        turned = self._custody.turn_back(records)
+        turned = self._unacked.turn_back(records)
         letters = self.dead_letters
         if letters is not None and counted:
             letters.put([record for record in turned if letters.given_back_too_often(record)])
@@ -288,11 +294,11 @@ class PulsarReceiver:
             for record in turned:
                 self._tally.record_failed(record.place)
         for record in turned:
-            self._returns.add(record, wait)
+            self._nacked.add(record, wait)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
         """Keep only the places of records that are given back later."""
-        return self._custody.set_aside(records)
+        return self._unacked.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters (see ``Receiver.dead_letter``).
@@ -304,12 +310,12 @@ class PulsarReceiver:
             self.acknowledge((record,))
             return
         self._check()
-        self.dead_letters.put(self._custody.turn_back((record,)), properties)
+        self.dead_letters.put(self._unacked.turn_back((record,)), properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count one more delivery, here alone: the broker can't be told; others learn it when a record goes back."""
         for record in records:
-            if self._custody.out.get(record) is False:  # type: ignore[call-overload]  # foreign ones are not in it
+            if self._unacked.out.get(record) is False:  # type: ignore[call-overload]  # foreign ones are not in it
                 assert isinstance(record, PulsarRecord)
                 record.redelivery_count += 1
 
@@ -321,23 +327,23 @@ class PulsarReceiver:
     def letter_failed(self, record: PulsarRecord) -> None:
         """A dead letter could not be stored: it comes again in a second."""
         if not self._closed and self._bridge.failure is None:
-            self._returns.add(record, 1.0)
+            self._nacked.add(record, 1.0)
 
     def _due(self, records: list[PulsarRecord]) -> None:
         """Records whose delay is over go back: to the broker, or on ordered subscriptions to the head of the queue."""
         if self._bridge.failure is not None:
             return
-        dismissed = self._custody.dismiss(records)
-        reread = self._custody.reread
+        dismissed = self._unacked.dismiss(records)
+        reread = self._unacked.reread
         here = [record for record in dismissed if not self._shared or record in reread]
         if self._shared:
             there = [record for record in dismissed if record not in reread] if reread else dismissed
             self._give_back(there)
-            self._custody.unseen([record for record in there if record in self._uncounted])
+            self._unacked.unseen([record for record in there if record in self._uncounted])
             if self._stopping.held:
                 self._stopping.settled(there, acknowledged=False)
         if here:
-            self._come_back(self._custody.again(here, self._uncounted))
+            self._come_back(self._unacked.again(here, self._uncounted))
         self._uncounted.difference_update(dismissed)
 
     def _come_back(self, records: list[PulsarRecord]) -> None:
@@ -350,22 +356,24 @@ class PulsarReceiver:
         """Whether an entry was meant for this subscription."""
         return damage.subscription == self.subscription.name and self._feed_of(damage.topic) is not None
 
-    def _feed_of(self, topic: str) -> Feed | None:
+    def _feed_of(self, topic: str) -> NativeConsumer | None:
         pattern = self.subscription.pattern
         if pattern is not None:  # its topics are not known; one of the namespace is taken for one of them
             same = pattern.rpartition("/")[0] == topic.rpartition("/")[0]
-            return self._feeds[0] if same and self._feeds else None
-        return next((feed for feed in self._feeds if feed.topic == topic), None)
+            return self._native_consumers[0] if same and self._native_consumers else None
+        return next(
+            (native_consumer for native_consumer in self._native_consumers if native_consumer.topic == topic), None
+        )
 
     def deliver_again(self, topic: str, natives: list[Any]) -> None:
         """Hand out an entry that was read again, because pulsar-client acknowledged it unseen (``Rereading``)."""
-        feed = self._feed_of(topic)
-        if feed is not None:
-            self._come_back(self._custody.admit_again(feed, natives))
+        native_consumer = self._feed_of(topic)
+        if native_consumer is not None:
+            self._come_back(self._unacked.admit_again(native_consumer, natives))
 
     def unsettled(self, ledger: int, entry: int) -> int:
         """Records of an entry that was read again which are not acknowledged."""
-        return sum(record.place[:2] == (ledger, entry) for record in self._custody.reread)
+        return sum(record.place[:2] == (ledger, entry) for record in self._unacked.reread)
 
     def renew(self) -> None:
         """Open the native consumers anew, as soon as the application has settled what it has, or 3 seconds later."""
@@ -373,13 +381,13 @@ class PulsarReceiver:
 
     def _give_back(self, records: list[PulsarRecord]) -> None:
         """Give records back to the broker, which takes entries: a batch once."""
-        before: tuple[Feed, int, int] | None = None
+        before: tuple[NativeConsumer, int, int] | None = None
         for record in records:
             place = record.message_id
-            entry = record.feed, place.ledger, place.entry
+            entry = record.native_consumer, place.ledger, place.entry
             if entry != before:
                 native = record.native if record.native is not None else native_position(place)
-                record.feed.native.negative_acknowledge(native)
+                record.native_consumer.native.negative_acknowledge(native)
                 self._tally.entry_returned(place.ledger, place.entry)
                 before = entry
 
@@ -407,11 +415,11 @@ class PulsarReceiver:
         Cancellation: acknowledgements go out nevertheless.
         """
         self._check()
-        self._custody.tell_all()
+        self._unacked.tell_all()
         loop = self._bridge.loop
         deadline = loop.time() + timeout
         await self._stopping.drain(timeout)
-        told = self._custody.told_at
+        told = self._unacked.told_at
         if told is None:
             return
         pause = told + 1.5 * ACK_GROUP_TIME - loop.time()
@@ -419,12 +427,14 @@ class PulsarReceiver:
             await asyncio.sleep(min(pause, timeout))
         if receipt or self.subscription.config.ack_receipt_enabled:
             await self._receipts(deadline - loop.time())
-        if self._custody.told_at == told:
-            self._custody.told_at = None
+        if self._unacked.told_at == told:
+            self._unacked.told_at = None
 
     async def _receipts(self, timeout: float) -> None:
         """Wait until the broker has worked off what was sent before: any answer of the broker tells it."""
-        asking = self._start(lambda feed: feed.native.get_last_message_id_async, "wait for receipts")
+        asking = self._start(
+            lambda native_consumer: native_consumer.native.get_last_message_id_async, "wait for receipts"
+        )
         try:
             await self._bridge.ask_all(asking, timeout)
         except TransportError as error:
@@ -433,17 +443,19 @@ class PulsarReceiver:
 
     def _start(
         self,
-        start: Callable[[Feed], Callable[[Callable[..., None]], object]],
+        start: Callable[[NativeConsumer], Callable[[Callable[..., None]], object]],
         what: str,
-        feeds: Sequence[Feed] | None = None,
+        native_consumers: Sequence[NativeConsumer] | None = None,
     ) -> dict[asyncio.Future[Any], str]:
-        """Start one native operation on every feed."""
+        """Start one native operation on every native consumer."""
         futures = {}
-        for feed in self._feeds if feeds is None else feeds:
-            if feed.stopped:  # nothing native stands behind it
+        for native_consumer in self._native_consumers if native_consumers is None else native_consumers:
+            if native_consumer.stopped:  # nothing native stands behind it
                 continue
-            words = f"{what}, {feed.topic or self.subscription.pattern}, subscription {self.subscription.name}"
-            futures[self._bridge.start(start(feed), words)] = words
+            words = (
+                f"{what}, {native_consumer.topic or self.subscription.pattern}, subscription {self.subscription.name}"
+            )
+            futures[self._bridge.start(start(native_consumer), words)] = words
         return futures
 
     async def unsubscribe(self, timeout: float) -> None:
@@ -457,7 +469,9 @@ class PulsarReceiver:
         await self._sizing.settled(timeout)
         await self._stopping.resume(timeout, prefetch=False)
         try:
-            await self._bridge.ask_all(self._start(lambda feed: feed.native.unsubscribe_async, "unsubscribe"), timeout)
+            await self._bridge.ask_all(
+                self._start(lambda native_consumer: native_consumer.native.unsubscribe_async, "unsubscribe"), timeout
+            )
         except TransportError as error:
             if error.error_code != "BrokerMetadataError":
                 raise
@@ -479,23 +493,29 @@ class PulsarReceiver:
         if self._stopping.stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         target = native_position(position)
-        feeds = self._feeds
-        if isinstance(position, WireId) and len(feeds) > 1:
-            feeds = [feed for feed in feeds if (feed.topic or "").endswith(f"-partition-{position.partition}")]
-            if not feeds:
+        native_consumers = self._native_consumers
+        if isinstance(position, WireId) and len(native_consumers) > 1:
+            native_consumers = [
+                native_consumer
+                for native_consumer in native_consumers
+                if (native_consumer.topic or "").endswith(f"-partition-{position.partition}")
+            ]
+            if not native_consumers:
                 raise NotFoundError(f"seek to {position}: no such partition is received from")
-        for feed in feeds:
+        for native_consumer in native_consumers:
             # Not afterwards: pulsar-client may hand over the first record of the new place before it says "moved".
-            feed.discard()
-        self._custody.tell_all()
-        seeking = self._start(lambda feed: partial(feed.native.seek_async, target), "seek", feeds)
+            native_consumer.discard()
+        self._unacked.tell_all()
+        seeking = self._start(
+            lambda native_consumer: partial(native_consumer.native.seek_async, target), "seek", native_consumers
+        )
         await self._bridge.ask_all(seeking, timeout)
-        self._returns.close()
+        self._nacked.close()
         self._late.close()
-        self._custody.clear()
-        pattern, topics = self.subscription.pattern, {feed.topic for feed in feeds}
+        self._unacked.clear()
+        pattern, topics = self.subscription.pattern, {native_consumer.topic for native_consumer in native_consumers}
         moved = topics.__contains__ if pattern is None else re.compile(pattern).match
-        self._custody.handed.forget(self.subscription.name, lambda topic: bool(moved(topic)))
+        self._unacked.handed.forget(self.subscription.name, lambda topic: bool(moved(topic)))
         self._uncounted.clear()
         self._back.clear()
 
@@ -504,10 +524,10 @@ class PulsarReceiver:
         self._check()
         await self._sizing.settled(timeout)
         if self._shared:
-            reread = self._custody.reread
+            reread = self._unacked.reread
             self._back = deque(record for record in self._back if record in reread)
-            self._custody.forget_aside()
-            waiting = self._returns.take_all()
+            self._unacked.forget_aside()
+            waiting = self._nacked.take_all()
             self._due([record for record in waiting if record in reread])
             unseen, self._uncounted = self._uncounted, set()
             seen = [record for record in waiting if record not in unseen and record not in reread]
@@ -531,8 +551,8 @@ class PulsarReceiver:
         if self._closed:
             return
         self._closed = True
-        self._tally.custodies.discard(self._custody)
-        self._returns.close()
+        self._tally.custodies.discard(self._unacked)
+        self._nacked.close()
         self._late.close()
         self._on_closed(self)
         for ending in self._endings:
@@ -547,8 +567,8 @@ class PulsarReceiver:
             if self.dead_letters is not None:
                 await self.dead_letters.aclose(timeout / 2)
         finally:
-            self._custody.tell_all()
-            closing = self._start(lambda feed: feed.native.close_async, "close")
+            self._unacked.tell_all()
+            closing = self._start(lambda native_consumer: native_consumer.native.close_async, "close")
             self._stopping.leave(self._uncounted)
         await self._stopping.aclose(deadline - self._bridge.loop.time())
         await end(self._tasks, deadline - self._bridge.loop.time())
@@ -557,5 +577,5 @@ class PulsarReceiver:
         except JMSError:
             # The connection is gone or silent: the broker gives everything back when it notices.
             return
-        for feed in self._feeds:
-            await wait_for(feed.disarmed(), deadline - self._bridge.loop.time())
+        for native_consumer in self._native_consumers:
+            await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())

@@ -16,7 +16,7 @@ from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, O
 from jmsaio.rules.share import Share
 from jmsaio.transport.pulsar.consumers.stopping import Stopping
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, end, wait_for
-from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 
 _log = logging.getLogger("jmsaio")
 
@@ -33,10 +33,12 @@ _TIMEOUT = 30.0
 class Sizing:
     """The receiver queue of one receiver."""
 
-    def __init__(self, bridge: Bridge, stopping: Stopping, feeds: list[Feed], share: Share) -> None:
+    def __init__(
+        self, bridge: Bridge, stopping: Stopping, native_consumers: list[NativeConsumer], share: Share
+    ) -> None:
         self._bridge = bridge
         self._stopping = stopping
-        self._feeds = feeds
+        self._native_consumers = native_consumers
         self._share = share
         self._largest = 0
         self._wanted = 0
@@ -48,16 +50,16 @@ class Sizing:
 
     @property
     def _most(self) -> int:
-        """Bytes of one feed."""
+        """Bytes of one native consumer."""
         return self._share.each
 
     def look(self) -> None:
-        """Look at the first message of each feed, so that the size is known before the application asks."""
+        """Look at the first message of each native consumer, so that the size is known before the application asks."""
         if self._stopping.stopped:
             return
-        for feed in self._feeds:
-            if self._stopping.size > 1 and feed.failure is None:
-                message = feed.peek()
+        for native_consumer in self._native_consumers:
+            if self._stopping.size > 1 and native_consumer.failure is None:
+                message = native_consumer.peek()
                 if message is not None and self.too_large([message]):
                     return
 
@@ -74,7 +76,10 @@ class Sizing:
         shrinks = size > 1 and wanted < size // 2
         if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
             return False
-        if any(feed.topic is not None and not feed.persistent for feed in self._feeds):
+        if any(
+            native_consumer.topic is not None and not native_consumer.persistent
+            for native_consumer in self._native_consumers
+        ):
             return False
         if self._stopping.can_move():
             self._begin(wanted)
@@ -127,8 +132,8 @@ class Sizing:
                     return
                 await asyncio.sleep(PAUSE)
         except JMSError as error:
-            for feed in self._feeds:
-                feed.failure = feed.failure or error
+            for native_consumer in self._native_consumers:
+                native_consumer.failure = native_consumer.failure or error
             self._changing = False
             self._stopping.woken()
         finally:

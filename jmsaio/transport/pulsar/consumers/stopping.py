@@ -16,9 +16,9 @@ from typing import Any
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.late import LateSettler
-from jmsaio.transport.pulsar.emulation.unacked_tracker import Custody
+from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, open_together, wait_for
-from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
@@ -44,8 +44,8 @@ class Stopping:
         self,
         bridge: Bridge,
         subscription: Subscription,
-        custody: Custody,
-        feeds: list[Feed],
+        unacked: UnackedTracker,
+        native_consumers: list[NativeConsumer],
         woken: Callable[[], None],
     ) -> None:
         self.stopped = False
@@ -54,21 +54,21 @@ class Stopping:
         self.size = self.usual_size = queue_size(subscription, 1)
         self._bridge = bridge
         self._subscription = subscription
-        self._custody = custody
-        self._feeds = feeds
+        self._unacked = unacked
+        self._native_consumers = native_consumers
         self.woken = woken
         self._settlers: list[LateSettler] = []
         self._briefly = False
         self._since = 0.0  # loop's time of the last stop
 
     def sized(self) -> None:
-        """There are more feeds."""
-        self.size = self.usual_size = queue_size(self._subscription, len(self._feeds))
+        """There are more native consumers."""
+        self.size = self.usual_size = queue_size(self._subscription, len(self._native_consumers))
 
     def can_move(self) -> bool:
         """Whether stopping takes nothing out of the application's hands: on an exclusive subscription it never does."""
         exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
-        return not self.stopped and (exclusive or all(self._custody.out.values()))
+        return not self.stopped and (exclusive or all(self._unacked.out.values()))
 
     async def stop(
         self, seen: Sequence[PulsarRecord], unseen: Sequence[PulsarRecord], timeout: float, *, briefly: bool = False
@@ -86,43 +86,45 @@ class Stopping:
         if self.stopped or self.open_native is None:
             return
         self.stopped, self._briefly, self._since = True, briefly, self._bridge.loop.time()
-        custody, name = self._custody, self._subscription.name
-        custody.tell_all()
-        custody.unseen(custody.dismiss(unseen))
-        custody.handed.add(name, custody.dismiss(seen), held=False)
+        unacked, name = self._unacked, self._subscription.name
+        unacked.tell_all()
+        unacked.unseen(unacked.dismiss(unseen))
+        unacked.handed.add(name, unacked.dismiss(seen), held=False)
         if not briefly:  # copies go back to the broker, too
-            custody.dismiss(custody.handed.take_copies(name, custody.out))
-        kept = [record for record, back in custody.out.items() if not back]
-        custody.handed.add(name, kept, held=True)
+            unacked.dismiss(unacked.handed.take_copies(name, unacked.out))
+        kept = [record for record, back in unacked.out.items() if not back]
+        unacked.handed.add(name, kept, held=True)
         self.held = self.held or bool(kept)
         closing = {}
-        for feed in self._feeds:
-            words = f"close {feed.topic or self._subscription.pattern}, subscription {name}"
-            native = feed.native
-            settler = LateSettler(self._bridge, partial(self.open_native, feed.topic, 0), words, _CLOSE, briefly)
+        for native_consumer in self._native_consumers:
+            words = f"close {native_consumer.topic or self._subscription.pattern}, subscription {name}"
+            native = native_consumer.native
+            settler = LateSettler(
+                self._bridge, partial(self.open_native, native_consumer.topic, 0), words, _CLOSE, briefly
+            )
             self._settlers.append(settler)
-            feed.stop(settler)
+            native_consumer.stop(settler)
             closing[self._bridge.start(native.close_async, words)] = words
         await self._bridge.ask_all(closing, timeout)
 
     def settled(self, records: Sequence[object], acknowledged: bool) -> None:
         """The application settled records: others that keep copies of them are told."""
         known = [record for record in records if isinstance(record, PulsarRecord)]
-        self._custody.handed.settled(self._subscription.name, known, acknowledged)
+        self._unacked.handed.settled(self._subscription.name, known, acknowledged)
 
     def leave(self, unseen: Container[PulsarRecord]) -> None:
         """The receiver is closed: what its application got and did not settle comes to others, marked."""
-        custody, name = self._custody, self._subscription.name
-        copies = custody.handed.take_copies(name, custody.out)
-        own = [record for record in custody.out if record not in copies]
+        unacked, name = self._unacked, self._subscription.name
+        copies = unacked.handed.take_copies(name, unacked.out)
+        own = [record for record in unacked.out if record not in copies]
         if self.held:
             self.settled(own, acknowledged=False)
-        custody.unseen(record for record in own if record in unseen)
-        custody.forget_aside()
-        custody.handed.add(name, [record for record in own if record not in unseen], held=False)
+        unacked.unseen(record for record in own if record in unseen)
+        unacked.forget_aside()
+        unacked.handed.add(name, [record for record in own if record not in unseen], held=False)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
-        """Subscribe anew. What comes again of what the application has is known by its custody.
+        """Subscribe anew. What comes again of what the application has is known by its unacked.
 
         Args:
             timeout: seconds to wait.
@@ -136,13 +138,15 @@ class Stopping:
         deadline = self._bridge.loop.time() + timeout
         if not self._briefly:
             await self.drain(timeout)
-        for feed in self._feeds:
-            if not await wait_for(feed.disarmed(), deadline - self._bridge.loop.time()):
+        for native_consumer in self._native_consumers:
+            if not await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time()):
                 raise OperationTimeoutError(f"resume {self._subscription.name}: it did not stop in {timeout:g} s")
         size = self.size if prefetch else 0
-        natives = await open_together([self.open_native(feed.topic, size) for feed in self._feeds])
-        for feed, native in zip(self._feeds, natives, strict=True):
-            feed.resume(native, native.receive_async, native.receive)
+        natives = await open_together(
+            [self.open_native(native_consumer.topic, size) for native_consumer in self._native_consumers]
+        )
+        for native_consumer, native in zip(self._native_consumers, natives, strict=True):
+            native_consumer.resume(native, native.receive_async, native.receive)
         self._hand_over(natives)
         self.stopped = False
         self._settlers.clear()
@@ -154,8 +158,8 @@ class Stopping:
         now = self._bridge.loop.time()
         told = [settler.hand_over(native) for settler, native in zip(self._settlers, natives, strict=True)]
         if any(told):
-            self._custody.told_at = now
-        self._custody.settled.away = (self._since, now)
+            self._unacked.told_at = now
+        self._unacked.settled.away = (self._since, now)
 
     def let_go(self) -> None:
         """``resume`` does not follow, or has failed: late acknowledgements are told without it."""

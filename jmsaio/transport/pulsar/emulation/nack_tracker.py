@@ -16,7 +16,7 @@ SLICE = 500
 
 
 @attrs.define(eq=False)
-class Returns(Generic[Item]):
+class NackTracker(Generic[Item]):
     """Calls ``due`` with the records whose time has come.
 
     Args:

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from jmsaio.transport.pulsar.native.batch_acker import Batch, batch_size
+from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.record import Key
 
 #: Acknowledged records kept as they were told before they are looked at; entries remembered of each kind.
@@ -56,12 +56,12 @@ class Settled:
     """
 
     recent: deque[tuple[Any, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
-    open: dict[Entry, Batch] = attrs.field(factory=dict, init=False)
+    open: dict[Entry, BatchAcker] = attrs.field(factory=dict, init=False)
     away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
     _complete: OrderedDict[Entry, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
 
-    def begin(self, batch: Batch) -> None:
+    def begin(self, batch: BatchAcker) -> None:
         """A batch came."""
         self.open[batch.entry] = batch
         if len(self.open) > ENTRIES:

@@ -14,7 +14,7 @@ from weakref import WeakSet, WeakValueDictionary
 import attrs
 
 from jmsaio.transport.pulsar.emulation.settled import Known
-from jmsaio.transport.pulsar.emulation.unacked_tracker import Custody
+from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
 #: Entries, and records, remembered.
@@ -33,7 +33,7 @@ class Tally:
         custodies: of those receivers.
     """
 
-    custodies: WeakSet[Custody] = attrs.field(factory=WeakSet, init=False)
+    custodies: WeakSet[UnackedTracker] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
 
@@ -62,14 +62,14 @@ class Tally:
         return self.failures(place) + max(0, counted - self._entries.get(place[:2], 0))
 
     def copies(
-        self, own: Custody, records: list[PulsarRecord], now: float
+        self, own: UnackedTracker, records: list[PulsarRecord], now: float
     ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Copies of what another receiver of this process took: those that it has, and those that it acknowledged.
 
         An entry that one receiver gives back comes again whole, to any of them: also those of its records that the
         application has, or that the receiver's queue still holds.
         """
-        others = [custody for custody in self.custodies if custody is not own]
+        others = [unacked for unacked in self.custodies if unacked is not own]
         suspects = [record for record in records if record.place[:2] in self._entries] if others else []
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []

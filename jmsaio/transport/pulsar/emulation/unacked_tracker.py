@@ -1,10 +1,10 @@
-"""``Custody``: the records of one receiver that are out, on their way back, or acknowledged and not forgotten.
+"""``UnackedTracker``: the records of one receiver that are out, on their way back, or acknowledged and not forgotten.
 
 pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back come again, too.
 What is out or acknowledged already is recognised here and not handed out twice.
 
-A batch is acknowledged as a whole with its last record (``Batch``). What is acknowledged of one that does not get there
-soon is told record by record.
+A batch is acknowledged as a whole with its last record (``BatchAcker``). If that takes too long, what is
+acknowledged of it is reported record by record.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.pulsar.emulation.handed import Handed
 from jmsaio.transport.pulsar.emulation.settled import Known, Settled
-from jmsaio.transport.pulsar.native.batch_acker import Batch
+from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
-from jmsaio.transport.pulsar.native.native_consumer import Feed
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
 #: Seconds between looks at batches that wait for their last record: none waits longer than two.
@@ -29,7 +29,7 @@ HOLD = 0.015
 Place = tuple[int, int, int, int]
 
 
-class Custody:
+class UnackedTracker:
     """What one receiver answers for.
 
     Args:
@@ -43,8 +43,8 @@ class Custody:
         shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
         settled: what was acknowledged.
         out: records not settled, in the order of their delivery: False with the application, True on their way back.
-        aside: records that nobody here wants now, by feed and place: not settled, and not in ``out``. Their time of
-            publishing and redelivery count; those of an entry that was read again as records.
+        aside: records that no consumer here wants now, by native consumer and place: not settled, and not in ``out``.
+            Their time of publishing and redelivery count; those of an entry that was read again as records.
         reread: records, of those in ``out`` or ``aside``, that the broker counts as acknowledged: they never go back.
         told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
     """
@@ -59,39 +59,39 @@ class Custody:
         self.come_back = come_back
         self.told_at: float | None = None
         self._bridge = bridge
-        self._waiting: dict[Batch, Feed] = {}  # batches with parts
-        self._aged: list[Batch] = []  # those that waited already at the last look
+        self._waiting: dict[BatchAcker, NativeConsumer] = {}  # batches with parts
+        self._aged: list[BatchAcker] = []  # those that waited already at the last look
         self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
-        self.aside: dict[Feed, dict[Place, tuple[int, int] | PulsarRecord]] = {}
+        self.aside: dict[NativeConsumer, dict[Place, tuple[int, int] | PulsarRecord]] = {}
         self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
         self.settled = Settled()
         self.reread: set[PulsarRecord] = set()
 
-    def admit(self, feed: Feed, natives: list[Any], taken: list[PulsarRecord]) -> None:
+    def admit(self, native_consumer: NativeConsumer, natives: list[Any], taken: list[PulsarRecord]) -> None:
         """Make records of native messages and put them out, except those that are known already."""
         out, shared = self.out, self.shared
         returned: _Returned | None = None
-        handed = self.handed.entries(feed.topic, self.name)
-        for together, batch, again in feed.entries(natives):
+        handed = self.handed.entries(native_consumer.topic, self.name)
+        for together, batch, again in native_consumer.entries(natives):
             count = together[0].redelivery_count() if shared else 0
             concerned = handed and _entry(together[0]) in handed
-            if again or count or concerned or feed.topic is None:
+            if again or count or concerned or native_consumer.topic is None:
                 if returned is None:
-                    returned = _Returned(self, feed)
+                    returned = _Returned(self, native_consumer)
                 returned.admit(together, again, taken)
                 continue
-            serial = feed.serial
+            serial = native_consumer.serial
             if batch is not None and batch.first == 0:
                 batch.first = serial + 1
-                if feed.persistent:
+                if native_consumer.persistent:
                     self.settled.begin(batch)
             for native in together:
                 serial += 1
-                record = PulsarRecord(native, feed, serial, 0, batch)
+                record = PulsarRecord(native, native_consumer, serial, 0, batch)
                 out[record] = False
                 taken.append(record)
-            feed.serial = serial
+            native_consumer.serial = serial
 
     def acknowledge(self, records: Iterable[object], waiting: bool = False) -> None:
         """Acknowledge what is out; anything else is ignored.
@@ -112,38 +112,38 @@ class Custody:
                 continue
             batch = record.batch
             if batch is None:
-                native, feed = record.native, record.feed
-                feed.native.acknowledge_async(native, None)
-                if feed.persistent or feed.topic is None:
+                native, native_consumer = record.native, record.native_consumer
+                native_consumer.native.acknowledge_async(native, None)
+                if native_consumer.persistent or native_consumer.topic is None:
                     remember((native.message_id(), native.publish_timestamp(), now))
             else:
                 batch.left = left = batch.left - 1
                 batch.settled |= 1 << record.serial - batch.first
                 if left == 0:
-                    self._finish(batch, record.feed, now)
+                    self._finish(batch, record.native_consumer, now)
                 elif batch.parts:
                     batch.parts.append(record.native)
                 else:
                     self._wait(batch, record)
             if twins:
                 for native in twins.pop(record, ()):
-                    record.feed.native.acknowledge_async(native, None)
+                    record.native_consumer.native.acknowledge_async(native, None)
         self.told_at = now
 
-    def _finish(self, batch: Batch, feed: Feed, now: float) -> None:
+    def _finish(self, batch: BatchAcker, native_consumer: NativeConsumer, now: float) -> None:
         """All of a batch is acknowledged: one call tells it."""
         self._waiting.pop(batch, None)
         batch.parts = []
         whole = batch.whole()
-        feed.native.acknowledge_async(whole, None)
+        native_consumer.native.acknowledge_async(whole, None)
         if self.settled.open.get(batch.entry) is batch:
             del self.settled.open[batch.entry]
             self.settled.recent.append((whole, batch.published, now))
 
-    def _wait(self, batch: Batch, record: PulsarRecord) -> None:
+    def _wait(self, batch: BatchAcker, record: PulsarRecord) -> None:
         """The first acknowledgement of a batch waits for the others."""
         batch.parts.append(record.native)
-        self._waiting[batch] = record.feed
+        self._waiting[batch] = record.native_consumer
         if self._timer is None:
             self._timer = self._bridge.loop.call_later(HOLD, self._look)
 
@@ -165,14 +165,14 @@ class Custody:
             self._timer.cancel()
             self._timer = None
 
-    def _tell(self, batches: Iterable[Batch]) -> None:
+    def _tell(self, batches: Iterable[BatchAcker]) -> None:
         for batch in batches:
-            feed = self._waiting.pop(batch, None)
-            if feed is None:  # it was finished meanwhile
+            native_consumer = self._waiting.pop(batch, None)
+            if native_consumer is None:  # it was finished meanwhile
                 continue
             parts, batch.parts = batch.parts, []
             for native in parts:
-                feed.native.acknowledge_async(native, None)
+                native_consumer.native.acknowledge_async(native, None)
             self.told_at = self._bridge.loop.time()
 
     def set_aside(self, records: Iterable[ReceivedRecord]) -> list[SetAside]:
@@ -184,28 +184,32 @@ class Custody:
         return [self._set_aside(record) for record in records]
 
     def _set_aside(self, record: ReceivedRecord) -> SetAside:
-        if not isinstance(record, PulsarRecord) or not record.feed.persistent:
+        if not isinstance(record, PulsarRecord) or not record.native_consumer.persistent:
             return record
         if record in self.reread or self.out.get(record) is not False:
             return record
         del self.out[record]
         self._twins.pop(record, None)
         place = _place(record)
-        self.aside.setdefault(record.feed, {})[place] = record.publish_time, record.redelivery_count
+        self.aside.setdefault(record.native_consumer, {})[place] = record.publish_time, record.redelivery_count
         return place
 
     def _take_aside(self, place: Place) -> PulsarRecord | None:
-        for feed, kept in self.aside.items():
+        for native_consumer, kept in self.aside.items():
             known = kept.pop(place, None)
             if known is not None:
-                return known if isinstance(known, PulsarRecord) else PulsarRecord.light(feed, WireId(*place), *known)
+                return (
+                    known
+                    if isinstance(known, PulsarRecord)
+                    else PulsarRecord.light(native_consumer, WireId(*place), *known)
+                )
         return None
 
     def forget_aside(self) -> None:
         """What was set aside goes back with the end of the native consumers, unless it was read again."""
         self.unseen(
-            PulsarRecord.light(feed, WireId(*place), *known)
-            for feed, kept in self.aside.items()
+            PulsarRecord.light(native_consumer, WireId(*place), *known)
+            for native_consumer, kept in self.aside.items()
             for place, known in kept.items()
             if not isinstance(known, PulsarRecord) and known[1]
         )
@@ -215,7 +219,7 @@ class Custody:
 
     def set_aside_at(self, record: PulsarRecord) -> int | None:
         """When the record was published that was set aside at the place of ``record``; None: none was."""
-        known = self.aside.get(record.feed, {}).get(_place(record))
+        known = self.aside.get(record.native_consumer, {}).get(_place(record))
         return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
 
     def turn_back(self, records: Iterable[object]) -> list[PulsarRecord]:
@@ -251,36 +255,36 @@ class Custody:
         self.settled.clear()
         self._waiting.clear()
 
-    def forget(self, feed: Feed) -> None:
-        """The ids of a feed begin anew: what is out of the old ones can't be acknowledged any more."""
-        for record in [record for record in self.out if record.feed is feed]:
+    def forget(self, native_consumer: NativeConsumer) -> None:
+        """The ids of a native consumer begin anew: what is out of the old ones can't be acknowledged any more."""
+        for record in [record for record in self.out if record.native_consumer is native_consumer]:
             del self.out[record]
             self.reread.discard(record)
             self._twins.pop(record, None)
-        for known in self.aside.pop(feed, {}).values():
+        for known in self.aside.pop(native_consumer, {}).values():
             if isinstance(known, PulsarRecord):
                 self.reread.discard(known)
-        self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not feed}
+        self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not native_consumer}
         self.settled.clear()
-        feed.forget()
-        if feed.topic is not None:
-            self.handed.forget(self.name, feed.topic.__eq__)
+        native_consumer.forget()
+        if native_consumer.topic is not None:
+            self.handed.forget(self.name, native_consumer.topic.__eq__)
 
-    def admit_again(self, feed: Feed, natives: Iterable[Any]) -> list[PulsarRecord]:
+    def admit_again(self, native_consumer: NativeConsumer, natives: Iterable[Any]) -> list[PulsarRecord]:
         """Make records of an entry that was read again, and put them out as on their way back.
 
         Of what is out already, of an earlier delivery, nothing is made: that only stays here from now on.
         """
-        known = {record.place: record for record in self.out if record.feed is feed}
-        aside = self.aside.get(feed, {})
+        known = {record.place: record for record in self.out if record.native_consumer is native_consumer}
+        aside = self.aside.get(native_consumer, {})
         self.settled.fold()
         admitted = []
         for native in natives:
-            record = PulsarRecord(native, feed, feed.serial, 1)
+            record = PulsarRecord(native, native_consumer, native_consumer.serial, 1)
             first, published, place = known.get(record.place), record.publish_time, _place(record)
             kept = aside.get(place)
             if isinstance(kept, tuple):
-                first = aside[place] = PulsarRecord.light(feed, WireId(*place), *kept)
+                first = aside[place] = PulsarRecord.light(native_consumer, WireId(*place), *kept)
             elif kept is not None:
                 first = kept
             if first is not None and first.publish_time == published:
@@ -349,51 +353,58 @@ def _entry(native: Any) -> tuple[int, int]:
 
 
 class _Returned:
-    """Messages that came again, of one feed, compared with what its custody knows."""
+    """Messages that came again, of one native consumer, compared with what its unacked knows."""
 
-    def __init__(self, custody: Custody, feed: Feed) -> None:
-        self._custody = custody
-        self._feed = feed
+    def __init__(self, unacked: UnackedTracker, native_consumer: NativeConsumer) -> None:
+        self._unacked = unacked
+        self._native_consumer = native_consumer
         self._out: dict[Key, PulsarRecord] | None = None
-        self._now = custody._bridge.loop.time()
+        self._now = unacked._bridge.loop.time()
 
     def admit(self, natives: list[Any], again: bool, taken: list[PulsarRecord]) -> None:
         """Put out what is not known; ``again``: the first of them is not behind what came before."""
-        custody, feed = self._custody, self._feed
+        unacked, native_consumer = self._unacked, self._native_consumer
         for native in natives:
-            feed.serial += 1
-            count = native.redelivery_count() if custody.shared else 0
-            record = PulsarRecord(native, feed, feed.serial, count)
+            native_consumer.serial += 1
+            count = native.redelivery_count() if unacked.shared else 0
+            record = PulsarRecord(native, native_consumer, native_consumer.serial, count)
             if (count or again) and self._is_known(record):
                 continue
-            if len(custody.handed) and custody.is_held(record):
+            if len(unacked.handed) and unacked.is_held(record):
                 continue
-            custody.out[record] = False
+            unacked.out[record] = False
             if self._out is not None:
                 self._out[record.place] = record
             taken.append(record)
 
     def _is_known(self, record: PulsarRecord) -> bool:
         """True when the record is out, or acknowledged and acknowledged again now; marks it when it came before."""
-        custody, feed, place, published = self._custody, self._feed, record.place, record.publish_time
+        unacked, native_consumer, place, published = (
+            self._unacked,
+            self._native_consumer,
+            record.place,
+            record.publish_time,
+        )
         if self._out is None:
-            self._out = {one.place: one for one in custody.out if one.feed is feed}
-            custody.settled.fold()
-        first, aside = self._out.get(place), custody.set_aside_at(record)
+            self._out = {one.place: one for one in unacked.out if one.native_consumer is native_consumer}
+            unacked.settled.fold()
+        first, aside = self._out.get(place), unacked.set_aside_at(record)
         if first is not None and first.publish_time == published:
-            custody.has_twin(first, record.native)
+            unacked.has_twin(first, record.native)
             return True
         if aside == published:
             return True
         counted = record.redelivery_count > 0
-        known = custody.settled.look_up(place, published, counted, self._now)
+        known = unacked.settled.look_up(place, published, counted, self._now)
         if first is not None or aside is not None or known is Known.FOREIGN:
-            custody.forget(feed)
+            unacked.forget(native_consumer)
             self._out.clear()
         elif known is Known.DUPLICATE:
-            feed.native.acknowledge_async(record.native, None)
+            native_consumer.native.acknowledge_async(record.native, None)
             return True
-        elif not counted and (known is Known.HANDED_OUT or (not custody.shared and feed.is_known(record.native))):
+        elif not counted and (
+            known is Known.HANDED_OUT or (not unacked.shared and native_consumer.is_known(record.native))
+        ):
             record.redelivery_count = 1
-            custody.settled.came_anew(place)
+            unacked.settled.came_anew(place)
         return False

@@ -1,10 +1,11 @@
-"""``Batch``: the records of one stored entry, told as one when the last of them is acknowledged.
+"""``BatchAcker``: the records of one stored entry, told as one when the last of them is acknowledged.
 
 The broker stores, sends and forgets entries. pulsar-client takes acknowledgements record by record, which costs both
-sides about as much as the record itself, so those of a batch wait a moment for the rest of it (``Custody``).
+sides about as much as the record itself, so those of a batch wait a moment for the rest of it (``UnackedTracker``).
 
-An id costs as much, too. A feed's records of one entry come one after another, so only the first and the last of those
-that are here are asked: when both belong to one entry and lie as far apart as their indices, all between are known.
+An id costs as much, too. A native consumer's records of one entry come one after another, so only the first and the
+last of those that are here are asked: when both belong to one entry and lie as far apart as their indices, all between
+are known.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import _pulsar
 
 
-class Batch:
-    """One entry of which every record so far came from one feed, in order and from the first on.
+class BatchAcker:
+    """One entry of which every record so far came from one native consumer, in order and from the first on.
 
     Attributes:
         published: when it was published, in milliseconds since the epoch.
@@ -38,7 +39,7 @@ class Batch:
         self.parts: list[Any] = []
 
     def __repr__(self) -> str:
-        return f"<Batch {self._place[0]}:{self._place[1]}, {self.left} of {self._size} left>"
+        return f"<BatchAcker {self._place[0]}:{self._place[1]}, {self.left} of {self._size} left>"
 
     @property
     def entry(self) -> tuple[int, int]:
@@ -76,7 +77,7 @@ class Batch:
         )
 
 
-def begin_batch(native: Any) -> Batch | None:
+def begin_batch(native: Any) -> BatchAcker | None:
     """The batch whose first record a native message is; None for any other message, and for a batch of one."""
     place = native.message_id()
     if place.batch_index() != 0:
@@ -84,7 +85,7 @@ def begin_batch(native: Any) -> Batch | None:
     size = batch_size(place)
     if size <= 1:
         return None
-    return Batch(place.ledger_id(), place.entry_id(), place.partition(), size, native.publish_timestamp())
+    return BatchAcker(place.ledger_id(), place.entry_id(), place.partition(), size, native.publish_timestamp())
 
 
 def batch_size(place: Any) -> int:

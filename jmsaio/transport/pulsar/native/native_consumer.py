@@ -1,4 +1,4 @@
-"""``Feed``: one native consumer or reader, drained inline from the loop's thread.
+"""``NativeConsumer``: one native consumer or reader, drained inline from the loop's thread.
 
 At most one native receive is outstanding. With something in pulsar-client's queue it answers inside the call, on our
 thread; else it stays armed and its answer comes from a native thread, through ``Bridge.post``. It is never cancelled:
@@ -20,12 +20,12 @@ from typing import Any
 import _pulsar
 
 from jmsaio.errors import JMSError
-from jmsaio.transport.pulsar.native.batch_acker import Batch, begin_batch
+from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, begin_batch
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
 from jmsaio.transport.pulsar.native.results import OK, translate
 
 
-class Feed:
+class NativeConsumer:
     """Takes native messages from one native consumer or reader.
 
     Args:
@@ -60,7 +60,7 @@ class Feed:
         self.failure: JMSError | None = None
         self.stopped = False
         self.serial = 0
-        self.batch: Batch | None = None
+        self.batch: BatchAcker | None = None
         self.persistent = topic is not None and not topic.startswith("non-persistent://")
         self._high: Any = None
         self._again = False
@@ -157,7 +157,7 @@ class Feed:
                 while len(taken) < limit:
                     taken.append(receive_now(0))
 
-    def entries(self, natives: list[Any]) -> Iterator[tuple[list[Any], Batch | None, bool]]:
+    def entries(self, natives: list[Any]) -> Iterator[tuple[list[Any], BatchAcker | None, bool]]:
         """Messages that were taken, by the entry that they belong to.
 
         A pattern's topics are mixed, and the ids of a topic that is not persistent tell nothing: never behind.

@@ -9,8 +9,8 @@ from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 
 if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.native.batch_acker import Batch
-    from jmsaio.transport.pulsar.native.native_consumer import Feed
+    from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
+    from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 
 #: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
 Key = tuple[int, int, int]
@@ -21,21 +21,36 @@ class PulsarRecord:
 
     Attributes:
         native: ``_pulsar.Message``, None of a light one; stays inside this package.
-        feed: the native consumer it came from.
-        serial: its number in the order of its feed.
+        native_consumer: the native consumer it came from.
+        serial: its number in the order of its native consumer.
         redelivery_count: how often it was delivered before: the broker's count (0 on ordered subscriptions), plus what
             came back inside this receiver.
         batch: what it is acknowledged with, or None: by itself.
     """
 
     __slots__ = (
-        "__weakref__", "_id", "_payload", "_properties", "_published", "batch", "feed", "native", "redelivery_count",
+        "__weakref__",
+        "_id",
+        "_payload",
+        "_properties",
+        "_published",
+        "batch",
+        "native",
+        "native_consumer",
+        "redelivery_count",
         "serial",
     )  # fmt: skip
 
-    def __init__(self, native: Any, feed: Feed, serial: int, redelivery_count: int, batch: Batch | None = None) -> None:
+    def __init__(
+        self,
+        native: Any,
+        native_consumer: NativeConsumer,
+        serial: int,
+        redelivery_count: int,
+        batch: BatchAcker | None = None,
+    ) -> None:
         self.native = native
-        self.feed = feed
+        self.native_consumer = native_consumer
         self.serial = serial
         self.redelivery_count = redelivery_count
         self.batch = batch
@@ -102,7 +117,7 @@ class PulsarRecord:
     @property
     def topic(self) -> str:
         """Full name of the topic, or of the partition."""
-        return self.feed.topic if self.feed.topic is not None else str(self.native.topic_name())
+        return self.native_consumer.topic if self.native_consumer.topic is not None else str(self.native.topic_name())
 
     @property
     def sequence_id(self) -> int | None:
@@ -121,14 +136,18 @@ class PulsarRecord:
         return place.ledger, place.entry, place.batch_index
 
     @classmethod
-    def light(cls, feed: Feed, place: WireId, published: int, redelivery_count: int) -> PulsarRecord:
+    def light(
+        cls, native_consumer: NativeConsumer, place: WireId, published: int, redelivery_count: int
+    ) -> PulsarRecord:
         """One of which no more is known than that; it can be given back."""
-        record = cls(None, feed, 0, redelivery_count)
+        record = cls(None, native_consumer, 0, redelivery_count)
         record._id, record._published = place, published
         return record
 
     def again(self, counted: bool) -> PulsarRecord:
         """The same record for another delivery inside this receiver."""
-        record = PulsarRecord(self.native, self.feed, self.serial, self.redelivery_count + counted, self.batch)
+        record = PulsarRecord(
+            self.native, self.native_consumer, self.serial, self.redelivery_count + counted, self.batch
+        )
         record._properties, record._payload, record._id = self._properties, self._payload, self._id
         return record

@@ -12,7 +12,7 @@ batches failed alone. pulsar-client lets that happen in these cases, and only it
 A fenced producer, a terminated topic and a close fail everything from then on, so the last of a group, too; a lost
 connection fails nothing. After a line in the log that casts doubt, the records of a group that did not lie in the
 batch of its last one are in doubt. What pulsar-client may refuse before it is queued, or send outside the order,
-never travels without a callback of its own: see ``Lane.alone``.
+never travels without a callback of its own: see ``PartitionProducer.alone``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Group:
     deadline: float | None
 
 
-class Lane:
+class PartitionProducer:
     """Sends to one topic without partitions, or to one partition.
 
     Args:

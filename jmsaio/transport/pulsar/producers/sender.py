@@ -1,4 +1,4 @@
-"""``PulsarSender``: own routing over one lane a partition, own window; no native limit, no native flush."""
+"""``PulsarSender``: own routing over one producer for each partition, own window; no native limit, no native flush."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
-from jmsaio.transport.pulsar.producers.partition_producer import Lane
+from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
 
 #: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
@@ -52,7 +52,7 @@ class PulsarSender:
         self._bridge = bridge
         self._options = options
         self._on_closed = closed
-        self._lanes: list[Lane] = []
+        self._partition_producers: list[PartitionProducer] = []
         self._turn = 0
         self._window = Window(bridge.loop, options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
@@ -79,19 +79,19 @@ class PulsarSender:
                 native.close_async(ignore)
             return
         timeout, changed = self._options.config.send_timeout, self._options.topic_changed
-        self._lanes += [
-            Lane(self._bridge, native, name, self._window, timeout, changed)
+        self._partition_producers += [
+            PartitionProducer(self._bridge, native, name, self._window, timeout, changed)
             for native, name in zip(natives, partitions, strict=True)
         ]
 
     def __repr__(self) -> str:
         state = "closed" if self._failure is not None else f"{self._window.records} on their way"
-        return f"<PulsarSender {self.topic}, {len(self._lanes)} lanes, {state}>"
+        return f"<PulsarSender {self.topic}, {len(self._partition_producers)} partition_producers, {state}>"
 
     @property
     def natives(self) -> list[Any]:
         """Its native producers."""
-        return [lane.native for lane in self._lanes]
+        return [partition_producer.native for partition_producer in self._partition_producers]
 
     @property
     def full(self) -> bool:
@@ -129,11 +129,13 @@ class PulsarSender:
                     " compress it (producerConfig.compressionType) or send it in parts"
                 )
         self._window.add(size)
-        lane = self._lanes[0] if len(self._lanes) == 1 else self._route(record)
+        partition_producer = (
+            self._partition_producers[0] if len(self._partition_producers) == 1 else self._route(record)
+        )
         if small and self._grouped and record.deliver_at is None:
-            lane.add(message, done, size)
+            partition_producer.add(message, done, size)
         else:
-            lane.alone(message, done, size)
+            partition_producer.alone(message, done, size)
 
     def _refuse(self, transaction: Transaction | None) -> None:
         self._bridge.check()
@@ -163,8 +165,8 @@ class PulsarSender:
                 f"a message to {self.topic}: a property or the group id has text that is not Unicode (lone surrogates)"
             ) from error
 
-    def _route(self, record: OutgoingRecord) -> Lane:
-        count = len(self._lanes)
+    def _route(self, record: OutgoingRecord) -> PartitionProducer:
+        count = len(self._partition_producers)
         route = self._options.route
         index = None if route is None else route(record, count)
         if index is None:
@@ -173,7 +175,7 @@ class PulsarSender:
             else:
                 index = self._turn % count
                 self._turn += 1
-        return self._lanes[index]
+        return self._partition_producers[index]
 
     def _left(self) -> None:
         """Records have left the window: look after the topic's growth now and then."""
@@ -183,14 +185,14 @@ class PulsarSender:
             self._growth = self._bridge.task(self._grow())
 
     async def _grow(self) -> None:
-        """Make lanes for partitions that the topic got since."""
+        """Make partition producers for partitions that the topic got since."""
         try:
             partitions = await self._list_partitions()
-            if len(self._lanes) > 1 or len(partitions) > 1:
-                known = {lane.topic for lane in self._lanes}
+            if len(self._partition_producers) > 1 or len(partitions) > 1:
+                known = {partition_producer.topic for partition_producer in self._partition_producers}
                 await self._add_lanes([name for name in partitions if name not in known])
         except JMSError:
-            # The broker can't tell now; the present lanes go on and the next look comes in a minute.
+            # The broker can't tell now; the present partition producers go on and the next look comes in a minute.
             return
         finally:
             self._growth = None
@@ -212,8 +214,8 @@ class PulsarSender:
 
     async def drain(self, timeout: float) -> None:
         """Wait until every record taken has its outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
-        for lane in self._lanes:
-            lane.flush()
+        for partition_producer in self._partition_producers:
+            partition_producer.flush()
         if not await wait_for(self._window.all_told(), timeout):
             raise OperationTimeoutError(
                 f"{self._window.untold} records to {self.topic} have no answer within {timeout:g} s"
@@ -231,8 +233,8 @@ class PulsarSender:
         if growth is not None:
             growth.cancel()
         try:
-            for lane in self._lanes:
-                lane.flush()
+            for partition_producer in self._partition_producers:
+                partition_producer.flush()
             if self._window.untold and not self._bridge.forked:
                 await wait_for(self._window.all_told(), timeout)
         finally:
@@ -248,13 +250,13 @@ class PulsarSender:
 
     def _start_closing(self) -> dict[asyncio.Future[Any], str]:
         closing = {}
-        for lane in self._lanes:
-            what = f"close the producer of {lane.topic}"
-            closing[self._bridge.start(lane.native.close_async, what)] = what
+        for partition_producer in self._partition_producers:
+            what = f"close the producer of {partition_producer.topic}"
+            closing[self._bridge.start(partition_producer.native.close_async, what)] = what
         return closing
 
     def _end(self, reason: str) -> None:
-        for lane in self._lanes:
-            lane.abandon(reason)
+        for partition_producer in self._partition_producers:
+            partition_producer.abandon(reason)
         self._window.close()
         self._on_closed(self)

@@ -9,7 +9,7 @@ from jmsaio.transport.base import Position
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
 from jmsaio.transport.memory.broker.clock import ManualClock, SystemClock
 from jmsaio.transport.memory.broker.names import compile_pattern
-from jmsaio.transport.memory.broker.partition import Log, Tail
+from jmsaio.transport.memory.broker.partition import Partition, Tail
 from tests.transport.memory.bench import TOPIC, Bench, FakePort, texts
 
 
@@ -102,7 +102,7 @@ def test_patterns_find_topics_and_watch_for_new_ones(bench: Bench) -> None:
     class Watcher:
         pattern: re.Pattern[str] = compile_pattern(f"{TOPIC}-.*")
 
-        def discovered(self, topic: str, logs: list[Log]) -> None:
+        def discovered(self, topic: str, logs: list[Partition]) -> None:
             found.append(f"{topic} {len(logs)}")
 
     broker.create(f"{TOPIC}-a", 2)
@@ -184,7 +184,7 @@ def test_two_dead_letters_in_one_topic(bench: Bench) -> None:
     bench.subscribe()
     bench.send("1", "2")
     for record in list(bench.log.records.values()):
-        bench.broker.bury(record, "dead", None)
+        bench.broker.dead_letter(record, "dead", None)
     [log] = bench.broker.find("persistent://public/default/dead")
     assert texts(list(log.records.values())) == ["1", "2"]
     assert [record.properties["ORIGIN_MESSAGE_ID"] for record in log.records.values()] == ["(1,0,-1,-1)", "(1,1,-1,-1)"]

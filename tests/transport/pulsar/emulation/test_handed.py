@@ -7,7 +7,7 @@ import pytest
 from jmsaio.transport.pulsar.emulation import handed
 from jmsaio.transport.pulsar.emulation.handed import Handed
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from tests.transport.pulsar.fakes import FakeFeed, FakeMessage, make_record
+from tests.transport.pulsar.fakes import FakeMessage, FakeNativeConsumer, make_record
 
 
 class Later(FakeMessage):
@@ -66,18 +66,18 @@ def test_given_back_without_copies_is_remembered_for_the_next() -> None:
 def test_another_record_at_the_same_place_is_not_known() -> None:
     known, record = Handed(), make_record(5)
     known.add("s", [record], held=True)
-    other = PulsarRecord(Later(5), FakeFeed(), 1, 0)  # type: ignore[arg-type]  # the part of a feed that it needs
+    other = PulsarRecord(Later(5), FakeNativeConsumer(), 1, 0)  # type: ignore[arg-type]  # the part of a native consumer that it needs
     assert known.find("s", other) is None
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handed, "ENTRIES", 3)
     monkeypatch.setattr(handed, "SUBSCRIPTIONS", 2)
-    known, feed = Handed(), FakeFeed()
+    known, native_consumer = Handed(), FakeNativeConsumer()
     for name in "abc":
-        known.add(name, [make_record(entry, feed=feed) for entry in range(5)], held=False)
+        known.add(name, [make_record(entry, native_consumer=native_consumer) for entry in range(5)], held=False)
     assert len(known) == 2
-    assert [list(known.entries(feed.topic, name)) for name in "abc"] == [[], *[[(1, 2), (1, 3), (1, 4)]] * 2]
+    assert [list(known.entries(native_consumer.topic, name)) for name in "abc"] == [[], *[[(1, 2), (1, 3), (1, 4)]] * 2]
     assert known.entries(None, "c") == ()
 
 
@@ -96,8 +96,8 @@ def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
 def test_what_was_moved_is_forgotten() -> None:
     """Copies are let go; settling what was had before says nothing of it any more."""
     known, told = Handed(), []
-    feeds = [FakeFeed("a"), FakeFeed("b")]
-    records = [make_record(5, feed=feed) for feed in feeds]
+    native_consumers = [FakeNativeConsumer("a"), FakeNativeConsumer("b")]
+    records = [make_record(5, native_consumer=native_consumer) for native_consumer in native_consumers]
     for name in ("s", "other"):
         known.add(name, records, held=True)
     case = known.find("s", records[0])
@@ -107,7 +107,12 @@ def test_what_was_moved_is_forgotten() -> None:
     assert told == [False]
     known.settled("s", records[:1], acknowledged=True)
     assert told == [False]
-    left = [(name, feed.topic) for name in ("s", "other") for feed in feeds if known.entries(feed.topic, name)]
+    left = [
+        (name, native_consumer.topic)
+        for name in ("s", "other")
+        for native_consumer in native_consumers
+        if known.entries(native_consumer.topic, name)
+    ]
     assert left == [("s", "b"), ("other", "a"), ("other", "b")]
 
 

@@ -12,7 +12,7 @@ import pytest
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.emulation import settled
 from jmsaio.transport.pulsar.emulation.settled import CROSSING, Known, Settled
-from jmsaio.transport.pulsar.native.batch_acker import Batch
+from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import Kit, send, texts
 from tests.transport.pulsar.standins import FakeMessage
@@ -68,7 +68,7 @@ def test_what_was_acknowledged_while_no_consumer_was_open_is_a_duplicate(when: f
 
 
 def test_open_batches_tell_what_is_acknowledged_of_them() -> None:
-    known, batch = Settled(), Batch(1, 5, -1, 4, 1)
+    known, batch = Settled(), BatchAcker(1, 5, -1, 4, 1)
     known.begin(batch)
     batch.settled = 0b0101
     assert [look_up(known, 5, index) is Known.DUPLICATE for index in range(4)] == [True, False, True, False]
@@ -82,7 +82,7 @@ def test_open_batches_tell_what_is_acknowledged_of_them() -> None:
 def test_the_same_place_of_another_time_is_another_record(kind: str) -> None:
     known = Settled()
     if kind == "open":
-        known.begin(Batch(1, 5, -1, 4, 1))
+        known.begin(BatchAcker(1, 5, -1, 4, 1))
     else:
         acknowledge(known, 5, 0, size=4 if kind == "part" else 1)
     assert look_up(known, 5, 0, published=2) is Known.FOREIGN
@@ -90,7 +90,7 @@ def test_the_same_place_of_another_time_is_another_record(kind: str) -> None:
 
 
 def test_a_broker_that_moved_back_delivers_parts_too() -> None:
-    known, batch = Settled(), Batch(1, 6, -1, 4, 1)
+    known, batch = Settled(), BatchAcker(1, 6, -1, 4, 1)
     known.begin(batch)
     batch.settled = 1
     acknowledge(known, 5, 0, size=4)
@@ -105,7 +105,7 @@ def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
     for entry in (1, 2, 3, 1, 4):
         acknowledge(known, entry)
         acknowledge(known, entry + 10, 0, size=2)
-        known.begin(Batch(1, entry + 20, -1, 2, 1))
+        known.begin(BatchAcker(1, entry + 20, -1, 2, 1))
         known.fold()
     assert [look_up(known, entry) is Known.HANDED_OUT for entry in (1, 2, 3, 4)] == [True, False, True, True]
     assert [look_up(known, entry, 0) is Known.DUPLICATE for entry in (11, 12, 13, 14)] == [True, False, True, True]
@@ -114,7 +114,7 @@ def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
 
 def test_clear_forgets() -> None:
     known = Settled()
-    known.begin(Batch(1, 3, -1, 4, 1))
+    known.begin(BatchAcker(1, 3, -1, 4, 1))
     acknowledge(known, 1)
     known.fold()
     acknowledge(known, 2)

@@ -1,4 +1,4 @@
-"""``Batch``: which messages belong to it, and its id as a whole."""
+"""``BatchAcker``: which messages belong to it, and its id as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.transport.pulsar.native.batch_acker import Batch, begin_batch
+from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, begin_batch
 from tests.transport.pulsar.standins import FakeMessage
 
 
@@ -15,7 +15,7 @@ def batch_of(size: int, entry: int = 0) -> list[FakeMessage]:
     return [FakeMessage(entry, index, size=size) for index in range(size)]
 
 
-def begun(messages: list[FakeMessage]) -> Batch:
+def begun(messages: list[FakeMessage]) -> BatchAcker:
     batch = begin_batch(messages[0])
     assert batch is not None
     return batch
@@ -77,8 +77,8 @@ def test_whatever_comes_each_record_is_taken_once(data: st.DataObject) -> None:
         for message in batch_of(size, entry)
         if data.draw(st.integers(0, 9)) > 0
     ]
-    open_batch: Batch | None = None
-    taken: dict[Batch, list[tuple[int, int]]] = {}
+    open_batch: BatchAcker | None = None
+    taken: dict[BatchAcker, list[tuple[int, int]]] = {}
     start = 0
     while start < len(messages):
         upto = start + data.draw(st.integers(1, len(messages) - start))

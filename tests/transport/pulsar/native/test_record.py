@@ -9,12 +9,12 @@ import pytest
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from tests.transport.pulsar.fakes import FakeFeed, FakeMessage
+from tests.transport.pulsar.fakes import FakeMessage, FakeNativeConsumer
 
 
 def record_of(native: Any, topic: str | None = "persistent://a/b/c") -> PulsarRecord:
-    feed: Any = FakeFeed(topic)
-    return PulsarRecord(native, feed, 7, 2)
+    native_consumer: Any = FakeNativeConsumer(topic)
+    return PulsarRecord(native, native_consumer, 7, 2)
 
 
 def test_nothing_is_asked_before_it_is_used() -> None:
@@ -87,12 +87,12 @@ def test_again_keeps_what_is_known(counted: bool, count: int) -> None:
     assert again is not record
     assert (again.payload, again.properties, again.message_id) == parts
     assert native.asked == []
-    assert (again.redelivery_count, again.serial, again.feed) == (count, 7, record.feed)
+    assert (again.redelivery_count, again.serial, again.native_consumer) == (count, 7, record.native_consumer)
 
 
 def test_a_light_one_has_its_place_and_its_time() -> None:
     """What can only be given back needs no payload."""
     full = record_of(FakeMessage(4, 2, body=b"large"))
-    record = PulsarRecord.light(full.feed, full.message_id, full.publish_time, 3)
+    record = PulsarRecord.light(full.native_consumer, full.message_id, full.publish_time, 3)
     assert record.native is None and record.redelivery_count == 3
     assert (record.place, record.publish_time, record.size) == ((1, 4, 2), 12, 400)

@@ -1,4 +1,4 @@
-"""``Lane`` over a stand-in for the native producer: groups, ids, failures."""
+"""``PartitionProducer`` over a stand-in for the native producer: groups, ids, failures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.producers import partition_producer
-from jmsaio.transport.pulsar.producers.partition_producer import GROUP, Lane
+from jmsaio.transport.pulsar.producers.partition_producer import GROUP, PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
 from tests.transport.pulsar.standins import OK, FakeProducer, from_thread
 
 
 class Desk:
-    """A lane, its producer, and everything it says."""
+    """A partition producer, its producer, and everything it says."""
 
     def __init__(self, topic: str = "t", timeout: float = 0) -> None:
         self.producer = FakeProducer()
@@ -31,7 +31,9 @@ class Desk:
         self.window = Window(asyncio.get_running_loop(), 1000, 10_000, self.left)
         self.seen = (0, 0)
         self.changed: list[str] = []
-        self.lane = Lane(Bridge(), self.producer, topic, self.window, timeout, self.changed.append)
+        self.partition_producer = PartitionProducer(
+            Bridge(), self.producer, topic, self.window, timeout, self.changed.append
+        )
 
     def left(self) -> None:
         records, size = self.seen[0] - self.window.records, self.seen[1] - self.window.bytes
@@ -44,11 +46,11 @@ class Desk:
     def add(self, count: int) -> None:
         for number in range(count):
             self.take(10)
-            self.lane.add(f"m{number}", self.done, 10)
+            self.partition_producer.add(f"m{number}", self.done, 10)
 
     def alone(self, size: int) -> None:
         self.take(size)
-        self.lane.alone("big", self.done, size)
+        self.partition_producer.alone("big", self.done, size)
 
     def take(self, size: int) -> None:
         self.window.add(size)
@@ -146,11 +148,11 @@ async def test_abandon_tells_everybody_once() -> None:
     desk.add(2)
     await anyio.lowlevel.checkpoint()
     desk.add(3)
-    desk.lane.abandon("closed")
+    desk.partition_producer.abandon("closed")
     assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 2 + [ObjectClosedError] * 3
     assert sum(records for records, _ in desk.ended) == 5
     await desk.answer(OK)
-    desk.lane.flush()
+    desk.partition_producer.flush()
     assert (len(desk.said), len(desk.producer.sent)) == (5, 2)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from jmsaio.testing.direction import FrameFault, Rules
 from jmsaio.testing.frames import Command, Part
-from jmsaio.testing.pipe import FrameFault, Rules
 
 FRAME = (6).to_bytes(4) + (2).to_bytes(4) + b"\x08\x07"
 

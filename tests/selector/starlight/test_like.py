@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.selector.like import ONE, RUN
-from jmsaio.selector.starlight.patterns import elements
+from jmsaio.selector.starlight.like import elements
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.selector.starlight.pattern import Characters, compile_pattern
+from jmsaio.selector.starlight.regex import Characters, compile_pattern
 
 
 @pytest.mark.parametrize(
