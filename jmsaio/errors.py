@@ -1,7 +1,5 @@
 """Every error that jmsaio raises on purpose, in one tree.
 
-::
-
     JMSError                            JMSException and JMSRuntimeException at once
     ├── IllegalStateError               wrong time or state: closed object, commit without a transaction, ...
     │   └── ObjectClosedError           the object was closed before the call

@@ -160,7 +160,11 @@ class Session(Getters):
             no_local: leave out what this connection sends.
 
         Raises:
-            InvalidDestinationError, InvalidSelectorError, ObjectClosedError, ConsumerBusyError, TransportError.
+            InvalidDestinationError: the destination is unknown, deleted, or neither queue nor topic.
+            InvalidSelectorError: the selector's text.
+            ObjectClosedError: the session is closed.
+            ConsumerBusyError: another consumer has the subscription.
+            TransportError: the broker refuses, or can't be reached.
         """
         known = as_destination(destination)
         kind = ConsumerKind.QUEUE if isinstance(known, Queue) else ConsumerKind.SIMPLE
@@ -220,7 +224,8 @@ class Session(Getters):
 
         Raises:
             InvalidDestinationError: not a queue.
-            InvalidSelectorError, ObjectClosedError.
+            InvalidSelectorError: the selector's text.
+            ObjectClosedError: the session is closed.
         """
         return Opening(open_browser(self._runtime, as_destination(queue, "queue"), selector or None))
 

@@ -1,13 +1,11 @@
 """What can go wrong around the local broker; each error says what to do about it.
 
-::
-
-    JMSError
-    └── LauncherError               anything this package raises on purpose
-        ├── ToolError               Java or Maven is missing or too old
-        ├── DownloadError           Maven could not fetch what is needed
-        ├── PortTakenError          something else listens on the port; carries it
-        └── StartError              the broker ended or was not ready in time; carries the end of its log
+JMSError
+└── LauncherError               anything this package raises on purpose
+    ├── ToolError               Java or Maven is missing or too old
+    ├── DownloadError           Maven could not fetch what is needed
+    ├── PortTakenError          something else listens on the port; carries it
+    └── StartError              the broker ended or was not ready in time; carries the end of its log
 """
 
 from __future__ import annotations

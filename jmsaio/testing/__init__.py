@@ -2,8 +2,6 @@
 
 ``FaultProxy`` brings faults of the network to a real broker.
 
-::
-
     from jmsaio.testing import embedded_broker
 
     async def test_my_service():

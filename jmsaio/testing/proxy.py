@@ -38,8 +38,6 @@ class Direction(enum.Enum):
 class FaultProxy:
     """A TCP proxy with faults on demand, in front of a broker or any other TCP server.
 
-    ::
-
         async with FaultProxy("127.0.0.1", 6650) as proxy:
             async with jmsaio.connect(proxy.url) as connection:
                 ...

@@ -1,0 +1,119 @@
+"""Makes the site's navigation and each page that is not a guide; a new guide or public name appears by itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import jmsaio
+import jmsaio.testing
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).parents[1]
+GUIDES = ROOT / "jmsaio" / "guide"
+#: Pages made from other documents of the project.
+DOCUMENTS = {
+    "index.md": "README.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": ".github/CONTRIBUTING.md",
+    "security.md": ".github/SECURITY.md",
+}
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def pages() -> dict[str, str]:
+    """The Markdown of each page that is not a guide, by its path below the site."""
+    return {page: document(source) for page, source in DOCUMENTS.items()} | reference()
+
+
+def document(source: str) -> str:
+    """A document of the project; its links to other documents lead to their pages."""
+    paths = {ROOT / path: page for page, path in DOCUMENTS.items()} | {path: path.name for path in GUIDES.glob("*.md")}
+    folder = (ROOT / source).parent
+
+    def moved(link: re.Match[str]) -> str:
+        path, mark, anchor = link[1].partition("#")
+        page = paths.get((folder / path).resolve())
+        return link[0] if page is None else f"]({page}{mark}{anchor})"
+
+    return _LINK.sub(moved, (ROOT / source).read_text(encoding="utf-8"))
+
+
+def reference() -> dict[str, str]:
+    """The pages of the API reference: every name that ``jmsaio`` and ``jmsaio.testing`` export."""
+    names = [name for name in jmsaio.__all__ if not name.startswith("_")]
+    errors = [name for name in names if _is_error(getattr(jmsaio, name))]
+    messages = [name for name in names if name not in errors and _is_value(getattr(jmsaio, name))]
+    others = [name for name in names if name not in errors and name not in messages]
+    return {
+        "api/client.md": _page("Connections, sessions, producers, consumers", jmsaio, others),
+        "api/messages.md": _page("Messages, destinations, selectors", jmsaio, messages),
+        "api/errors.md": _page("Errors", jmsaio, errors, about="jmsaio.errors", inherited=False),
+        "api/testing.md": _page("Testing", jmsaio.testing, jmsaio.testing.__all__, about="jmsaio.testing"),
+    }
+
+
+def _is_error(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, BaseException)
+
+
+def _is_value(value: object) -> bool:
+    """Whether an application makes or reads it without a connection."""
+    return getattr(value, "__module__", "").startswith(("jmsaio.model.", "jmsaio.selector."))
+
+
+def _page(
+    title: str, module: ModuleType, names: Iterable[str], *, about: str | None = None, inherited: bool = True
+) -> str:
+    """A page of the reference.
+
+    Args:
+        title: its heading.
+        module: the module that exports the names.
+        names: what it documents.
+        about: a module whose docstring comes first.
+        inherited: whether each class shows what it inherits.
+    """
+    parts = [f"# {title}"]
+    if about is not None:
+        parts.append(f"::: {about}\n    options:\n      members: false\n      show_root_heading: false")
+    options = "" if inherited else "\n    options:\n      inherited_members: false"
+    parts += [f"::: {module.__name__}.{name}{options}" for name in names]
+    return "\n\n".join(parts) + "\n"
+
+
+def title(text: str) -> str:
+    """The first heading of a page."""
+    return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
+
+
+def navigation() -> list[Mapping[str, object]]:
+    """The sections of the site and the pages in each, all with their titles."""
+    made = pages()
+    guides = {path.name: path.read_text(encoding="utf-8") for path in sorted(GUIDES.glob("*.md"))}
+    project = {page: made[page] for page in DOCUMENTS if page != "index.md"}
+    sections = {"Guides": guides, "API reference": reference(), "Project": project}
+    entries = {name: [{title(text): page} for page, text in part.items()] for name, part in sections.items()}
+    return [{"Home": "index.md"}, *({name: part} for name, part in entries.items())]
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Called by mkdocs: sets the navigation."""
+    config.nav = navigation()
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Called by mkdocs: adds the pages that are not guides."""
+    from mkdocs.structure.files import File
+
+    for page, text in pages().items():
+        files.append(File.generated(config, page, content=text))
+    return files

@@ -1,0 +1,55 @@
+"""The site shows every guide and every public name; mkdocs itself builds it, strictly, in continuous integration."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import jmsaio
+import jmsaio.testing
+
+ROOT = Path(__file__).parents[1]
+GUIDES = sorted(path.name for path in (ROOT / "jmsaio" / "guide").glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    """The site's hooks, which need no mkdocs before it calls them."""
+    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / ".mkdocs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_has_each_public_name_once(hooks: ModuleType) -> None:
+    shown = [name for text in hooks.reference().values() for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)]
+    modules = {"jmsaio.errors", "jmsaio.testing"}
+    public = [f"jmsaio.{name}" for name in jmsaio.__all__ if not name.startswith("_")]
+    public += [f"jmsaio.testing.{name}" for name in jmsaio.testing.__all__]
+    assert sorted(name for name in shown if name not in modules) == sorted(public)
+    assert modules <= set(shown)
+
+
+def test_the_navigation_leads_to_each_page_once(hooks: ModuleType) -> None:
+    listed: list[str] = []
+    for section in hooks.navigation():
+        for entry in section.values():
+            listed += [entry] if isinstance(entry, str) else [page for named in entry for page in named.values()]
+    assert sorted(listed) == sorted([*GUIDES, *hooks.pages()])
+
+
+def test_no_page_takes_the_place_of_a_guide(hooks: ModuleType) -> None:
+    assert set(hooks.pages()) & set(GUIDES) == set()
+
+
+def test_links_of_the_readme_lead_to_pages_of_the_site(hooks: ModuleType) -> None:
+    text = hooks.document("README.md")
+    targets = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert targets
+    assert set(targets) <= {*GUIDES, *hooks.pages()}
