@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,45 @@ def test_paths_in_the_contributors_guide_exist() -> None:
     named = re.findall(r"`((?:jmsaio|tests|\.ci)/[\w./-]+)`", (HOSTING / "CONTRIBUTING.md").read_text())
     assert len(named) > 1
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def scripts() -> dict[str, list[list[str]]]:
+    """The words of each command of each hatch script, by its name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    written = project["tool"]["hatch"]["envs"]["default"]["scripts"]
+    lines = {name: [lines] if isinstance(lines, str) else lines for name, lines in written.items()}
+    return {name: [shlex.split(line.replace("{args}", "")) for line in of] for name, of in lines.items()}
+
+
+def tool(command: list[str]) -> str:
+    """The program that a command starts, behind ``env NAME=VALUE``."""
+    return next(word for word in command if word != "env" and "=" not in word)
+
+
+def test_the_contributors_guide_names_every_script() -> None:
+    text = (HOSTING / "CONTRIBUTING.md").read_text()
+    assert set(re.findall(r"hatch run (\w+)", text)) == set(scripts()) == {"fast", "check", "full", "docs"}
+
+
+def test_scripts_start_what_the_project_brings() -> None:
+    """Each program is a file of the project or comes with the extras that hatch installs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["tool"]["hatch"]["envs"]["default"]["features"]
+    required = {
+        re.split(r"[\[<>=~ ]", line)[0] for of in extras for line in project["project"]["optional-dependencies"][of]
+    }
+    started = {tool(command) for commands in scripts().values() for command in commands}
+    assert {name for name in started - required if not (ROOT / name).is_file()} == set()
+
+
+def test_paths_in_scripts_exist() -> None:
+    words = [word for commands in scripts().values() for command in commands for word in command]
+    paths = [word for word in words if "/" in word]
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_continuous_integration_runs_what_the_scripts_run() -> None:
+    steps = (ROOT / ".ci" / "run").read_text()
+    written = [shlex.join(command) for name in ("check", "docs") for command in scripts()[name]]
+    assert [command for command in written if f" {command}\n" not in steps] == []
