@@ -1,10 +1,10 @@
-"""Bodies to payloads and back (Starlight 2.5 to 2.9).
+"""Bodies to payloads and back, in Starlight's layouts.
 
-An ObjectMessage of Python is written so that Java reads it without any class of ours: bytes as ``byte[]``, str as
-``String``, bool and numbers as their boxes (``Integer`` or ``Long`` by size, ``Double``, and what the wrappers say).
-A list or dict is a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, by which Python makes it a
-list or dict again; the property itself is not shown. A Java object of any other class arrives as ``JavaObject`` and
-goes out again as it came.
+A Python ObjectMessage is written so that Java reads it without any of our classes: bytes as ``byte[]``, str as
+``String``, bool and numbers as their boxes (``Integer`` or ``Long`` by size, ``Double``, or as the wrapper says). A
+list or dict becomes a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, which tells Python to
+restore the list or dict; the property itself is hidden. A Java object of any other class arrives as ``JavaObject`` and
+is forwarded unchanged.
 """
 
 from __future__ import annotations

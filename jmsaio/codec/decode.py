@@ -1,4 +1,4 @@
-"""A Pulsar record to a message (Starlight 2.3, 2.5): the body at once, headers and properties when asked for."""
+"""Decodes a Pulsar record to a message: the body at once, headers and properties on first use."""
 
 from __future__ import annotations
 

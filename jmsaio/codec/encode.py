@@ -1,4 +1,4 @@
-"""A message and a send's stamp to a Pulsar record (Starlight 2.1, 2.5)."""
+"""Encodes a message and the stamp of its send as a Pulsar record."""
 
 from __future__ import annotations
 

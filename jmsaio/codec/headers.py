@@ -1,4 +1,4 @@
-"""The client's headers to record properties, and a record to all headers (Starlight 2.1, 2.3)."""
+"""Writes the client's headers as Pulsar properties, and reads all headers of a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of map and object messages: Java's serialization stream in its few fixed layouts (Starlight 2.8, 2.9).
+"""Bodies of map and object messages: Java's serialization stream in the few layouts that Starlight uses.
 
 Written and read are null, String, byte[] and the eight boxes of java.lang. Nothing else is ever made from a stream:
 an object of another class is a ``JavaObject`` with the stream's bytes, and inside a map an error. There is no

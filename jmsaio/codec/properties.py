@@ -1,4 +1,4 @@
-"""Typed properties to record properties and back (Starlight 2.1 to 2.4): a text, and beside it a mark with its type."""
+"""Typed properties to Pulsar properties and back: the value as text, and beside it ``N_jsmtype`` with its type."""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ from jmsaio.model.messages.message import Message
 
 
 class Stamp(NamedTuple):
-    """The headers that the provider gives to one message (jms-spec 1.2). A named tuple: one is made for every send.
+    """The headers that the provider sets (Jakarta Messaging 3.1, 3.4.11 How message header values are set).
+
+    A named tuple, because every send makes one.
 
     Times are milliseconds since the epoch.
 

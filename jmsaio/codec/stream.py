@@ -1,4 +1,4 @@
-"""StreamMessage bodies: a tag byte and a value, one after the other, without header, count or end (Starlight 2.7)."""
+"""StreamMessage bodies as Starlight writes them: a tag byte and a value for each field; no header, count or end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The two conversion matrices of JMS, as tables: properties (jms-spec 1.5), map and stream bodies (jms-spec 2.1)."""
+"""The two conversion tables of JMS.
+
+Jakarta Messaging 3.1, 3.5.4 Property value conversion; 3.11.3 Conversions provided by StreamMessage and MapMessage.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Destinations: queues, topics, temporary and virtual ones, and the Pulsar topics they stand for (Starlight 3.1)."""
+"""Destinations: queues, topics, temporary and virtual ones, and the Pulsar topics they name."""
 
 from __future__ import annotations
 

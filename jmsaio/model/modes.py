@@ -21,7 +21,10 @@ class DeliveryMode(enum.IntEnum):
 
 
 class AcknowledgeMode(enum.IntEnum):
-    """When a session acknowledges (jms-spec 6.1). INDIVIDUAL, also CLIENT_INDIVIDUAL, is seed 004's extension."""
+    """When a session acknowledges (Jakarta Messaging 3.1, 6.2.10 Message acknowledgment).
+
+    INDIVIDUAL, also CLIENT_INDIVIDUAL, is an extension that Starlight and other providers have.
+    """
 
     TRANSACTED = 0
     AUTO = 1

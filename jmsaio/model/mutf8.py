@@ -1,4 +1,4 @@
-"""Java's modified UTF-8: U+0000 is C0 80, characters above U+FFFF are two 3-byte surrogates (jms-spec 2.4)."""
+"""Java's modified UTF-8: U+0000 is C0 80, characters above U+FFFF are two 3-byte surrogates."""
 
 from __future__ import annotations
 

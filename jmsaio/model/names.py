@@ -1,4 +1,7 @@
-"""Names: Java identifiers for properties and selectors, and the names of map entries (jms-spec 1.3, 3.4)."""
+"""Names: Java identifiers for properties and selectors, and the names of map entries.
+
+Jakarta Messaging 3.1, 3.5.1 Property names; 3.8.1.1 Message selector syntax.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from jmsaio.model.wire import CONNECTION_ID, RESERVED, TYPE_SUFFIX, TYPE_SUFFIX_
 RESERVED_WORDS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )
-#: Header fields, which are no properties (jms-spec 1.3); those that the wire carries as properties are in RESERVED.
+#: Header fields, which are not properties; those that the wire carries as properties are in RESERVED.
 _HEADERS: Final = frozenset({"JMSDestination", "JMSMessageID", "JMSTimestamp", "JMSRedelivered", CONNECTION_ID})
 _START: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
 _PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}

@@ -1,4 +1,7 @@
-"""Java's text forms of values, and Java's rules for reading numbers from text (jms-spec 1.5)."""
+"""Java's text forms of values, and Java's rules for reading numbers from text.
+
+Jakarta Messaging 3.1, 3.5.4 Property value conversion, defers to Java's ``valueOf`` methods.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +203,7 @@ def parse_boolean(text: str | None) -> bool:
 
 
 def parse_wire(text: str, mark: str) -> Value:
-    """The value of a property on the wire: its text and its type mark (Starlight 2.1).
+    """The value of a property on the wire, from its text and its type mark.
 
     Both ``int`` and the documented ``integer`` are read. An unknown mark leaves the text as it is, as in Java.
 

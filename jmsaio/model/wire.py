@@ -31,7 +31,7 @@ GROUP_ID = "JMSXGroupID"
 GROUP_SEQ = "JMSXGroupSeq"
 DELIVERY_COUNT = "JMSXDeliveryCount"
 
-#: Names that carry headers on the wire; an application can't use them as property names (Starlight 2.4).
+#: Names that carry headers on the wire; an application can't use them as property names.
 RESERVED = frozenset(
     {
         MESSAGE_TYPE, DELIVERY_TIME, MESSAGE_ID, REPLY_TO, REPLY_TO_TYPE, TYPE, CORRELATION_ID, DELIVERY_MODE,

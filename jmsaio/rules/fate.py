@@ -1,16 +1,16 @@
-"""What happens to a message that this consumer does not want: the one place that decides (house rule 5).
+"""Decides what happens to a message that this consumer does not want; nothing else decides it.
 
 =====================  ================================  =====================================
 rejected by            exclusive or failover, browser    shared (and every queue)
 =====================  ================================  =====================================
 selector, noLocal      acknowledged / skipped            for others, in this process or elsewhere
-expiry                 acknowledged / skipped            acknowledged: it is expired for everybody
+expiry                 acknowledged / skipped            acknowledged: it is expired for every consumer
 expiry, by choice      -                                 queues: to the dead letters, where there are any
 =====================  ================================  =====================================
 
-Source: Starlight 4.2 and 5 (exclusive: acknowledge, shared: negative acknowledge). We differ in two points: what goes
-back does so with a growing delay and not too fast (``jmsaio.rules.resting``), so that nobody spins; and an expired
-message is removed, while Java gives it back every second for ever.
+Starlight acknowledges on exclusive and negatively acknowledges on shared subscriptions, too. We differ in two points:
+what goes back does so after a growing delay and at a limited rate (``jmsaio.rules.resting``), so no consumer spins;
+and an expired message is removed, while Starlight gives it back every second for ever.
 """
 
 from __future__ import annotations

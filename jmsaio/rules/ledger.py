@@ -3,8 +3,8 @@
 It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: an inbox* (whatever
 the client uses to reach a subscription) and a *record* are opaque to it.
 
-Rules: jms-spec 6.1 to 6.4 (session scope includes messages received later and those of closed consumers), seed 004
-(group scope: this message and all received before it; individual).
+Jakarta Messaging 3.1, 6.2.10 Message acknowledgment. Session scope includes messages received later and those of closed
+consumers; group scope is this message and all received before it; individual scope is this message alone.
 """
 
 from __future__ import annotations

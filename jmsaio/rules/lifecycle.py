@@ -1,4 +1,7 @@
-"""Life cycles as tables: which call is legal in which state, and where it leads (jms-spec 5.1 to 5.3)."""
+"""Life cycles as tables: which call is legal in which state, and the state it leads to.
+
+Jakarta Messaging 3.1, 6.1.3 Connection setup to 6.1.8 Closing a connection.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A buffer of received records that gives higher JMS priorities first (Starlight 6.2), each priority in order."""
+"""A buffer of received records that returns higher JMS priorities first, and each priority in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEFAULT = 4
 
 
 def record_priority(record: ReceivedRecord) -> int:
-    """JMSPriority of a record: 0 to 9, anything else on the wire counts as 4 (Starlight 2.3)."""
+    """JMSPriority of a record: 0 to 9, anything else on the wire counts as 4."""
     text = record.properties.get(PRIORITY)
     return int(text) if text is not None and len(text) == 1 and text in "0123456789" else _DEFAULT
 

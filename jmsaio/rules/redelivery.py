@@ -1,7 +1,7 @@
 """Counting deliveries, and what is done when the application could not handle a message.
 
 The count that an application sees is the larger of what the broker says and what this client did itself, because
-Pulsar's count is always 0 on exclusive and failover subscriptions (Starlight 2.3).
+Pulsar's count is always 0 on exclusive and failover subscriptions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Which partition a record goes to: by priority, the sticky key of a transaction, or group (Starlight 6.1, 7.3, 1.3).
+"""Which partition a record goes to: by priority, the sticky key of a transaction, or group.
+
+The same partitions as Starlight's with ``jms.enableJMSPriority``, ``jms.priorityMapping`` and
+``jms.transactionsStickyPartitions``.
 
 Pure functions of a record and the number of partitions, so a transport may call them from any thread.
 """

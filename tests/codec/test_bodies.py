@@ -1,4 +1,4 @@
-"""Bodies of each kind: empty, null, and what an object message makes of Python's values (Starlight 2.5)."""
+"""Bodies of each kind: empty, null, and what an object message makes of Python's values."""
 
 from __future__ import annotations
 

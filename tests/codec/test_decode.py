@@ -1,4 +1,4 @@
-"""Records to messages: the odd inputs of Starlight 2.5, and round trips of every kind."""
+"""Records to messages: odd inputs, and round trips of every kind."""
 
 from __future__ import annotations
 

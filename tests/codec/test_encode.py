@@ -1,4 +1,4 @@
-"""Messages to records (Starlight 2.1; the golden files have every layout)."""
+"""Messages to records; the golden files have every layout."""
 
 from __future__ import annotations
 

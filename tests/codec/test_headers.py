@@ -1,4 +1,4 @@
-"""Headers on the wire (Starlight 2.1, 2.3)."""
+"""Headers on the wire."""
 
 from __future__ import annotations
 

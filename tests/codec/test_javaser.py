@@ -1,4 +1,4 @@
-"""Java's serialization stream in its fixed layouts (Starlight 2.8, 2.9)."""
+"""Java's serialization stream in its fixed layouts."""
 
 from __future__ import annotations
 

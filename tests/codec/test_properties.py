@@ -1,4 +1,4 @@
-"""Typed properties on the wire (Starlight 2.1 to 2.4; jms-spec 1.4 to 1.7)."""
+"""Typed properties on the wire (Jakarta Messaging 3.1, 3.5 Message properties)."""
 
 from __future__ import annotations
 

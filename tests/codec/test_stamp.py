@@ -1,4 +1,4 @@
-"""The headers that a send gives to the sender's object (jms-spec 1.2)."""
+"""The headers that a send sets (Jakarta Messaging 3.1, 3.4.11 How message header values are set)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StreamMessage bodies (Starlight 2.7)."""
+"""StreamMessage bodies."""
 
 from __future__ import annotations
 

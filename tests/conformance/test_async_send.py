@@ -1,4 +1,4 @@
-"""Asynchronous send of a MessageProducer with a CompletionListener (checklist 11)."""
+"""Asynchronous send of a MessageProducer with a CompletionListener (checklist.txt, group 11)."""
 
 from __future__ import annotations
 

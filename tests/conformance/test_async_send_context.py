@@ -1,4 +1,4 @@
-"""Asynchronous send of a context's producer, with ``set_async`` (checklist 11)."""
+"""Asynchronous send of a context's producer, with ``set_async`` (checklist.txt, group 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context around asynchronous sends: client id, start and stop, transactions, acknowledgement (checklist 11)."""
+"""Asynchronous sends: client id, start and stop, transactions, acknowledgement (checklist.txt, group 11)."""
 
 from __future__ import annotations
 

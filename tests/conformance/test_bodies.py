@@ -1,4 +1,4 @@
-"""Map and stream bodies and their conversions (checklist 3): each is sent and read after receipt."""
+"""Map and stream bodies and their conversions (checklist.txt, group 3): each is sent and read after receipt."""
 
 from __future__ import annotations
 

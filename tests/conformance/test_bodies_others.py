@@ -1,4 +1,4 @@
-"""Bytes and object bodies, and what all bodies have (checklist 3)."""
+"""Bytes and object bodies, and what all bodies have (checklist.txt, group 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queues and topics have in common (checklist 5 and 6): each line has a twin."""
+"""What queues and topics have in common (checklist.txt, groups 5 and 6): each line has a twin."""
 
 from __future__ import annotations
 

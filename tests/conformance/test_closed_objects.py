@@ -1,4 +1,4 @@
-"""Closed objects (checklist 9): after close every call raises, getters included; close itself never does."""
+"""Closed objects (checklist.txt, group 9): after close every call raises, getters included; close itself never does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connection factory and authentication (checklist 15)."""
+"""Connection factory and authentication (checklist.txt, group 15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JMSContext (checklist 16): what a context is and makes, and what it refuses, with queues and topics."""
+"""JMSContext (checklist.txt, group 16): what a context is and makes, and what it refuses, with queues and topics."""
 
 from __future__ import annotations
 

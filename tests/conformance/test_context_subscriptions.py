@@ -1,4 +1,4 @@
-"""JMSContext (checklist 16): durable and shared subscriptions of topics."""
+"""JMSContext (checklist.txt, group 16): durable and shared subscriptions of topics."""
 
 from __future__ import annotations
 

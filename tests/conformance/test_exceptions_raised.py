@@ -1,4 +1,4 @@
-"""Exceptions (checklist 10): what the calls of sessions, producers and received messages raise."""
+"""Exceptions (checklist.txt, group 10): what the calls of sessions, producers and received messages raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions (checklist 10): what the errors themselves carry, and messages that no broker has seen.
+"""Exceptions (checklist.txt, group 10): what the errors themselves carry, and messages that no broker has seen.
 
 One tree of errors serves both families of Jakarta Messaging.
 """

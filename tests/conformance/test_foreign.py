@@ -1,4 +1,4 @@
-"""Messages of other libraries (checklist 4): classes of the application that offer the message interface."""
+"""Messages of other libraries (checklist.txt, group 4): classes of the application that offer the message interface."""
 
 from __future__ import annotations
 

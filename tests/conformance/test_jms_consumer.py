@@ -1,4 +1,4 @@
-"""JMSConsumer (checklist 14): receive, receiveBody, selector and close of the simplified API's consumer."""
+"""JMSConsumer (checklist.txt, group 14): receive, receiveBody, selector and close of the simplified API's consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JMSProducer: forms of send, settings, delivery delay (checklist 13)."""
+"""JMSProducer: forms of send, settings, delivery delay (checklist.txt, group 13)."""
 
 from __future__ import annotations
 

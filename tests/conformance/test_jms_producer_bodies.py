@@ -1,4 +1,4 @@
-"""JMSProducer: bodies of what it sends, read with ``get_body`` (checklist 13)."""
+"""JMSProducer: bodies of what it sends, read with ``get_body`` (checklist.txt, group 13)."""
 
 from __future__ import annotations
 

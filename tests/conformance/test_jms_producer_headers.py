@@ -1,4 +1,4 @@
-"""JMSProducer: headers of what it sends (checklist 13)."""
+"""JMSProducer: headers of what it sends (checklist.txt, group 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JMSProducer: properties of what it sends, and what it refuses to send (checklist 13)."""
+"""JMSProducer: properties of what it sends, and what it refuses to send (checklist.txt, group 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message listeners, and what callbacks may not call (checklist 11)."""
+"""Message listeners, and what callbacks may not call (checklist.txt, group 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers (checklist 2): each is looked at on messages of all five bodies, through a queue and through a topic."""
+"""Headers (checklist.txt, group 2): each on messages of all five bodies, through a queue and through a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MessageProducer of JMS 2.0 (checklist 12)."""
+"""MessageProducer of JMS 2.0 (checklist.txt, group 12)."""
 
 from __future__ import annotations
 

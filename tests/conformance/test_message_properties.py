@@ -1,4 +1,4 @@
-"""Properties (checklist 2): typed, converted, read-only when received; through a queue and through a topic."""
+"""Properties (checklist.txt, group 2): typed, converted, read-only when received; through a queue and a topic."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_properties(sends: Sends, connection: jmsaio.Connection) -> None:
 
 
 def missing_properties(message: jmsaio.Message) -> None:
-    """What each getter makes of a property that is not there (jms-spec 1.5)."""
+    """What each getter makes of a missing property (Jakarta Messaging 3.1, 3.5.8 Non-existent properties)."""
     assert message.get_object_property("missing") is None and message.get_string_property("missing") is None
     assert message.get_boolean_property("missing") is False
     for kind in ("byte", "short", "int", "long"):

@@ -1,4 +1,4 @@
-"""Queues, and the forms of send (checklist 5)."""
+"""Queues, and the forms of send (checklist.txt, group 5)."""
 
 from __future__ import annotations
 

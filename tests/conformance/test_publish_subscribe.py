@@ -1,4 +1,4 @@
-"""Topics (checklist 6): subscriptions that are durable or not, and noLocal."""
+"""Topics (checklist.txt, group 6): subscriptions that are durable or not, and noLocal."""
 
 from __future__ import annotations
 

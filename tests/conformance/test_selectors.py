@@ -1,4 +1,4 @@
-"""Message selectors (checklist 1): the message that is not selected is sent first and has to be passed over."""
+"""Message selectors (checklist.txt, group 1): the rejected message is sent first and has to be passed over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of the unified API (checklist 8)."""
+"""Sessions of the unified API (checklist.txt, group 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions, durable and shared subscriptions of JMS 2.0 (checklist 17)."""
+"""Sessions, durable and shared subscriptions of JMS 2.0 (checklist.txt, group 17)."""
 
 from __future__ import annotations
 

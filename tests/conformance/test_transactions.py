@@ -1,4 +1,4 @@
-"""Local transactions (checklist 7): real on the embedded broker, emulated on Pulsar."""
+"""Local transactions (checklist.txt, group 7): real on the embedded broker, emulated on Pulsar."""
 
 from __future__ import annotations
 

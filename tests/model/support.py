@@ -24,7 +24,7 @@ SAMPLES: dict[JmsType, Any] = {
 #: The eight types of properties.
 PROPERTY_TYPES = [kind for kind in SAMPLES if kind not in (JmsType.CHAR, JmsType.BYTES)]
 _B, _Y, _S, _C, _I, _L, _F, _D, _T, _A = SAMPLES
-#: The tables of jms-spec 1.5 and 2.1, written once more by hand: type set, types it can be read as.
+#: The tables of Jakarta Messaging 3.1, 3.5.4 and 3.11.3, written once more by hand: type set, types it can be read as.
 READABLE: dict[JmsType, set[JmsType]] = {
     _B: {_B, _T},
     _Y: {_Y, _S, _I, _L, _T},

@@ -1,4 +1,4 @@
-"""The acknowledgement ledger (jms-spec 6.2, seed 004)."""
+"""The acknowledgement ledger (Jakarta Messaging 3.1, 6.2.10 Message acknowledgment)."""
 
 from __future__ import annotations
 

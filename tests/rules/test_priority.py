@@ -1,4 +1,4 @@
-"""The inbox that gives higher priorities first (Starlight 6.2)."""
+"""The buffer that returns higher priorities first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions by priority, group and sticky key (Starlight 6.1, 1.3, 7.3)."""
+"""Partitions by priority, group and sticky key."""
 
 from __future__ import annotations
 

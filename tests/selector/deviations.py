@@ -1,4 +1,4 @@
-"""Where the jms dialect knowingly answers otherwise than the ActiveMQ engine (jms-spec 3.11): one predicate a line.
+"""Where the jms dialect deliberately differs from the ActiveMQ engine, one predicate a line.
 
 A predicate looks at one selector and one set of values and says whether the situation in which the two differ occurs
 in it. The differential test asks the predicates for each disagreement; one that none explains fails the test.

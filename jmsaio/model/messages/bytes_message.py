@@ -1,4 +1,4 @@
-"""BytesMessage: raw bytes with the layout of Java's DataOutput (jms-spec 2.4)."""
+"""BytesMessage: raw bytes in the layout of Java's DataOutput."""
 
 from __future__ import annotations
 

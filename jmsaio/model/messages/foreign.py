@@ -1,7 +1,8 @@
-"""Messages of other libraries: any object with the message interface can be sent (jms-spec 1.8, seed 004).
+"""Messages of other libraries: any object with the message interface can be sent.
 
-The kind is told by the body interface that the object offers. Client-owned headers, properties and body are copied;
-after the send the provider-set headers are written back onto the object.
+Jakarta Messaging 3.1, 3.12 Provider implementations of Jakarta Messaging message interfaces. The body interface that
+the object offers decides its kind. Client-owned headers, properties and body are copied; after the send the headers
+that the provider sets are written back to the object.
 """
 
 from __future__ import annotations
@@ -70,13 +71,12 @@ def is_foreign(value: Any) -> bool:
 def adopt(foreign: Any, left_out: LeftOut = _unsaid) -> Message:
     """A message of ours with the content of a foreign one.
 
-    Left out are, as seed 004 says: an object body or a property that can't be read, whatever it raises, a property that
-    is an object or has no JMS type, and a JMSReplyTo that is no destination. So are the properties that only a provider
-    sets.
+    Left out are an object body or a property that can't be read, whatever it raises; a property whose value has no JMS
+    type; a JMSReplyTo that is not a destination; and the properties that only a provider sets.
 
     Args:
         foreign: the object.
-        left_out: told what can't be read, and why.
+        left_out: called with what can't be read, and why.
 
     Raises:
         MessageFormatError: None, an object without the message interface, or one that raises on access to the rest.
@@ -105,7 +105,7 @@ def _set_by_provider(name: str) -> bool:
 def _copy_property(foreign: Any, name: str, message: Message, left_out: LeftOut) -> None:
     try:
         value = canonical_property(foreign.get_object_property(name), name)
-    except Exception as error:  # whatever the other library raises for what it can't read (seed 004)
+    except Exception as error:  # the other library may raise anything for what it can't read
         left_out(f"property {name!r}", error)
         return
     message.set_object_property(name, value)
@@ -123,7 +123,7 @@ def _copy_headers(foreign: Any, message: Message) -> None:
         try:
             message.jms_reply_to = as_destination(reply_to)
         except InvalidDestinationError:
-            message.jms_reply_to = None  # a foreign destination need not be kept (jms-spec 1.8)
+            message.jms_reply_to = None  # JMS lets a provider drop a destination of another one
 
 
 def _copy_body(foreign: Any, left_out: LeftOut) -> Message:

@@ -1,4 +1,4 @@
-"""The JMS headers of a message (jms-spec 1.2)."""
+"""The JMS headers of a message (Jakarta Messaging 3.1, 3.4 Message header fields)."""
 
 from __future__ import annotations
 

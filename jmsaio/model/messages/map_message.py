@@ -1,4 +1,4 @@
-"""MapMessage: named values with JMS types (jms-spec 2.2)."""
+"""MapMessage: named values with JMS types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Message: headers, properties, read-only states, and the frame that the body kinds fill (jms-spec 1 and 2)."""
+"""Message: headers, properties, read-only states, and the base of the five body types.
+
+Jakarta Messaging 3.1, chapter 3 Jakarta Messaging message model.
+"""
 
 from __future__ import annotations
 
@@ -225,9 +228,9 @@ class Message(Properties):
             raise MessageNotWriteableError("the body of a received message is read-only; clear_body first")
 
     def get_body(self, body_type: type[T]) -> T | None:
-        """The body as ``body_type``: str, bytes, dict, list, bool or object (jms-spec 2.6); None if there is none.
+        """The body as ``body_type``: str, bytes, dict, list, bool or object; None if there is none.
 
-        A bytes message is reset by it. A stream message has no body type.
+        Reading resets a bytes message. A stream message has no body type.
 
         Raises:
             MessageFormatError: the body is not of this type.

@@ -1,4 +1,4 @@
-"""ObjectMessage and JavaObject (jms-spec 2.5). Never pickle, never a Java object graph."""
+"""ObjectMessage and JavaObject. Never pickle, never a Java object graph."""
 
 from __future__ import annotations
 

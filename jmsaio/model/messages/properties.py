@@ -1,4 +1,7 @@
-"""The properties of a message: typed, converted on reading, read-only when received (jms-spec 1.3 to 1.7)."""
+"""The properties of a message: typed, converted on reading, read-only when received.
+
+Jakarta Messaging 3.1, 3.5 Message properties.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +50,9 @@ class MessageSource(Protocol):
 class Properties:
     """The property part of every message.
 
-    Getters take the name of any property; a missing one reads as None does. They raise MessageFormatError where the
-    table of jms-spec 1.5 has no conversion. Setters raise IllegalArgumentError for a name that is not allowed,
-    MessageNotWriteableError on a received message, MessageFormatError for a value of another type or out of range.
+    Getters take the name of any property; a missing one reads as None does. They raise MessageFormatError where JMS has
+    no conversion. Setters raise IllegalArgumentError for a name that is not allowed, MessageNotWriteableError on a
+    received message, MessageFormatError for a value of another type or out of range.
     """
 
     __slots__ = ("_count", "_properties", "_read_only_properties", "_source")
@@ -249,7 +252,7 @@ class Properties:
 
 
 class PropertyView(MutableMapping[str, Property]):
-    """The properties of one message as a mapping. Single properties can't be removed (jms-spec 1.6)."""
+    """The properties of one message as a mapping. JMS removes all properties or none, so ``del`` is refused."""
 
     __slots__ = ("_message",)
 

@@ -1,4 +1,4 @@
-"""StreamMessage: a sequence of values with JMS types (jms-spec 2.3)."""
+"""StreamMessage: a sequence of values with JMS types."""
 
 from __future__ import annotations
 

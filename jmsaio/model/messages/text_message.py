@@ -1,4 +1,4 @@
-"""TextMessage (jms-spec 2.5)."""
+"""TextMessage: a str or None."""
 
 from __future__ import annotations
 

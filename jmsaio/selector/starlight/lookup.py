@@ -1,7 +1,7 @@
 """What the Java engine sees under a name: the broker plugin's view of a record, of a Message, of a mapping.
 
 Some names go through Java casts that throw; JMSRedelivered and JMSXDeliveryCount are constants; a few ActiveMQ names
-exist. Where Java throws, SelectorRuntimeError is raised (Starlight 5.3, 5.6).
+exist. Where Java throws, SelectorRuntimeError is raised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Headers and properties as the broker plugin sees them (Starlight 5.3)."""
+"""Headers and properties as the broker plugin sees them."""
 
 from __future__ import annotations
 
