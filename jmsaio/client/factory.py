@@ -9,7 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import anyio
 import attrs
@@ -22,7 +22,7 @@ from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.senders.pool import SenderPool
-from jmsaio.config import Configuration, load
+from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.modes import AcknowledgeMode
@@ -43,7 +43,7 @@ class ConnectionFactory(Getters):
         config: a URL (``memory:``, ``memory://name``, ``pulsar://host:6650?jms.clientId=billing``,
             ``pulsar+ssl://...``), a mapping with Starlight's names, a path, or None: ``$JMSAIO_URL``, else the
             embedded broker.
-        options: options of ``jmsaio.config.Configuration`` by name, which win over ``config``.
+        options: keyword options, which win over ``config``; ``jmsaio guide configuration`` lists them.
 
     Raises:
         ConfigurationError: an option that is unknown, not built, or has a wrong value.
@@ -58,7 +58,7 @@ class ConnectionFactory(Getters):
     _home: Home | None
     _closed: bool
 
-    def __init__(self, config: Config = None, **options: Any) -> None:
+    def __init__(self, config: Config = None, **options: Unpack[FactoryOptions]) -> None:
         self.configuration = load(config, environ=os.environ, **options)
         for sentence in self.configuration.ignored:
             _log.warning("%s", sentence)
@@ -263,7 +263,7 @@ def connect(
     user: str | None = None,
     password: str | None = None,
     client_id: str | None = None,
-    **options: Any,
+    **options: Unpack[ConnectOptions],
 ) -> Opening[Connection]:
     """Make a connection with a factory of its own: ``async with jmsaio.connect(...) as connection``, or await it.
 
@@ -274,7 +274,7 @@ def connect(
 
 
 async def _open(
-    config: Config, user: str | None, password: str | None, client_id: str | None, options: dict[str, Any]
+    config: Config, user: str | None, password: str | None, client_id: str | None, options: ConnectOptions
 ) -> Connection:
     _require_asyncio()
     factory = ConnectionFactory(config, **options)

@@ -1,7 +1,18 @@
 """Every option in one place: Starlight's names and our own, from a URL, a map, a file or keyword options, validated."""
 
 from jmsaio.config.configuration import Configuration
+from jmsaio.config.connect_options import ConnectOptions, FactoryOptions
+from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.config.loading import load
-from jmsaio.config.streams import Backoff, ConsumerConfig, DeadLetterPolicy, ProducerConfig
+from jmsaio.config.producer import ProducerConfig
 
-__all__ = ["Backoff", "Configuration", "ConsumerConfig", "DeadLetterPolicy", "ProducerConfig", "load"]
+__all__ = [
+    "Backoff",
+    "Configuration",
+    "ConnectOptions",
+    "ConsumerConfig",
+    "DeadLetterPolicy",
+    "FactoryOptions",
+    "ProducerConfig",
+    "load",
+]

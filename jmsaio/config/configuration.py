@@ -1,42 +1,70 @@
 """``Configuration``: every option of a connection factory as one frozen value. It does not read URLs or files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import Literal
 
 import attrs
 
+from jmsaio.config import fieldless
+from jmsaio.config.consumer import ConsumerConfig
+from jmsaio.config.declaring import check_fields, declares, directory, group, groups, option
 from jmsaio.config.mapping import read_section
-from jmsaio.config.options import Directory, Section
-from jmsaio.config.streams import ConsumerConfig, ProducerConfig, check_fields
-from jmsaio.config.table import CONNECTION
+from jmsaio.config.options import ON_MEMORY, ON_PULSAR, Section
+from jmsaio.config.producer import ProducerConfig
 from jmsaio.errors import ConfigurationError
 
 #: Schemes of a broker URL that this client takes, with the default port.
 SCHEMES = {"memory": 0, "pulsar": 6650, "pulsar+ssl": 6651, "http": 8080, "https": 8443}
 
-CONNECTION_OPTIONS = Directory(option for option in CONNECTION if option.section is Section.CONNECTION)
-CLIENT_OPTIONS = Directory(option for option in CONNECTION if option.section is Section.CLIENT)
+MIB = 1024 * 1024
 _TOKEN_PLUGINS = ("token", "AuthenticationToken")
 
 
-def _secret(value: str | None) -> str:
-    return "None" if value is None else "'***'"
+@declares(Section.CLIENT)
+@attrs.frozen(kw_only=True)
+class ClientOptions:
+    """Settings of pulsar-client by its own keywords. ``Configuration.client`` holds the ones that were given."""
+
+    stats_interval_in_seconds: int = option(
+        0, "statsIntervalSeconds", "how often pulsar-client logs statistics; 0: never (Starlight: 60)", unit="s", low=0,
+        transports=ON_PULSAR,
+    )  # fmt: skip
+    io_threads: int = option(
+        1, "numIoThreads", "network threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR
+    )
+    message_listener_threads: int = option(
+        1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR
+    )
+    concurrent_lookup_requests: int = option(
+        5000, "concurrentLookupRequest", "lookups at the same time", low=1, transports=ON_PULSAR
+    )
+    connection_timeout_ms: int = option(
+        10000,
+        "connectionTimeoutMs",
+        "longest time to open one network connection, in ms",
+        unit="ms",
+        low=1,
+        transports=ON_PULSAR,
+    )
+    listener_name: str | None = option(
+        None, "listenerName", "advertised listener of the broker to connect to", transports=ON_PULSAR
+    )
 
 
+@declares(Section.CONNECTION, also=fieldless.CONNECTION)
 @attrs.frozen(kw_only=True)
 class Configuration:
-    """All options of a connection factory. Durations are seconds, sizes bytes; ``jmsaio guide configuration`` explains.
+    """All options of a connection factory; ``jmsaio guide configuration`` lists them.
 
-    Made by ``load``; the option table has a row for each field that can be set. ``repr`` shows no secret.
+    Made by ``load``. Durations are seconds, sizes bytes. ``repr`` shows no secret.
 
     Attributes:
         scheme: ``memory``, ``pulsar`` or ``pulsar+ssl``.
         broker_name: name of the embedded broker, "" for the one of ``memory:``; only with that scheme.
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface, "" for the embedded broker.
-        fallback: True when nothing was configured and the embedded broker stands in.
-        ignored: sentences on what the environment holds and can't be used; the factory logs them as warnings.
+        fallback: True when no broker was configured and the embedded one is used instead.
+        ignored: a sentence for each value of the environment that can't be used; the factory logs them as warnings.
         producer: how senders are made.
         consumer: how receivers and readers are made, before a session's or destination's own settings.
         client: further settings by their ``pulsar.Client`` keyword, only those that were given.
@@ -47,68 +75,154 @@ class Configuration:
 
     scheme: str = "memory"
     broker_name: str = ""
-    service_url: str = "memory:"
-    web_service_url: str = ""
+    service_url: str = option("memory:", "brokerServiceUrl", "the broker's URL")
+    web_service_url: str = option(
+        "", "webServiceUrl", "the broker's REST interface; not given: port 8080 of the broker's first host",
+        transports=ON_PULSAR,
+    )  # fmt: skip
     fallback: bool = False
     ignored: tuple[str, ...] = ()
-    client_id: str | None = None
-    system_namespace: str = "public/default"
-    queue_subscription_name: str = "jms-queue"
-    topic_shared_subscription_type: str = "Shared"
-    use_exclusive_subscriptions_for_simple_consumers: bool = True
-    use_pulsar_admin: bool = True
-    allow_temporary_topic_without_admin: bool = False
-    precreate_queue_subscription: bool = True
-    wait_for_server_startup_timeout: float = 60.0
-    enable_client_side_emulation: bool | None = None
-    acknowledge_rejected_messages: bool = False
-    enable_jms_priority: bool = False
-    priority_mapping: str = "linear"
-    emulate_transactions: bool = False
-    transactions_sticky_partitions: bool = False
-    force_delete_temporary_destinations: bool = False
-    max_num_of_producers: int = 1000
-    producer_auto_close: float | None = None
-    use_credentials_from_create_connection: bool = False
-    tck_username: str | None = None
-    tck_password: str | None = attrs.field(default=None, repr=_secret)
-    auth_plugin: str | None = None
-    auth_params: str | None = attrs.field(default=None, repr=_secret)
-    tls_allow_insecure_connection: bool = False
-    tls_enable_hostname_verification: bool = True
-    tls_trust_certs_file_path: str | None = None
-    tls_key_file_path: str | None = None
-    tls_certificate_file_path: str | None = None
-    strict_client_id: bool = False
-    acknowledge_scope: str = "session"
-    queue_browser_read_max: int = 0
-    expired_messages: str = "remove"
-    malformed: str = "raise"
-    auto_start: bool = True
-    connect_timeout: float = 30.0
-    operation_timeout: float = 30.0
-    close_timeout: float = 30.0
-    send_window_messages: int = 5000
-    send_window_bytes: int = 64 * 1024 * 1024
-    receive_buffer: int = 1000
-    receive_buffer_bytes: int = 64 * 1024 * 1024
-    max_unacknowledged_rejected: int = 40_000
-    memory_limit: int = 256 * 1024 * 1024
-    listener_concurrency: int = 1
-    max_local_redeliveries: int = 6
+
+    system_namespace: str = option("public/default", "jms.systemNamespace", "tenant/namespace of short names")
+    client_id: str | None = option(None, "jms.clientId", "client identifier of every connection")
+    queue_subscription_name: str = option("jms-queue", "jms.queueSubscriptionName", "subscription of a queue")
+    topic_shared_subscription_type: Literal["Shared", "Key_Shared", "Failover"] = option(
+        "Shared", "jms.topicSharedSubscriptionType", "type of shared topic consumers"
+    )
+    use_exclusive_subscriptions_for_simple_consumers: bool = option(
+        True, "jms.useExclusiveSubscriptionsForSimpleConsumers",
+        "false: plain topic consumers use the shared type",
+    )  # fmt: skip
+    use_pulsar_admin: bool = option(True, "jms.usePulsarAdmin", "false: never use the broker's REST interface")
+    allow_temporary_topic_without_admin: bool = option(
+        False, "jms.allowTemporaryTopicWithoutAdmin", "temporary destinations without the REST interface"
+    )
+    precreate_queue_subscription: bool = option(
+        True, "jms.precreateQueueSubscription",
+        "create a queue's subscription before the first send, and for a consumer where the broker creates none",
+    )  # fmt: skip
+    wait_for_server_startup_timeout: float = option(
+        60.0, "jms.waitForServerStartupTimeout",
+        "creating a queue's subscription is retried every second for this long", unit="ms",
+    )  # fmt: skip
+    enable_client_side_emulation: bool | None = option(
+        None, "jms.enableClientSideEmulation",
+        "set to false: selectors and noLocal are refused where the Java client refuses them",
+    )  # fmt: skip
+    acknowledge_rejected_messages: bool = option(
+        False, "jms.acknowledgeRejectedMessages", "acknowledge what a selector rejects on a shared subscription"
+    )
+    enable_jms_priority: bool = option(
+        False, "jms.enableJMSPriority",
+        "choose the partition by priority; a consumer takes the highest priority it has first",
+    )  # fmt: skip
+    priority_mapping: Literal["linear", "non-linear"] = option(
+        "linear", "jms.priorityMapping", "how priorities are spread over partitions", exact=True
+    )
+    emulate_transactions: bool = option(
+        False, "jms.emulateTransactions",
+        "transacted sessions where the transport has no transactions: messages are sent at once",
+    )  # fmt: skip
+    transactions_sticky_partitions: bool = option(
+        False, "jms.transactionsStickyPartitions", "all messages of a transaction go to one partition"
+    )
+    force_delete_temporary_destinations: bool = option(
+        False, "jms.forceDeleteTemporaryDestinations", "delete a temporary destination even while clients use it"
+    )
+    max_num_of_producers: int = option(1000, "jms.maxNumOfProducers", "senders kept open for reuse", low=1)
+    producer_auto_close: float | None = option(
+        None, "jms.producerAutoCloseTimeoutSec", "idle time after which a kept sender is closed; below 0: never",
+        unit="s", off=-1,
+    )  # fmt: skip
+    use_credentials_from_create_connection: bool = option(
+        False, "jms.useCredentialsFromCreateConnection", "the password given to create_connection is the token"
+    )
+    tck_username: str | None = option(None, "jms.tckUsername", "user name that create_connection checks")
+    tck_password: str | None = option(None, "jms.tckPassword", "password that create_connection checks", secret=True)
+
+    auth_plugin: str | None = option(
+        None, "authPlugin", "Pulsar's authentication class or its short name", transports=ON_PULSAR
+    )
+    auth_params: str | None = option(
+        None, "authParams", "parameters of the authentication", secret=True, transports=ON_PULSAR
+    )
+    tls_allow_insecure_connection: bool = option(
+        False, "tlsAllowInsecureConnection", "accept any certificate", transports=ON_PULSAR
+    )
+    tls_enable_hostname_verification: bool = option(
+        True, "tlsEnableHostnameVerification", "the certificate must name the host", transports=ON_PULSAR
+    )
+    tls_trust_certs_file_path: str | None = option(
+        None, "tlsTrustCertsFilePath", "PEM file of trusted certificates", transports=ON_PULSAR
+    )
+    tls_key_file_path: str | None = option(None, "tlsKeyFilePath", "PEM file of the client's key", transports=ON_PULSAR)
+    tls_certificate_file_path: str | None = option(
+        None, "tlsCertificateFilePath", "PEM file of the client's certificate", transports=ON_PULSAR
+    )
+    operation_timeout: float = option(
+        30.0, "operationTimeoutMs", "longest time for one request to the broker", unit="ms", low=1
+    )
+    send_window_bytes: int = option(
+        64 * MIB, "memoryLimitBytes", "most bytes sent and not yet confirmed, per sender", unit="bytes", low=1
+    )
+
+    strict_client_id: bool = option(
+        False, "", "refuse an unshared durable subscription of a connection without client id"
+    )
+    acknowledge_scope: Literal["session", "group"] = option(
+        "session", "", "what acknowledge in CLIENT mode covers: the whole session, or messages up to this one",
+        exact=True,
+    )  # fmt: skip
+    queue_browser_read_max: int = option(0, "", "most messages that a browser looks at; 0 and below: all")
+    expired_messages: Literal["remove", "dead-letter"] = option(
+        "remove", "", "expired messages of queues whose consumer has a deadLetterPolicy: remove them, or make them "
+        "dead letters", exact=True,
+    )  # fmt: skip
+    malformed: Literal["raise", "dead-letter", "deliver"] = option(
+        "raise", "", "a message that can't be read: raise an error; make it a dead letter, where its consumer can; or "
+        "deliver it as a BytesMessage with the properties as received", exact=True,
+    )  # fmt: skip
+    auto_start: bool = option(True, "", "connect() starts the connection")
+    connect_timeout: float = option(30.0, "", "longest time to connect", unit="s", low=0.001, transports=ON_PULSAR)
+    close_timeout: float = option(30.0, "", "longest time for a close as a whole", unit="s")
+    send_window_messages: int = option(
+        5000, "", "most messages sent and not yet confirmed, per sender", low=1, high=1_000_000
+    )
+    receive_buffer: int = option(1000, "", "most received messages held in Python, per session", low=1, high=1_000_000)
+    receive_buffer_bytes: int = option(
+        64 * MIB, "", "most bytes of messages received in advance, per connection; each consumer may exceed it by one "
+        "message", unit="bytes", low=1,
+    )  # fmt: skip
+    max_unacknowledged_rejected: int = option(
+        40_000, "", "most messages that a selector rejects and that stay unacknowledged, per consumer of a queue or "
+        "shared subscription; at most 1000000. Keep it below the broker's maxUnackedMessagesPerConsumer (50000) and, "
+        "for all consumers of a subscription together, maxUnackedMessagesPerSubscription (200000)",
+        low=1, high=1_000_000, transports=ON_PULSAR,
+    )  # fmt: skip
+    memory_limit: int = option(
+        256 * MIB, "", "most bytes that an embedded broker stores", unit="bytes", low=1, transports=ON_MEMORY
+    )
+    listener_concurrency: int = option(
+        1, "", "listener calls at the same time, per session; at most 1000", low=1, high=1000
+    )
+    max_local_redeliveries: int = option(
+        6, "", "how often a message whose listener failed is redelivered without delay", low=0
+    )
+
     client: Mapping[str, object] = attrs.field(factory=dict)
-    producer: ProducerConfig = attrs.field(factory=ProducerConfig)
-    consumer: ConsumerConfig = attrs.field(factory=ConsumerConfig)
+    producer: ProducerConfig = group(Section.PRODUCER, ProducerConfig, "how senders are made")
+    consumer: ConsumerConfig = group(Section.CONSUMER, ConsumerConfig, "how receivers are made")
 
     def __attrs_post_init__(self) -> None:
-        check_fields(self, CONNECTION_OPTIONS)
-        object.__setattr__(self, "client", read_section(CLIENT_OPTIONS, self.client, ""))
-        for field, kind in (("producer", ProducerConfig), ("consumer", ConsumerConfig)):
+        check_fields(self)
+        client = read_section(directory(Section.CLIENT), self.client, "")
+        object.__setattr__(self, "client", client)
+        for field, each in groups(Configuration).items():
             value = getattr(self, field)
             if isinstance(value, Mapping):
-                object.__setattr__(self, field, kind().merge(value))
-            elif not isinstance(value, kind):
-                raise ConfigurationError(f"option {field} needs a {kind.__name__} or a map", key=field)
+                object.__setattr__(self, field, each.kind().merge(value))
+            elif not isinstance(value, each.kind):
+                raise ConfigurationError(f"option {field} needs a {each.kind.__name__} or a map", key=field)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -128,12 +242,13 @@ class Configuration:
 
     def __repr__(self) -> str:
         """What differs from the defaults; secrets as ``***``."""
+        secret = {option.field for option in directory(Section.CONNECTION).options if option.secret}
         shown = [f"service_url={self.service_url!r}"]
         for field in attrs.fields(type(self)):
             value = getattr(self, field.name)
             usual = field.default.factory() if isinstance(field.default, attrs.Factory) else field.default  # type: ignore[arg-type]  # attrs types Factory as a function
             if field.name == "service_url" or value == usual:
                 continue
-            text = field.repr(value) if callable(field.repr) else repr(value)
+            text = "'***'" if field.name in secret and value is not None else repr(value)
             shown.append(f"{field.name}={text}")
         return f"Configuration({', '.join(shown)})"

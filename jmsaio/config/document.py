@@ -1,48 +1,124 @@
-"""The option tables as Markdown, for ``guide/configuration.md``; a test keeps the guide equal to the tables."""
+"""Writes what derives from the declared options: the guide's tables and the keyword types of ``connect``.
+
+``python -m jmsaio.config.document`` writes both files; tests hold them equal to the declarations.
+"""
 
 from __future__ import annotations
 
+import json
+import pathlib
+import textwrap
 from collections.abc import Iterable
 
-from jmsaio.config.options import Kind, Option, Section, Status
-from jmsaio.config.table import BROKER, JMS, OURS, PULSAR
-from jmsaio.config.table_streams import ACK_TIMEOUT_BACKOFF, CONSUMER, DEAD_LETTER, NACK_BACKOFF, PRODUCER
+from jmsaio.config.consumer import ConsumerConfig
+from jmsaio.config.declaring import Group, directory, groups
+from jmsaio.config.keywords import KEYWORDS
+from jmsaio.config.options import EVERYWHERE, ON_MEMORY, Kind, Option, Section, Status
 
 #: Lines around the generated part of the guide.
-BEGIN = "<!-- option tables: written by jmsaio.config.document.tables() -->"
+BEGIN = "<!-- option tables: written by python -m jmsaio.config.document -->"
 END = "<!-- end of the option tables -->"
+
+GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "configuration.md"
+TYPES = pathlib.Path(__file__).with_name("connect_options.py")
+
+_TYPES_HEAD = '''\
+"""The keyword options of ``connect`` and ``ConnectionFactory``, for type checkers.
+
+Written by ``python -m jmsaio.config.document`` from the declared options; don't edit it by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypedDict
+
+from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
+from jmsaio.config.producer import ProducerConfig
+from jmsaio.model.durations import Duration
+
+
+class ConnectOptions(TypedDict, total=False):
+    """Keyword options of ``connect``, which takes ``client_id`` by itself. Durations are seconds or a timedelta."""
+'''
+_FACTORY_HEAD = '''\
+class FactoryOptions(ConnectOptions, total=False):
+    """Keyword options of ``ConnectionFactory`` and ``load``."""
+'''
+#: Type of a keyword by the kind of its option; a choice lists its values.
+_TYPES = {
+    Kind.TEXT: "str",
+    Kind.SECRET: "str",
+    Kind.FLAG: "bool",
+    Kind.INTEGER: "int",
+    Kind.NUMBER: "float",
+    Kind.DURATION: "Duration",
+    Kind.MAP: "Mapping[str, str]",
+}
+_CLIENT_DOC = "Further settings by their ``pulsar.Client`` keyword."
+#: The keyword that ``connect`` declares itself, beside the options.
+_OWN_OF_CONNECT = "client_id"
 
 
 def tables() -> str:
     """Every option that is built, in tables, and after them the names that are known but not built."""
-    everything = (*BROKER, *JMS, *OURS, *PRODUCER, *CONSUMER, *DEAD_LETTER, *PULSAR)
+    connection, client = directory(Section.CONNECTION).options, directory(Section.CLIENT).options
+    jms = [option for option in connection if option.key.startswith("jms.")]
+    ours = [option for option in connection if option.key == option.field]
+    broker = [option for option in connection if option not in jms and option not in ours]
+    streams = {section.value.rstrip("."): directory(section).options for section in list(Section)[2:]}
+    everything = (*connection, *client, *(option for options in streams.values() for option in options))
     parts = [
-        _table("Broker, security, network", BROKER),
-        _table("JMS", JMS),
-        _table("Our own", OURS),
-        _table("producerConfig", PRODUCER),
-        _table("consumerConfig", CONSUMER),
-        _table("consumerConfig.deadLetterPolicy", DEAD_LETTER),
-        _table("consumerConfig.negativeAckRedeliveryBackoff", NACK_BACKOFF),
-        _table("consumerConfig.ackTimeoutRedeliveryBackoff", ACK_TIMEOUT_BACKOFF),
+        _table("Broker, security, network", (*broker, *client)),
+        _table("JMS", jms),
+        _table("Our own", ours),
+        *(_table(title, options) for title, options in streams.items()),
         _refused("Known, not built yet", everything, Status.NOT_BUILT),
         _refused("Without a meaning here", everything, Status.NO_MEANING),
     ]
     return "\n\n".join(parts)
 
 
+def connect_options() -> str:
+    """The module with the keyword types."""
+    own: list[str] = []
+    others: list[str] = []
+    for name, keyword in KEYWORDS.items():
+        declared = keyword.declared
+        if isinstance(declared, Group):
+            others.append(_entry(name, _group_type(declared), _sentence(declared.doc)))
+        elif declared.status is Status.BUILT:
+            entry = _entry(name, _option_type(declared), _sentence(declared.doc + _only_on(declared)))
+            (own if name == _OWN_OF_CONNECT else others).append(entry)
+    others.append(_entry("client", "Mapping[str, object]", _CLIENT_DOC))
+    return "\n".join([_TYPES_HEAD, *others, "", "", _FACTORY_HEAD, *own, ""])
+
+
+def write() -> None:
+    """Write both files anew."""
+    before, _, rest = GUIDE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    GUIDE.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}", encoding="utf-8")
+    TYPES.write_text(connect_options(), encoding="utf-8")
+
+
 def _table(title: str, options: Iterable[Option]) -> str:
     lines = [f"### {title}", "", "| name | keyword | default | what it does |", "|---|---|---|---|"]
-    for option in options:
-        if option.status is Status.BUILT:
-            keyword = f"`{option.field}`" if option.field and option.field != option.key else ""
-            lines.append(f"| `{option.key}` | {keyword} | {_default(option)} | {_note(option)} |")
+    built = [option for option in options if option.status is Status.BUILT]
+    lines += [_line(option.key, option.field, _default(option), _doc(option)) for option in built]
+    if title == Section.CONSUMER.value.rstrip("."):
+        lines += [_line(each.key, each.field, "", _cell(each.doc)) for each in groups(ConsumerConfig).values()]
     return "\n".join(lines)
+
+
+def _line(key: str, field: str, default: str, doc: str) -> str:
+    keyword = f"`{field}`" if field and field != key else ""
+    return f"| `{key}` | {keyword} | {default} | {doc} |"
 
 
 def _refused(title: str, options: Iterable[Option], status: Status) -> str:
     lines = [f"### {title}", "", "| name | why |", "|---|---|"]
-    lines += [f"| `{option.name}` | {_cell(option.note)} |" for option in options if option.status is status]
+    lines += [f"| `{option.name}` | {_cell(option.doc)} |" for option in options if option.status is status]
     return "\n".join(lines)
 
 
@@ -54,10 +130,45 @@ def _default(option: Option) -> str:
     return f"{text} {option.unit}".strip() if option.unit and not in_section else text
 
 
-def _note(option: Option) -> str:
+def _doc(option: Option) -> str:
     choices = f" ({', '.join(option.choices)})" if len(option.choices) > 1 else ""
-    return _cell(option.note + choices)
+    return _cell(option.doc + choices + _only_on(option))
+
+
+def _only_on(option: Option) -> str:
+    """Where the option has an effect, unless that is everywhere."""
+    if option.transports == EVERYWHERE:
+        return ""
+    return "; embedded broker only" if option.transports == ON_MEMORY else "; Pulsar only"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _entry(name: str, kind: str, doc: str) -> str:
+    """One line of the TypedDict, and what an editor shows for it."""
+    text = textwrap.fill(f'"""{doc}"""', 116, break_long_words=False)
+    return f"    {name}: {kind}\n" + textwrap.indent(text, "    ")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}." if not text.startswith("connect()") else f"{text}."
+
+
+def _choices(option: Option) -> str:
+    return f"Literal[{', '.join(json.dumps(choice) for choice in option.choices)}]"
+
+
+def _option_type(option: Option) -> str:
+    kind = _TYPES.get(option.kind) or _choices(option)
+    return f"{kind} | None" if option.optional else kind
+
+
+def _group_type(group: Group) -> str:
+    kind = f"{group.kind.__name__} | Mapping[str, object]"
+    return f"{kind} | None" if group.optional else kind
+
+
+if __name__ == "__main__":
+    write()

@@ -5,35 +5,58 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, TypeVar, Unpack
 
-from jmsaio.config.configuration import CLIENT_OPTIONS, CONNECTION_OPTIONS, Configuration
+import attrs
+
+from jmsaio.config.configuration import Configuration
+from jmsaio.config.connect_options import FactoryOptions
+from jmsaio.config.consumer import ConsumerConfig
+from jmsaio.config.declaring import directory, groups, written_names
+from jmsaio.config.keywords import KEYWORDS, check_unambiguous, find_keyword
 from jmsaio.config.mapping import flatten, take_group
-from jmsaio.config.options import Directory, nearest
+from jmsaio.config.options import Directory, Option, Section
+from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.sources import Broker, as_map, check_web_url, is_url, parse_broker, read_file, split_url
-from jmsaio.config.streams import ConsumerConfig, ProducerConfig
-from jmsaio.config.table_streams import CONSUMER, DEAD_LETTER, NACK_BACKOFF, PRODUCER
 from jmsaio.config.values import given, written
 from jmsaio.errors import ConfigurationError
+
+Held = TypeVar("Held", ProducerConfig, ConsumerConfig)
 
 #: Environment: the broker when none is given, and the limit of a browser when none is given.
 ENVIRON_URL = "JMSAIO_URL"
 ENVIRON_BROWSER = "JMSAIO_QUEUE_BROWSER_READ_MAX"
 
-_ALL = Directory(
-    (*CONNECTION_OPTIONS.options, *CLIENT_OPTIONS.options),
-    others=(option.name for option in (*PRODUCER, *CONSUMER, *DEAD_LETTER, *NACK_BACKOFF)),
+_TOP = Directory(
+    (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options),
+    others=lambda: [*KEYWORDS, *written_names()],
 )
-_FIELDS = {option.field: option for option in _ALL.options if option.field}
-_GROUPS = {"producerConfig": "producer", "consumerConfig": "consumer"}
+_GROUPS = groups(Configuration)
 _WEB = frozenset({"webServiceUrl", "web_service_url"})
+
+
+@attrs.define
+class _Parts:
+    """What was given, by the object that holds it: values as the fields have them, written maps, and keywords.
+
+    Attributes:
+        values: fields of ``Configuration``.
+        client: settings of pulsar-client.
+        written: maps for ``producer`` and ``consumer``, as they were written.
+        flat: keywords of ``producer`` and ``consumer`` that were given without a map around them.
+    """
+
+    values: dict[str, Any] = attrs.field(factory=dict)
+    client: dict[str, object] = attrs.field(factory=dict)
+    written: dict[str, dict[str, object]] = attrs.field(factory=dict)
+    flat: dict[str, dict[str, Any]] = attrs.field(factory=lambda: {field: {} for field in _GROUPS})
 
 
 def load(
     config: str | Mapping[str, object] | os.PathLike[str] | None = None,
     /,
     environ: Mapping[str, str] = {},  # only read
-    **options: object,
+    **options: Unpack[FactoryOptions],
 ) -> Configuration:
     """Read a configuration.
 
@@ -41,38 +64,29 @@ def load(
         config: a URL (``memory:``, ``pulsar://host:6650?jms.clientId=billing``), Starlight's map of options, the path
             of a JSON or TOML file with such a map, or None: ``$JMSAIO_URL``, else the embedded broker.
         environ: the environment; nothing else is read from it.
-        options: fields of ``Configuration`` by name; they win over ``config``. Durations are seconds or timedelta.
+        options: keyword options, which win over ``config``: fields of ``Configuration``, ``ProducerConfig`` and
+            ``ConsumerConfig`` by name. Durations are seconds or timedelta.
 
     Raises:
-        ConfigurationError: an unknown option (with the nearest name), one that is not built yet, one given twice,
+        ConfigurationError: an option that is unknown (the error suggests the nearest one), not built or given twice,
             or a value that can't be used. Secrets are never shown.
     """
+    keywords: dict[str, object] = dict(options)
     source, broker = _read(config)
-    service = options.pop("service_url", None)
-    for name in ("brokerServiceUrl", "service_url"):
-        service = source.pop(name, None) if service is None else service
-    if service is not None and broker is not None:
-        raise ConfigurationError("the broker is given twice: as URL and as brokerServiceUrl", key="brokerServiceUrl")
-    named = broker is not None or service is not None or not _WEB.isdisjoint((*source, *options))
-    url = str(service) if service is not None else None if named else environ.get(ENVIRON_URL) or None
-    if url is not None:
-        broker, below = split_url(url)
-        source = below | source
-    if _is_embedded(broker, source, options):
-        source.pop("enableTransaction", None)  # it has transactions anyway
-    groups = _groups(source)
-    client = dict(take_group(source, "client") or {})
-    values: dict[str, object] = {}
-    _fill(values, client, flatten(source))
-    _overlay(values, client, options)
-    _browser_limit(values, environ)
-    _place(values, broker)
-    arguments: dict[str, Any] = values
+    source, broker = _locate(source, broker, keywords, environ)
+    if _is_embedded(broker, source, keywords):
+        source.pop("enableTransaction", None)  # it always has transactions
+    parts = _Parts()
+    _take_written(parts, source)
+    held = {field: keywords.pop(field, None) for field in _GROUPS}
+    _overlay(parts, keywords)
+    _browser_limit(parts.values, environ)
+    _place(parts.values, broker)
     return Configuration(
-        client=client,
-        producer=_producer(groups["producer"], options.get("producer")),
-        consumer=_consumer(groups["consumer"], options.get("consumer")),
-        **arguments,
+        client=parts.client,
+        producer=_hold(ProducerConfig(), parts, "producer", held["producer"]),
+        consumer=_hold(ConsumerConfig(), parts, "consumer", held["consumer"]),
+        **parts.values,
     )
 
 
@@ -93,17 +107,59 @@ def _read(config: object) -> tuple[dict[str, object], Broker | None]:
     raise ConfigurationError(f"config must be a URL, a map or a path, not {type(config).__name__}", key="config")
 
 
-def _fill(values: dict[str, object], client: dict[str, object], source: Mapping[str, object]) -> None:
-    """Read the written top-level options into ``values`` and those of pulsar-client into ``client``."""
-    for name, value in source.items():
-        option, own = _ALL.find(name)
-        read = given(option, value) if own else written(option, value)
+def _locate(
+    source: dict[str, object], broker: Broker | None, keywords: dict[str, object], environ: Mapping[str, str]
+) -> tuple[dict[str, object], Broker | None]:
+    """Options and broker, once the broker's URL is taken out of the options or, when none is given, the environment."""
+    service = keywords.pop("service_url", None)
+    for name in ("brokerServiceUrl", "service_url"):
+        service = source.pop(name, None) if service is None else service
+    if service is not None and broker is not None:
+        raise ConfigurationError("the broker is given twice: as URL and as brokerServiceUrl", key="brokerServiceUrl")
+    named = broker is not None or service is not None or not _WEB.isdisjoint((*source, *keywords))
+    url = str(service) if service is not None else None if named else environ.get(ENVIRON_URL) or None
+    if url is None:
+        return source, broker
+    broker, below = split_url(url)
+    return below | source, broker
+
+
+def _take_written(parts: _Parts, source: dict[str, object]) -> None:
+    """Sort the written options into ``parts``; ``source`` is used up."""
+    for field, each in _GROUPS.items():
+        own, written_group = take_group(source, field), take_group(source, each.key)
+        if own is not None and written_group is not None:
+            raise ConfigurationError(f"option {each.key} is given twice, also as {field}", key=each.key)
+        parts.written[field] = dict(own or written_group or {})
+    parts.client = dict(take_group(source, "client") or {})
+    _take_flat(parts, source)
+    for name, value in flatten(source).items():
+        check_unambiguous(name.partition(".")[0])
+        option, own_name = _TOP.find(name)
+        read = given(option, value) if own_name else written(option, value)
         if not option.field:
             continue
-        target = client if option in CLIENT_OPTIONS.options else values
+        target = parts.client if option.section is Section.CLIENT else parts.values
         if option.field in target:
             raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)
         target[option.field] = read
+
+
+def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
+    """Move keywords of ``producer`` and ``consumer`` that stand beside the others into the maps of these two."""
+    fields = {each.section: field for field, each in _GROUPS.items()}
+    for name in {name.partition(".")[0] for name in source}:
+        keyword = KEYWORDS.get(name)
+        if keyword is None or keyword.section not in fields:
+            continue
+        field = fields[keyword.section]
+        is_group = isinstance(source.get(name, {}), Mapping)
+        value = take_group(source, name) if is_group else source.pop(name)
+        if value is None:
+            continue
+        if name in parts.written[field]:
+            raise _twice(name, field)
+        parts.written[field][name] = value
 
 
 def _is_embedded(broker: Broker | None, source: Mapping[str, object], options: Mapping[str, object]) -> bool:
@@ -112,34 +168,20 @@ def _is_embedded(broker: Broker | None, source: Mapping[str, object], options: M
     return _WEB.isdisjoint((*source, *options))
 
 
-def _groups(source: dict[str, object]) -> dict[str, Mapping[str, object]]:
-    """Take ``producerConfig`` and ``consumerConfig`` out of ``source``, under the names of their fields."""
-    groups: dict[str, Mapping[str, object]] = {}
-    for key, field in _GROUPS.items():
-        written_group, own = take_group(source, key), take_group(source, field)
-        if own is not None and written_group is not None:
-            raise ConfigurationError(f"option {key} is given twice, also as {field}", key=key)
-        groups[field] = own or written_group or {}
-    return groups
-
-
-def _overlay(values: dict[str, object], client: dict[str, object], options: Mapping[str, object]) -> None:
+def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:
     """Lay keyword options over what was written."""
-    for name, value in options.items():
-        if name in _GROUPS.values():
-            continue
+    fields = {each.section: field for field, each in _GROUPS.items()}
+    for name, value in keywords.items():
         if name == "client":
-            client.update(as_map(value, "option client"))
+            parts.client.update(as_map(value, "option client"))
             continue
-        option = _FIELDS.get(name) or _unknown(name)
-        (client if option in CLIENT_OPTIONS.options else values)[option.field] = given(option, value)
-
-
-def _unknown(name: str) -> NoReturn:
-    """Refuse the keyword ``name``, with the field that is meant."""
-    written_names = {option.name: option.field for option in _ALL.options}
-    hint = f"; did you mean {written_names[name]!r}?" if written_names.get(name) else nearest(name, _FIELDS)
-    raise ConfigurationError(f"unknown option {name!r}{hint}", key=name)
+        keyword = find_keyword(name)
+        if keyword.section in fields:
+            parts.flat[fields[keyword.section]][name] = value
+        else:
+            assert isinstance(keyword.declared, Option)  # the two groups are not among these keywords
+            target = parts.client if keyword.section is Section.CLIENT else parts.values
+            target[name] = given(keyword.declared, value)
 
 
 def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> None:
@@ -167,15 +209,24 @@ def _place(values: dict[str, object], broker: Broker | None) -> None:
     values["web_service_url"] = broker.web_service_url if web_url is None else web_url
 
 
-def _producer(group: Mapping[str, object], option: object) -> ProducerConfig:
-    if isinstance(option, ProducerConfig):
-        return option
-    base = ProducerConfig().merge(group)
-    return base if option is None else base.merge(as_map(option, "option producer"))
+def _hold(base: Held, parts: _Parts, field: str, value: object) -> Held:
+    """The value of ``producer`` or ``consumer``: what was written, under the keyword of that name, under flat keywords.
+
+    Args:
+        base: the defaults.
+        parts: what was given.
+        field: ``producer`` or ``consumer``.
+        value: the keyword's: a whole object, which replaces what was written, a map, or None.
+    """
+    flat = parts.flat[field]
+    if isinstance(value, type(base)):
+        return attrs.evolve(value, **flat)
+    base = base.merge(parts.written[field])
+    changes = {} if value is None else base.changes(as_map(value, f"option {field}"))
+    for name in changes.keys() & flat.keys():
+        raise _twice(name, field)
+    return attrs.evolve(base, **changes, **flat)
 
 
-def _consumer(group: Mapping[str, object], option: object) -> ConsumerConfig:
-    if isinstance(option, ConsumerConfig):
-        return option
-    base = ConsumerConfig().merge(group)
-    return base if option is None else base.merge(as_map(option, "option consumer"))
+def _twice(name: str, field: str) -> ConfigurationError:
+    return ConfigurationError(f"option {name} is given twice, also in {field}", key=name)

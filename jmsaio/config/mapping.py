@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jmsaio.config.options import Directory, Kind, Option, nearest
+from jmsaio.config.options import Directory, Kind
 from jmsaio.config.values import given, written
 from jmsaio.errors import ConfigurationError
 
@@ -54,20 +54,16 @@ def read_section(
     Raises:
         ConfigurationError: an unknown name, one option given twice, or a value that can't be used.
     """
-    by_key = {option.key: option for option in directory.options}
-    by_field = {option.field: option for option in directory.options if option.field}
-    maps = {option.key for option in directory.options if option.kind is Kind.MAP}
     rest = dict(source)
     result: dict[str, object] = {}
-    for key in maps:
-        group = take_group(rest, key)
+    for option in directory.options:
+        group = take_group(rest, option.key) if option.kind is Kind.MAP else None
         if group is not None:
-            option = by_key[key]
             value = written(option, {**(properties or {}), **flatten(group)} if option.field else group)
             if option.field:
                 result[option.field] = value
     for name, value in flatten(rest).items():
-        option, own = _find(by_key, by_field, name, prefix)
+        option, own = directory.find(name, prefix)
         read = given(option, value) if own else written(option, value)
         if not option.field:
             continue
@@ -75,14 +71,3 @@ def read_section(
             raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)
         result[option.field] = read
     return result
-
-
-def _find(by_key: Mapping[str, Option], by_field: Mapping[str, Option], name: str, prefix: str) -> tuple[Option, bool]:
-    option = by_key.get(name)
-    if option is not None:
-        return option, False
-    option = by_field.get(name)
-    if option is not None:
-        return option, True
-    hint = nearest(prefix + name, [*(option.name for option in by_key.values()), *by_field])
-    raise ConfigurationError(f"unknown option {prefix + name!r}{hint}", key=prefix + name)

@@ -1,13 +1,10 @@
-"""What an option is: its names, kind, unit, default and whether it is built; and how one is found by a written name.
-
-The options are rows in ``jmsaio.config.table``. This module refuses unknown names with the nearest known one.
-"""
+"""What an option is, and how one is found by name. A name that no option has is refused with the nearest known one."""
 
 from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -47,24 +44,30 @@ class Status(enum.Enum):
     NO_MEANING = "no meaning here"
 
 
+#: Where an option has an effect: on every transport, on Pulsar's only, or on the embedded broker only.
+EVERYWHERE, ON_PULSAR, ON_MEMORY = ("memory", "pulsar"), ("pulsar",), ("memory",)
+
+
 @attrs.frozen
 class Option:
-    """One row of the table.
+    """One option, as the declaration of its field or its row in ``jmsaio.config.fieldless`` describes it.
 
     Attributes:
-        key: the name as written in a URL, a map or a file, with the section's prefix left out.
-        section: the object that holds it.
+        key: the name as written in a URL, a map or a file, without the section's prefix.
+        section: the section that it belongs to.
         kind: how its value is read.
-        default: the default in ``unit``, as Starlight or we have it; None: not set.
-        field: attribute of the section's object, "" where there is none.
+        default: the default as it would be written, in ``unit``; None: not set.
+        field: attribute of the section's class, "" where there is none.
         unit: unit of the written value: ms, us, s, ns, bytes, or "".
         status: built, not built, or without a meaning here.
         low: smallest value, in ``unit``.
-        high: largest value of a number that is no duration, in ``unit``; None: Java's largest int, or 1 TiB.
+        high: largest value of a number that is not a duration, in ``unit``; None: Java's largest int, or 1 TiB.
         choices: the values of a choice, compared without case unless ``exact``.
-        exact: a choice is spelled exactly.
-        off: written value at or below which a duration means "off" (the field is None), or None.
-        note: what it does, or why it is not built.
+        exact: a choice must have the same case.
+        off: written value at or below which a duration means "off", as every negative one then does: the field is None.
+            None: it can't be switched off.
+        doc: what it does, or why it is not built.
+        transports: the transports on which it has an effect.
     """
 
     key: str
@@ -79,7 +82,8 @@ class Option:
     choices: tuple[str, ...] = ()
     exact: bool = False
     off: float | None = None
-    note: str = ""
+    doc: str = ""
+    transports: tuple[str, ...] = EVERYWHERE
 
     @property
     def name(self) -> str:
@@ -92,52 +96,85 @@ class Option:
         """True when its value must not be shown."""
         return self.kind in (Kind.SECRET, Kind.MAP)  # of a map, each value may be one
 
+    @property
+    def optional(self) -> bool:
+        """True when the field may be None."""
+        return self.default is None or self.off is not None
+
+
+def _no_names() -> Iterable[str]:
+    return ()
+
 
 class Directory:
-    """Finds an option of some sections by its written name or by its field's name.
+    """Finds an option of one section by its written name or by its field's name.
 
     Args:
-        options: the rows.
-        others: names of other sections, offered when they are nearest to an unknown name.
+        options: the section's options.
+        others: gives the names of other sections, which are suggested when they are nearest to an unknown name.
     """
 
-    def __init__(self, options: Iterable[Option], others: Iterable[str] = ()) -> None:
+    def __init__(self, options: Iterable[Option], others: Callable[[], Iterable[str]] = _no_names) -> None:
         self.options = tuple(options)
-        self._others = tuple(others)
-        self._by_name: Mapping[str, Option] = {option.name: option for option in self.options}
-        self._by_field: Mapping[str, Option] = {
-            option.field: option
-            for option in self.options
-            if option.field and option.section in (Section.CONNECTION, Section.CLIENT)
-        }
+        self._others = others
+        self._by_key: Mapping[str, Option] = {option.key: option for option in self.options}
+        self._by_field: Mapping[str, Option] = {option.field: option for option in self.options if option.field}
 
-    def find(self, name: str, value: object = None) -> tuple[Option, bool]:
-        """The option written as ``name``, and True when the name is the field's own (units are then seconds).
+    def find(self, name: str, prefix: str = "") -> tuple[Option, bool]:
+        """The option written as ``name``, and True when the name is the field's own (durations are then seconds).
+
+        Args:
+            name: a name without the section's prefix.
+            prefix: the section's prefix, for the error.
 
         Raises:
-            ConfigurationError: no option has that name; the text has the nearest one.
+            ConfigurationError: no option has that name; the error suggests the nearest one.
         """
-        option = self._by_name.get(name)
+        option = self._by_key.get(name)
         if option is not None:
             return option, option.field == option.key
         option = self._by_field.get(name)
         if option is not None:
             return option, True
-        raise ConfigurationError(f"unknown option {name!r}{nearest(name, self.names())}", key=name)
+        whole = prefix + name
+        raise ConfigurationError(f"unknown option {whole!r}{nearest(whole, self.names())}", key=whole)
 
     def names(self) -> list[str]:
-        """All names to choose the nearest one from: written names, the fields' own, and those of other sections."""
-        return [*self._by_name, *self._by_field, *self._others]
+        """All names that may be suggested: the section's first, then those of the others."""
+        return [*(option.name for option in self.options), *self._by_field, *self._others()]
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the known name nearest to ``name``, or "" when none is near."""
-    folded: dict[str, str] = {}
+    found = nearest_name(name, names)
+    return hint(repr(found)) if found else ""
+
+
+def hint(meant: str) -> str:
+    """The end of an error that suggests ``meant``; "" suggests nothing."""
+    return f"; did you mean {meant}?" if meant else ""
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    """The known name nearest to ``name``, or "" when none is near.
+
+    What stands behind the last dot counts first, so that a name in the wrong section finds the right one.
+    """
+    best, found = (_NEAR, 0.0), ""
     for known in names:
-        folded.setdefault(known.lower(), known)
-        folded.setdefault(known.rpartition(".")[2].lower(), known)
-    lowered = name.lower()
-    candidates = difflib.get_close_matches(lowered, folded, n=1, cutoff=0.6)
-    if not candidates:
-        candidates = difflib.get_close_matches(lowered.rpartition(".")[2], folded, n=1, cutoff=0.6)
-    return f"; did you mean {folded[candidates[0]]!r}?" if candidates else ""
+        score = (_likeness(_last(name), _last(known)), _likeness(name, known))
+        if score > best:
+            best, found = score, known
+    return found
+
+
+#: How alike two names must be for one to be suggested: 0 for nothing in common, 1 for equal.
+_NEAR = 0.6
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()

@@ -13,8 +13,8 @@ from jmsaio.config.options import Kind, Option, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
-#: Seconds in one written unit; a unit that is no time counts as itself.
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+#: Units of time, with their seconds.
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 #: Longest duration, ten years: more is a unit mistaken for another.
 _LONGEST = 10 * 366 * 86400.0
 #: Characters of a refused value that its error shows.
@@ -57,8 +57,13 @@ def default(option: Option) -> object:
     if option.kind is Kind.FLAG:
         return bool(option.default)
     if option.kind is Kind.DURATION:
-        return _duration(option, _number(option, option.default), _SECONDS[option.unit])
+        return _duration(option, _number(option, option.default, option.unit), SECONDS[option.unit])
     return option.default
+
+
+def names_only(properties: Mapping[str, str]) -> str:
+    """How ``repr`` shows a map whose values may be secrets."""
+    return repr(dict.fromkeys(properties, "***"))
 
 
 def refuse(option: Option, value: object, why: str) -> ConfigurationError:
@@ -80,7 +85,7 @@ def _if_built(option: Option, value: object, read: Callable[[Option, object], ob
 
 
 def _refuse_unbuilt(option: Option, value: object) -> NoReturn:
-    reason = f": {option.note}" if option.note else ""
+    reason = f": {option.doc}" if option.doc else ""
     what = "is known but not built yet" if option.status is Status.NOT_BUILT else "has no meaning in jmsaio"
     raise refuse(option, value, f"this option {what}{reason}") from None
 
@@ -89,7 +94,7 @@ def _written(option: Option, value: object) -> object:
     if option.kind is Kind.FLAG:
         return _flag(option, value)
     if option.kind is Kind.DURATION:
-        return _duration(option, _number(option, value), _SECONDS[option.unit])
+        return _duration(option, _number(option, value, option.unit), SECONDS[option.unit])
     return _plain(option, value)
 
 
@@ -98,7 +103,7 @@ def _given(option: Option, value: object) -> object:
         return _flag(option, value)
     if option.kind is Kind.DURATION:
         total = getattr(value, "total_seconds", None)  # timedelta; datetime is not imported in this ring
-        return _duration(option, float(total()) if callable(total) else _number(option, value), 1.0)
+        return _duration(option, float(total()) if callable(total) else _number(option, value, "s"), 1.0)
     return _plain(option, value)
 
 
@@ -122,7 +127,7 @@ def _text(option: Option, value: object) -> str:
     raise refuse(option, value, f"needs a {option.kind.value}, not {type(value).__name__}")
 
 
-def _number(option: Option, value: object) -> float:
+def _number(option: Option, value: object, unit: str) -> float:
     if isinstance(value, bool):
         raise refuse(option, value, "needs a number, not true or false")
     try:
@@ -130,18 +135,18 @@ def _number(option: Option, value: object) -> float:
     except OverflowError:
         raise refuse(option, value, "is too large") from None
     except ValueError:
-        raise refuse(option, value, f"is not a number{_unit(option)}") from None
+        raise refuse(option, value, f"is not a number{_in(unit)}") from None
     if not math.isfinite(number):
         raise refuse(option, value, "must be finite")
     return number
 
 
 def _duration(option: Option, number: float, factor: float) -> float | None:
-    if option.off is not None and number <= option.off:
+    if option.off is not None and (number <= option.off or number < 0):
         return None
     if number < 0:
         raise refuse(option, number, "must not be negative")
-    if option.low is not None and number * factor < option.low * _SECONDS[option.unit]:
+    if option.low is not None and number * factor < option.low * SECONDS[option.unit]:
         raise refuse(option, number, f"must be at least {option.low:g} {option.unit}")
     if number * factor > _LONGEST:
         hint = "is more than 10 years; this takes seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
@@ -159,7 +164,7 @@ def _plain(option: Option, value: object) -> object:
     if option.kind is Kind.INTEGER:
         return _bounded(option, _integer(option, value))
     if option.kind is Kind.NUMBER:
-        return _bounded(option, _number(option, value))
+        return _bounded(option, _number(option, value, option.unit))
     text = _text(option, value)
     return text if text or option.default is not None else None
 
@@ -174,7 +179,7 @@ def _integer(option: Option, value: object) -> int:
     try:
         return int(_text(option, value))
     except ValueError:
-        raise refuse(option, value, f"is not an integer{_unit(option)}") from None
+        raise refuse(option, value, f"is not an integer{_in(option.unit)}") from None
 
 
 def _bounded(option: Option, number: float) -> float:
@@ -199,5 +204,5 @@ def _map(option: Option, value: object) -> dict[str, str]:
     return {str(key): _text(option, item) for key, item in value.items()}
 
 
-def _unit(option: Option) -> str:
-    return f" ({option.unit})" if option.unit else ""
+def _in(unit: str) -> str:
+    return f" ({unit})" if unit else ""

@@ -1,21 +1,53 @@
-"""The guide's option tables are the code's."""
+"""What is written from the declared options is equal to them: the guide's tables."""
 
-from importlib import resources
+import pathlib
 
-from jmsaio.config.document import BEGIN, END, tables
-from jmsaio.config.options import Status
-from jmsaio.config.table import CONNECTION
-from jmsaio.config.table_streams import CONSUMER, PRODUCER
+import pytest
+
+from jmsaio.config import document
+from jmsaio.config.declaring import directory
+from jmsaio.config.options import Section, Status
+
+REMEDY = "run python -m jmsaio.config.document"
 
 
-def test_the_guide_has_the_tables_of_the_code() -> None:
-    guide = resources.files("jmsaio").joinpath("guide/configuration.md").read_text(encoding="utf-8")
-    written = guide.partition(BEGIN)[2].partition(END)[0].strip()
-    assert written == tables(), "put the output of jmsaio.config.document.tables() between the two marks of the guide"
+def test_the_guide_has_the_tables_of_the_declared_options() -> None:
+    guide = document.GUIDE.read_text(encoding="utf-8")
+    written = guide.partition(document.BEGIN)[2].partition(document.END)[0].strip()
+    assert written == document.tables(), REMEDY
 
 
 def test_every_option_is_in_the_tables() -> None:
-    text = tables()
-    for option in (*CONNECTION, *PRODUCER, *CONSUMER):
-        name = option.key if option.status is Status.BUILT else option.name
-        assert f"| `{name}` |" in text
+    text = document.tables()
+    for section in Section:
+        for option in directory(section).options:
+            name = option.key if option.status is Status.BUILT else option.name
+            assert f"| `{name}` |" in text
+
+
+def test_writing_changes_nothing_but_the_generated_part(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide, types = tmp_path / "configuration.md", tmp_path / "connect_options.py"
+    guide.write_text(f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n", encoding="utf-8")
+    monkeypatch.setattr(document, "GUIDE", guide)
+    monkeypatch.setattr(document, "TYPES", types)
+    document.write()
+    tables = f"{document.BEGIN}\n\n{document.tables()}\n\n{document.END}"
+    assert guide.read_text(encoding="utf-8") == f"before\n{tables}\nafter\n"
+    assert types.read_text(encoding="utf-8") == document.connect_options()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "| `jms.producerAutoCloseTimeoutSec` | `producer_auto_close` | -1 s |",
+        "| `ackTimeoutMillis` | `ack_timeout` | 0 ms |",
+        "| `batchingMaxPublishDelayMicros` | `batching_max_publish_delay` | 1000 us |",
+        "| `jms.enableClientSideEmulation` | `enable_client_side_emulation` |  |",
+        "| `deadLetterPolicy` | `dead_letter` |  |",
+        "| `memory_limit` |  | 268435456 bytes | most bytes that an embedded broker stores; embedded broker only |",
+    ],
+)
+def test_a_row_has_the_written_default_with_its_unit(line: str) -> None:
+    assert line in document.tables()

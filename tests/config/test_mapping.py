@@ -2,9 +2,9 @@
 
 import pytest
 
+from jmsaio.config.declaring import directory as declared
 from jmsaio.config.mapping import flatten, read_section, take_group
-from jmsaio.config.options import Directory
-from jmsaio.config.table_streams import CONSUMER
+from jmsaio.config.options import Section
 from jmsaio.errors import ConfigurationError
 
 
@@ -22,7 +22,7 @@ def test_take_group_takes_both_forms() -> None:
 
 
 def test_read_section() -> None:
-    directory = Directory(CONSUMER)
+    directory = declared(Section.CONSUMER)
     assert read_section(directory, {"ackTimeoutMillis": 5, "consumer_name": "n"}, "consumerConfig.") == {
         "ack_timeout": 0.005,
         "consumer_name": "n",

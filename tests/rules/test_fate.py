@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.config.streams import Backoff
+from jmsaio.config.consumer import Backoff
 from jmsaio.model.wire import WireId
 from jmsaio.rules.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 

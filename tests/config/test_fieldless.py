@@ -1,4 +1,4 @@
-"""The option table of the connection: complete, and consistent with ``Configuration``."""
+"""The names that Starlight documents: each is known, what is not built is refused by name, and no option is ignored."""
 
 import pathlib
 import re
@@ -7,14 +7,17 @@ import attrs
 import pytest
 
 import jmsaio.config
-from jmsaio.config import Configuration, load
-from jmsaio.config.options import Kind, Option, Status
-from jmsaio.config.table import CONNECTION
-from jmsaio.config.table_streams import CONSUMER, DEAD_LETTER, PRODUCER
-from jmsaio.config.values import default
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
+from jmsaio.config.declaring import directory
+from jmsaio.config.options import Kind, Option, Section, Status
 from jmsaio.errors import ConfigurationError
 
-#: All names of Starlight's documentation and code (1.1 and 1.2).
+CONNECTION = (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options)
+PRODUCER = directory(Section.PRODUCER).options
+CONSUMER = directory(Section.CONSUMER).options
+DEAD_LETTER = directory(Section.DEAD_LETTER).options
+
+#: All names of Starlight's documentation and code.
 STARLIGHT = """
 jms.systemNamespace jms.clientId jms.queueSubscriptionName jms.topicSharedSubscriptionType
 jms.useExclusiveSubscriptionsForSimpleConsumers jms.usePulsarAdmin jms.allowTemporaryTopicWithoutAdmin
@@ -35,28 +38,27 @@ tlsKeyStoreType tlsKeyStorePath tlsKeyStorePassword tlsCiphers tlsProtocols memo
 proxyProtocol dnsLookupBindAddress dnsLookupBindPort dnsServerAddresses socks5ProxyAddress socks5ProxyUsername
 socks5ProxyPassword description
 """.split()  # noqa: SIM905  # a long list of words reads best as text
-#: Fields that follow from the URL or are whole objects, so that no row names them.
-DERIVED = {"scheme", "broker_name", "fallback", "ignored", "client", "producer", "consumer"}
+STARLIGHT_PRODUCER = """
+batchingEnabled batchingMaxPublishDelayMicros batchingMaxMessages batchingMaxBytes sendTimeoutMs blockIfQueueFull
+maxPendingMessages compressionType chunkingEnabled hashingScheme producerName accessMode initialSequenceId
+autoUpdatePartitions lazyStartPartitionedProducers initialSubscriptionName encryptionKeys batcherBuilder properties
+""".split()  # noqa: SIM905  # a long list of words reads best as text
+STARLIGHT_CONSUMER = """
+useSchema receiverQueueSize maxTotalReceiverQueueSizeAcrossPartitions ackTimeoutMillis negativeAckRedeliveryDelayMicros
+acknowledgementsGroupTimeMicros ackReceiptEnabled batchIndexAckEnabled consumerName priorityLevel readCompacted
+patternAutoDiscoveryPeriod regexSubscriptionMode replicateSubscriptionState maxPendingChunkedMessage
+autoUpdatePartitions poolMessages cryptoFailureAction retryEnable properties
+""".split()  # noqa: SIM905  # a long list of words reads best as text
 
 
-def test_the_table_has_every_name_of_starlight_and_no_name_twice() -> None:
-    names = [option.name for option in CONNECTION]
-    assert set(STARLIGHT) <= set(names)
-    assert len(names) == len(set(names))
-
-
-def test_rows_and_fields_belong_together_one_to_one() -> None:
-    fields = {field.name for field in attrs.fields(Configuration)}
-    rows = [option.field for option in CONNECTION if option.field]
-    in_client = {option.field for option in CONNECTION if option.section.value == "client."}
-    assert len(rows) == len(set(rows))
-    assert set(rows) - in_client == fields - DERIVED
-    assert not in_client & fields
-
-
-@pytest.mark.parametrize("option", [o for o in CONNECTION if o.field and o.section.value == ""], ids=lambda o: o.name)
-def test_the_rows_default_is_the_fields_default(option: Option) -> None:
-    assert getattr(Configuration(), option.field) == default(option)
+@pytest.mark.parametrize(
+    ("options", "names"), [(CONNECTION, STARLIGHT), (PRODUCER, STARLIGHT_PRODUCER), (CONSUMER, STARLIGHT_CONSUMER)]
+)
+def test_every_name_of_starlight_is_known_and_no_name_twice(options: tuple[Option, ...], names: list[str]) -> None:
+    keys = [option.key for option in options]
+    assert set(names) <= set(keys)
+    assert len(keys) == len(set(keys))
+    assert [option.name for option in options if not option.doc] == []
 
 
 @pytest.mark.parametrize("option", CONNECTION, ids=lambda o: o.name)
@@ -81,15 +83,36 @@ def test_what_is_not_built_is_refused_by_name(option: Option) -> None:
     assert caught.value.key == option.name
 
 
-def test_no_option_is_taken_and_ignored() -> None:
-    """Every field of an option that is built is read somewhere outside this package."""
+@pytest.mark.parametrize("option", (*PRODUCER, *CONSUMER), ids=lambda o: o.name)
+def test_defaults_may_be_written_and_what_is_not_built_may_not(option: Option) -> None:
+    base: ProducerConfig | ConsumerConfig = ProducerConfig() if option in PRODUCER else ConsumerConfig()
+    if option.default is not None:
+        assert base.merge({option.key: option.default}) == base
+    if option.status is not Status.BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
+        with pytest.raises(Exception, match=f"option {option.name}.*(not built yet|no meaning)"):
+            base.merge({option.key: {Kind.FLAG: not option.default, Kind.INTEGER: 777}.get(option.kind, "x")})
+
+
+def _code(*parts: str) -> str:
+    """The source of parts of the package, without configuration and command line."""
     package = pathlib.Path(jmsaio.config.__file__).parents[1]
     files = [path for path in package.rglob("*.py") if not {"config", "cli"} & set(path.relative_to(package).parts)]
-    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    chosen = [path for path in files if path.relative_to(package).parts[: len(parts)] == parts]
+    return "\n".join(path.read_text(encoding="utf-8") for path in chosen)
+
+
+def test_no_option_is_taken_and_ignored() -> None:
+    """Every field of an option that is built is read somewhere outside this package."""
+    code = _code()
     options = (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER)
     fields = {option.field for option in options if option.field and option.status is Status.BUILT}
     assert sorted(field for field in fields if re.search(rf"[.\"]{field}\b", code) is None) == []
 
 
-def test_every_row_says_what_it_is_for() -> None:
-    assert [option.name for option in CONNECTION if not option.note] == []
+@pytest.mark.parametrize("name", ["memory", "pulsar"])
+def test_a_transport_reads_no_option_that_is_declared_without_effect_on_it(name: str) -> None:
+    code = _code("transport", name)
+    options = (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER)
+    elsewhere = {option.field for option in options if name not in option.transports} - {"properties"}
+    assert len(elsewhere) >= 1
+    assert sorted(field for field in elsewhere if re.search(rf"config\.{field}\b", code)) == []

@@ -1,0 +1,194 @@
+"""``ConsumerConfig`` with ``DeadLetterPolicy`` and ``Backoff``: how receivers and readers are made."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import attrs
+
+from jmsaio.config import fieldless
+from jmsaio.config.declaring import check_fields, declares, described, directory, group, groups, option
+from jmsaio.config.mapping import read_section, take_group
+from jmsaio.config.options import ON_PULSAR, Section, Status
+from jmsaio.config.values import names_only
+from jmsaio.errors import ConfigurationError
+
+CryptoFailureAction = Literal["FAIL", "DISCARD", "CONSUME"]
+RegexSubscriptionMode = Literal["PersistentOnly", "NonPersistentOnly", "AllTopics"]
+_NATIVE = "pulsar-client has no such setting"
+
+
+@declares(Section.NACK_BACKOFF, Section.ACK_TIMEOUT_BACKOFF)
+@attrs.frozen(kw_only=True)
+class Backoff:
+    """A delay that grows with each redelivery. Durations are seconds.
+
+    Raises:
+        ConfigurationError: a value that can't be used.
+    """
+
+    min_delay: float = option(10.0, "minDelayMs", "first delay", unit="ms")
+    max_delay: float = option(600.0, "maxDelayMs", "longest delay", unit="ms")
+    multiplier: float = option(2.0, "multiplier", "growth of the delay with each redelivery", low=1)
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        if self.max_delay < self.min_delay:
+            raise ConfigurationError(f"option maxDelayMs: {self.max_delay:g} s is below minDelayMs", key="maxDelayMs")
+
+    def delay(self, count: int) -> float:
+        """Seconds before redelivery number ``count`` (0 and below: the first delay)."""
+        if count <= 0:
+            return self.min_delay
+        try:
+            return min(self.min_delay * self.multiplier**count, self.max_delay)
+        except OverflowError:
+            return self.max_delay if self.min_delay > 0 else 0.0
+
+
+@declares(Section.DEAD_LETTER)
+@attrs.frozen(kw_only=True)
+class DeadLetterPolicy:
+    """When and where to a message that fails repeatedly is moved; shared and key-shared subscriptions only.
+
+    Raises:
+        ConfigurationError: a value that can't be used.
+    """
+
+    max_redeliver_count: int = attrs.field(
+        metadata=described("maxRedeliverCount", "redeliveries before a message is moved", low=1)
+    )
+    dead_letter_topic: str | None = option(
+        None, "deadLetterTopic",
+        "full topic name, or a short one in jms.systemNamespace; not given: <topic>-<subscription>-DLQ",
+    )  # fmt: skip
+    initial_subscription_name: str | None = option(
+        None, "initialSubscriptionName", "subscription created together with that topic"
+    )
+    retry_letter_topic: str | None = option(None, "retryLetterTopic", _NATIVE, status=Status.NOT_BUILT)
+
+    def __attrs_post_init__(self) -> None:
+        if self.max_redeliver_count is None:
+            key = "consumerConfig.deadLetterPolicy.maxRedeliverCount"
+            raise ConfigurationError(f"option {key} must be given, at least 1", key=key)
+        check_fields(self)
+
+
+@declares(Section.CONSUMER, also=fieldless.CONSUMER)
+@attrs.frozen(kw_only=True)
+class ConsumerConfig:
+    """``consumerConfig``: how a receiver is made; ``jmsaio guide configuration`` lists the options.
+
+    Durations are seconds.
+
+    Raises:
+        ConfigurationError: a value that can't be used.
+    """
+
+    receiver_queue_size: int = option(
+        1000, "receiverQueueSize", "messages prefetched; with 0 on Pulsar one message or batch", low=0, high=1_000_000
+    )
+    max_total_receiver_queue_size_across_partitions: int = option(
+        50000, "maxTotalReceiverQueueSizeAcrossPartitions", "messages prefetched for all partitions together", low=0
+    )
+    ack_timeout: float | None = option(
+        None, "ackTimeoutMillis", "a message not acknowledged in this time is redelivered; 0: off", unit="ms", off=0
+    )
+    negative_ack_redelivery_delay: float | None = option(
+        None, "negativeAckRedeliveryDelayMicros",
+        "delay before a message that the application did not accept is redelivered; not given: none for the first "
+        "`max_local_redeliveries` redeliveries, then 1 s, doubling to 60 s", unit="us",
+    )  # fmt: skip
+    negative_ack_backoff: Backoff | None = group(
+        Section.NACK_BACKOFF, Backoff, "the same delay, growing; it replaces the fixed one", optional=True
+    )
+    ack_timeout_backoff: Backoff | None = group(
+        Section.ACK_TIMEOUT_BACKOFF, Backoff, "growing delay of messages not acknowledged in time; not given: none",
+        optional=True,
+    )  # fmt: skip
+    acknowledgements_group_time: float = option(
+        0.1, "acknowledgementsGroupTimeMicros", "acknowledgements are grouped for at most 130 ms", unit="us",
+        status=Status.NOT_BUILT,
+    )  # fmt: skip
+    ack_receipt_enabled: bool = option(
+        False, "ackReceiptEnabled", "acknowledge waits until the broker has confirmed it"
+    )
+    batch_index_ack_enabled: bool = option(
+        True, "batchIndexAckEnabled", "acknowledge single messages of a batch (Starlight: false)", transports=ON_PULSAR
+    )
+    dead_letter: DeadLetterPolicy | None = group(
+        Section.DEAD_LETTER, DeadLetterPolicy,
+        "when and where to a message that fails repeatedly is moved; not given: it is redelivered without end",
+        optional=True,
+    )  # fmt: skip
+    consumer_name: str | None = option(None, "consumerName", "name that the broker shows")
+    priority_level: int = option(0, "priorityLevel", _NATIVE, low=0, status=Status.NOT_BUILT)
+    read_compacted: bool = option(False, "readCompacted", "read the compacted topic", transports=ON_PULSAR)
+    pattern_auto_discovery_period: float = option(
+        60.0, "patternAutoDiscoveryPeriod", "how often a pattern looks for new topics", unit="s", low=1,
+        transports=ON_PULSAR,
+    )  # fmt: skip
+    regex_subscription_mode: RegexSubscriptionMode = option(
+        "PersistentOnly", "regexSubscriptionMode", "topics that a pattern matches", transports=ON_PULSAR
+    )
+    replicate_subscription_state: bool = option(
+        False, "replicateSubscriptionState", "geo-replicate the subscription's position", transports=ON_PULSAR
+    )
+    max_pending_chunked_message: int = option(
+        10, "maxPendingChunkedMessage", "split messages assembled at the same time", low=0, transports=ON_PULSAR
+    )
+    auto_ack_oldest_chunked_message_on_queue_full: bool = option(
+        False, "autoAckOldestChunkedMessageOnQueueFull", "drop the oldest incomplete message when there are more",
+        transports=ON_PULSAR,
+    )  # fmt: skip
+    crypto_failure_action: CryptoFailureAction = option(
+        "FAIL", "cryptoFailureAction", "what happens to a message that can't be decrypted", transports=ON_PULSAR
+    )
+    use_schema: bool = option(
+        False, "useSchema", "messages with a schema arrive as BytesMessage", status=Status.NOT_BUILT
+    )
+    properties: Mapping[str, str] = option(
+        attrs.Factory(dict), "properties", "metadata of the consumer", repr=names_only, transports=ON_PULSAR
+    )
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        for field, each in groups(ConsumerConfig).items():
+            value = getattr(self, field)
+            if isinstance(value, Mapping):
+                object.__setattr__(self, field, _read_group(each.section, value))
+            elif value is not None and not isinstance(value, each.kind):
+                reason = f"option {field} needs a {each.kind.__name__}, a map or None"
+                raise ConfigurationError(reason, key=field)
+
+    def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
+        """The fields that ``overrides`` would set, with their values. Arguments and errors as for ``merge``."""
+        result: dict[str, Any] = {}
+        rest = dict(overrides)
+        for field, each in groups(ConsumerConfig).items():
+            own, written = rest.pop(field, None), take_group(rest, each.key)
+            if own is not None and written is not None:
+                raise ConfigurationError(f"option {each.key} is given twice, also as {field}", key=each.key)
+            if written is not None:
+                result[field] = _read_group(each.section, written)
+            elif own is not None:
+                result[field] = _read_group(each.section, own) if isinstance(own, Mapping) else own
+        result.update(read_section(directory(Section.CONSUMER), rest, Section.CONSUMER.value, self.properties))
+        return result
+
+    def merge(self, overrides: Mapping[str, object]) -> Self:
+        """A copy with ``overrides``: a map with Starlight's names (nested or dotted) or the fields' own.
+
+        They are merged option by option; the dead letter policy and both backoffs are replaced whole.
+
+        Raises:
+            ConfigurationError: an unknown name or a value that can't be used.
+        """
+        return attrs.evolve(self, **self.changes(overrides))
+
+
+def _read_group(section: Section, source: Mapping[str, object]) -> Backoff | DeadLetterPolicy:
+    """The value of a field that holds a section of its own, from a map."""
+    values: dict[str, Any] = read_section(directory(section), source, section.value)
+    if section is Section.DEAD_LETTER:
+        return DeadLetterPolicy(**{"max_redeliver_count": None, **values})
+    return Backoff(**values)

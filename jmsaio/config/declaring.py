@@ -1,0 +1,185 @@
+"""How an option is declared: ``option`` on a field of a configuration class, and ``declares`` on the class.
+
+Everything else about the option (how it is read and refused, its row in the guide, its keyword for type checkers)
+derives from that one declaration. Annotations give the kind of value, so modules that declare options evaluate them:
+they have no ``from __future__ import annotations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import attrs
+
+from jmsaio.config.options import EVERYWHERE, Directory, Kind, Option, Section, Status
+from jmsaio.config.values import SECONDS, given
+
+T = TypeVar("T")
+
+_OPTION, _GROUP = "jmsaio.option", "jmsaio.group"
+_KINDS = {bool: Kind.FLAG, int: Kind.INTEGER, float: Kind.NUMBER, str: Kind.TEXT}
+
+#: What the decorated classes declare; filled while they are imported and never changed afterwards.
+_directories: dict[Section, Directory] = {}
+_sections: dict[type, Section] = {}
+_groups: dict[type, Mapping[str, Group]] = {}
+
+
+@attrs.frozen
+class Group:
+    """A field that holds a section of its own.
+
+    Attributes:
+        field: the field's name, which is also its keyword.
+        section: the section that it holds.
+        kind: the class of its value.
+        doc: what it is for.
+        optional: it may be None.
+    """
+
+    field: str
+    section: Section
+    kind: type
+    doc: str
+    optional: bool
+
+    @property
+    def key(self) -> str:
+        """The name as written, without the prefix of the section that it lies in."""
+        return self.section.value.rstrip(".").rpartition(".")[2]
+
+
+def described(
+    key: str,
+    doc: str,
+    *,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    exact: bool = False,
+    off: float | None = None,
+    secret: bool = False,
+    status: Status = Status.BUILT,
+    transports: tuple[str, ...] = EVERYWHERE,
+) -> dict[str, object]:
+    """The metadata of a field that is an option, for ``attrs.field``.
+
+    Args:
+        key: the name as written, without the section's prefix; "" for an option that Starlight does not have, whose
+            name is the field's and whose durations are seconds.
+        doc: what it does, in a phrase for the guide.
+        unit: unit of the written value. A float with a unit of time is a duration; its field is in seconds.
+        low: smallest value, in ``unit``.
+        high: largest value of a number that is not a duration, in ``unit``.
+        exact: a choice must have the same case.
+        off: written value at or below which a duration is switched off; the field is then None.
+        secret: the value is never shown.
+        status: whether it is built; of one that is not, only the default is accepted.
+        transports: the transports on which it has an effect.
+    """
+    return {
+        _OPTION: {
+            "key": key, "doc": doc, "unit": unit, "low": low, "high": high, "exact": exact, "off": off,
+            "secret": secret, "status": status, "transports": transports,
+        }
+    }  # fmt: skip
+
+
+def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
+    """A field that is an option: its default as the field holds it, and the arguments of ``described``."""
+    return attrs.field(default=default, repr=repr, metadata=described(key, doc, **more))
+
+
+def group(section: Section, kind: type, doc: str, *, optional: bool = False) -> Any:
+    """A field that holds a section of its own: an object of ``kind``, by default a new one, or None if ``optional``."""
+    default = None if optional else attrs.Factory(kind)
+    return attrs.field(default=default, metadata={_GROUP: (section, kind, doc, optional)})
+
+
+def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[type[T]], type[T]]:
+    """Decorator of an attrs class: the options of ``sections`` are its fields and ``also``, which have no field."""
+
+    def register(declaring: type[T]) -> type[T]:
+        for section in sections:
+            _directories[section] = Directory((*_options(declaring, section), *also), written_names)
+        _sections[declaring] = sections[0]
+        fields = [field for field in attrs.fields(declaring) if _GROUP in field.metadata]  # type: ignore[arg-type]  # it is an attrs class
+        _groups[declaring] = {field.name: Group(field.name, *field.metadata[_GROUP]) for field in fields}
+        return declaring
+
+    return register
+
+
+def directory(section: Section) -> Directory:
+    """The options of a section."""
+    return _directories[section]
+
+
+def groups(declaring: type) -> Mapping[str, Group]:
+    """The fields of a class that hold a section, by name."""
+    return _groups[declaring]
+
+
+def written_names() -> list[str]:
+    """The written names of all options of all sections."""
+    return [option.name for each in _directories.values() for option in each.options]
+
+
+def check_fields(target: object) -> None:
+    """Read every option of the frozen ``target`` as a given Python value; raises ConfigurationError."""
+    for option in _directories[_sections[type(target)]].options:
+        if option.field:
+            object.__setattr__(target, option.field, given(option, getattr(target, option.field)))
+
+
+def _options(declaring: type, section: Section) -> Iterator[Option]:
+    """The options that the fields of a class declare, in order."""
+    for field in attrs.fields(declaring):
+        declared = field.metadata.get(_OPTION)
+        if declared is not None:
+            yield _as_option(field, section, **declared)
+
+
+def _as_option(field: Any, section: Section, key: str, secret: bool, **declared: Any) -> Option:
+    (annotation,) = [each for each in _alternatives(field.type) if each is not NoneType]
+    kind = _kind(annotation, declared["unit"])
+    return Option(
+        key=key or field.name,
+        section=section,
+        kind=Kind.SECRET if secret else kind,
+        default=_written_default(field.default, kind, declared["unit"], declared["off"]),
+        field=field.name,
+        choices=get_args(annotation) if kind is Kind.CHOICE else (),
+        **declared,
+    )
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one type."""
+    return (annotation,) if get_origin(annotation) in (Literal, Mapping) else get_args(annotation) or (annotation,)
+
+
+def _kind(annotation: Any, unit: str) -> Kind:
+    if get_origin(annotation) is Literal:
+        return Kind.CHOICE
+    if get_origin(annotation) is Mapping:
+        return Kind.MAP
+    if annotation is float and unit in SECONDS:
+        return Kind.DURATION
+    return _KINDS[annotation]
+
+
+def _written_default(default: Any, kind: Kind, unit: str, off: float | None) -> object:
+    """A field's default as it would be written, in the option's unit."""
+    if default is attrs.NOTHING:
+        return None
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # attrs types Factory as a function
+        default = default.factory()
+    if default is None:
+        return off
+    if kind is not Kind.DURATION:
+        return default
+    number = default * round(1 / SECONDS[unit])
+    return int(number) if number == int(number) else number
