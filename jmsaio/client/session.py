@@ -241,7 +241,11 @@ class Session(Getters):
             InvalidDestinationError: there is no such subscription.
             IllegalStateError: it is in use, or delivered messages of it are unsettled.
         """
-        await unsubscribe(self._runtime, name, topic)
+        self._runtime.check_call()
+        connection = self._runtime.connection
+        await unsubscribe(
+            connection.transport.admin, connection.configuration, connection.broker, connection.client_id, name, topic
+        )
 
     async def request(
         self,

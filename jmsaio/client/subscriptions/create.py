@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import attrs
@@ -18,12 +19,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.model.destinations import Queue
 from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
-
-if TYPE_CHECKING:
-    from jmsaio.client.connection import Connection
-    from jmsaio.client.delivery.inbox import Inbox
 
 #: Seconds between two attempts.
 _PAUSE = 1.0
@@ -87,30 +83,36 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
 
 
-async def open_receiver(connection: Connection, inbox: Inbox) -> Receiver:
-    """As ``Transport.open_receiver``, also where the broker creates no subscriptions by itself.
+async def open_receiver(
+    transport: Transport, wanted: Subscription, wake: Callable[[], None], create_missing: bool
+) -> Receiver:
+    """Open a receiver as ``Transport.open_receiver`` does, also where the broker creates no subscriptions by itself.
 
-    In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates those of queues through the admin interface
-    (``jms.precreateQueueSubscription``), and the broker takes those that end with their consumers. Ours of that kind
-    are durable ones for the broker (``drop_at_close``), so they are created, too.
+    In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
+    admin interface (``jms.precreateQueueSubscription``), and the broker accepts those that end with their consumers.
+    On Pulsar, jmsaio's subscriptions of the latter kind are durable for the broker, so they are created, too.
+
+    Args:
+        transport: opens the receiver; its admin interface creates the subscription.
+        wanted: what to subscribe to; nothing is created for a topics pattern.
+        wake: called when records may have arrived.
+        create_missing: create the subscription if the broker does not.
 
     Raises:
-        NotFoundError: the subscription does not exist, and is not one to create.
-        TransportError: as ``Transport.open_receiver``, and as ``Admin.create_subscription``.
+        NotFoundError: the subscription does not exist and is not created here.
+        TransportError: as ``Transport.open_receiver`` and ``Admin.create_subscription``.
 
     Cancelling leaves no consumer behind.
     """
-    transport, wanted = connection.transport, inbox.subscription
     try:
-        return await transport.open_receiver(wanted, inbox.wake)
+        return await transport.open_receiver(wanted, wake)
     except NotFoundError as error:
-        queue = isinstance(inbox.destination, Queue) and connection.configuration.precreate_queue_subscription
-        created = (queue or inbox.drop_at_close) and wanted.pattern is None
-        if error.error_code != "SubscriptionNotFound" or not created or transport.admin is None:
+        refused = error.error_code != "SubscriptionNotFound" or not create_missing or wanted.pattern is not None
+        if refused or transport.admin is None:
             raise
     for topic in wanted.topics:
         await transport.admin.create_subscription(topic, wanted.name, wanted.position)
-    return await transport.open_receiver(wanted, inbox.wake)
+    return await transport.open_receiver(wanted, wake)
 
 
 def passes(error: BaseException) -> bool:

@@ -1,72 +1,82 @@
-"""Deletes subscriptions that end with their consumers, where the engine's client can't (jms-spec 8.1).
+"""Deletes subscriptions that end with their consumers, where the transport can't do it alone.
 
 On Pulsar these are durable subscriptions (see ``subscriptions.plan``), and their last consumer deletes them before it
-closes. What that leaves is deleted here through the admin interface, never with force: the broker refuses while anybody
+closes. What that leaves is deleted here through the admin interface, never with force: the broker refuses while anyone
 consumes from the subscription.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import anyio
+import tenacity
 
 from jmsaio.client.subscriptions.plan import SHARED
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, NotFoundError
-from jmsaio.transport.base import Subscription
-
-if TYPE_CHECKING:
-    from jmsaio.client.connection import Connection
+from jmsaio.transport.base import Admin, Subscription
 
 _log = logging.getLogger("jmsaio")
 
-#: Bound of a deletion in seconds: it is a courtesy, ``jmsaio sweep`` comes after it.
+#: Upper bound of a deletion in seconds. It is best effort: ``jmsaio sweep`` removes what is left.
 _LIMIT = 5.0
 #: Seconds between two attempts while the broker still sees a consumer, and the number of attempts.
 _PAUSE, _ATTEMPTS = 0.1, 10
 
 
 async def drop_unused(
-    connection: Connection, subscription: Subscription, limit: float = _LIMIT, *, patient: bool = False
+    admin: Admin | None, subscription: Subscription, timeout: float, *, patient: bool = False
 ) -> None:
-    """Delete the subscription if nobody consumes from it.
+    """Delete the subscription if no one consumes from it.
 
     Args:
-        connection: whose admin interface is used; without one nothing is done.
-        subscription: what it subscribes to; nothing is done for a topics pattern.
-        limit: seconds it may take at most, no more than 5.
-        patient: a consumer may be on its way out: try again for a second.
+        admin: the admin interface; None: nothing is done.
+        subscription: the subscription; nothing is done for a topics pattern.
+        timeout: seconds it may take at most, and never more than 5.
+        patient: a consumer may be about to leave: keep trying for a second.
 
-    Never raises a JMSError. Takes no longer when the caller is cancelled.
+    Never raises a JMSError. A cancelled caller waits for it nevertheless.
     """
-    admin = connection.transport.admin
     if admin is None:
         return
-    with anyio.move_on_after(min(_LIMIT, limit, connection.configuration.close_timeout), shield=True):
+    with anyio.move_on_after(min(_LIMIT, timeout), shield=True):
         for topic in subscription.topics:
-            for attempt in range(_ATTEMPTS if patient else 1):
-                if attempt:
-                    await anyio.sleep(_PAUSE)
-                try:
-                    await admin.delete_subscription(topic, subscription.name)
-                except NotFoundError:  # somebody else was faster
-                    break
-                except JMSError as error:
-                    _log.info("the subscription %s of %s is left: %s", subscription.name, topic, error)
-                    if not (isinstance(error, AdminError) and error.in_use):
-                        break
-                else:
-                    break
+            await _drop(admin, topic, subscription.name, _ATTEMPTS if patient else 1)
 
 
-async def make_way(connection: Connection, subscription: Subscription) -> None:
-    """Delete what a crashed process left of a shared subscription: it ended with its last consumer, says JMS.
+async def _drop(admin: Admin, topic: str, name: str, attempts: int) -> None:
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(attempts),
+        wait=tenacity.wait_fixed(_PAUSE),
+        retry=tenacity.retry_if_exception(_in_use),
+        reraise=True,
+        sleep=anyio.sleep,
+    )
+    try:
+        await retrying(admin.delete_subscription, topic, name)
+    except NotFoundError:  # someone else was faster
+        return
+    except JMSError as error:
+        _log.info("the subscription %s of %s is left: %s", name, topic, error)
+
+
+def _in_use(error: BaseException) -> bool:
+    return isinstance(error, AdminError) and error.in_use
+
+
+async def make_way(admin: Admin | None, subscription: Subscription, timeout: float) -> None:
+    """Delete what a crashed process left of a shared subscription that is not durable.
+
+    Jakarta Messaging 3.1, 4.11.2 "Shared non-durable subscriptions": such a subscription ends with its last consumer.
+
+    Args:
+        admin: the admin interface; None: nothing is done.
+        subscription: the subscription.
+        timeout: bound of the deletion in seconds.
 
     Raises:
         ConsumerBusyError: the name is that of a durable subscription.
     """
-    admin = connection.transport.admin
     if admin is None:
         return
     for topic in subscription.topics:
@@ -75,11 +85,11 @@ async def make_way(connection: Connection, subscription: Subscription) -> None:
         except NotFoundError:
             continue
         except JMSError as error:
-            _log.info("whether %s of %s was left by a crash can't be told: %s", subscription.name, topic, error)
+            _log.info("whether a crash left %s of %s can't be told: %s", subscription.name, topic, error)
             return
         if SHARED in properties:
             raise ConsumerBusyError(
                 f"{subscription.name!r} of {topic} is a durable subscription; use another name for the shared one"
             )
-        await drop_unused(connection, subscription)
+        await drop_unused(admin, subscription, timeout)
         return

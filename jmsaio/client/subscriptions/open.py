@@ -12,6 +12,7 @@ from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.runtime import SessionRuntime
+from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings, siblings
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.delete import drop_unused, make_way
@@ -62,19 +63,29 @@ async def open_consumer(runtime: SessionRuntime, request: ConsumerRequest) -> Me
         inbox = adopted or _make_inbox(runtime, request.destination, planned)
         inbox.filter = _filter(runtime, request, planned, selector)
         inbox.released = release
-        inbox.lingering = False
+        inbox.lingering = adopted is None  # a receiver that is not there yet may wake it
         inbox.changed = runtime.dispatch.mark  # one that was taken over may be another session's
         if adopted is None:
             if planned.drop_at_close and named:
-                await make_way(connection, planned.subscription)
-            await subscribe(connection, inbox)
+                await make_way(connection.transport.admin, planned.subscription, config.close_timeout)
+            receiver = await subscribe(
+                connection.transport,
+                planned.subscription,
+                inbox.wake,
+                create_missing=planned.drop_at_close
+                or (request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription),
+                close_timeout=config.close_timeout,
+                warn=connection.warn_once,
+            )
+            inbox.receiver = SharingReceiver(receiver, connection.transport.capabilities.most_unacknowledged)
+            inbox.lingering = False
         else:
             await _resume(runtime, adopted)
     except BaseException as error:
         if release is not None:
             release()
         if planned.drop_at_close and not isinstance(error, ConsumerBusyError):  # else it is somebody else's
-            await drop_unused(connection, planned.subscription, patient=True)
+            await drop_unused(connection.transport.admin, planned.subscription, config.close_timeout, patient=True)
         raise
     if runtime.refuses():  # it was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
@@ -149,7 +160,7 @@ def _make_inbox(runtime: SessionRuntime, destination: Destination, planned: Plan
         by_priority=config.enable_jms_priority,
         changed=runtime.dispatch.mark,
         drop_at_close=planned.drop_at_close,
-        drop_left=partial(drop_unused, runtime.connection, planned.subscription),
+        drop_left=partial(drop_unused, runtime.connection.transport.admin, planned.subscription),
         siblings=_siblings(runtime, planned),
         batch=max(1, min(BATCH, config.receive_buffer, planned.subscription.config.receiver_queue_size or 1)),
         share=runtime.connection.inbox_bytes,

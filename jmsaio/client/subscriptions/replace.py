@@ -10,20 +10,14 @@ topic.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
 
 import anyio
 
-from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.subscriptions.create import open_receiver
 from jmsaio.client.subscriptions.plan import SELECTOR, SHARED
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
-from jmsaio.transport.base import Admin, Subscription, SubscriptionStats
-
-if TYPE_CHECKING:
-    from jmsaio.client.connection import Connection
-    from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.transport.base import Admin, Receiver, Subscription, SubscriptionStats, Transport
 
 _log = logging.getLogger("jmsaio")
 
@@ -31,40 +25,54 @@ _log = logging.getLogger("jmsaio")
 _LOOKS = 2
 
 
-async def subscribe(connection: Connection, inbox: Inbox) -> None:
-    """Give an inbox its receiver; first delete an inactive durable subscription that was made with something else.
+async def subscribe(
+    transport: Transport,
+    wanted: Subscription,
+    wake: Callable[[], None],
+    *,
+    create_missing: bool,
+    close_timeout: float,
+    warn: Callable[[str], None],
+) -> Receiver:
+    """Open a receiver; first delete an inactive durable subscription that was made with something else.
+
+    Args:
+        transport: opens the receiver.
+        wanted: what to subscribe to.
+        wake: called when records may have arrived.
+        create_missing: see ``subscriptions.create.open_receiver``.
+        close_timeout: bound in seconds of closing the receiver when this call is cancelled.
+        warn: takes a warning where the subscription's selector can't be told.
 
     Raises:
         ConsumerBusyError: the subscription is active with something else, or is shared otherwise.
-        TransportError: as ``precreating.open_receiver``.
+        TransportError: as ``subscriptions.create.open_receiver``.
 
     Cancelling leaves no consumer behind.
     """
-    transport, wanted = connection.transport, inbox.subscription
     topics: tuple[str, ...] = ()
     if wanted.replace and not transport.capabilities.subscription_properties:
-        topics = await _to_remember(connection, wanted)
-    # set before the next await: the receiver may wake the inbox at once
-    inbox.receiver = SharingReceiver(await open_receiver(connection, inbox), transport.capabilities.most_unacknowledged)
+        topics = await _to_remember(transport.admin, wanted, warn)
+    receiver = await open_receiver(transport, wanted, wake, create_missing)
     if topics and transport.admin is not None:
         try:
             await _remember(transport.admin, wanted, topics)
         except (AdminError, JMSSecurityError) as error:
-            _cannot_tell(connection, str(error))
+            _cannot_tell(warn, str(error))
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await inbox.receiver.aclose(connection.configuration.close_timeout)
+                await receiver.aclose(close_timeout)
             raise
+    return receiver
 
 
-async def _to_remember(connection: Connection, wanted: Subscription) -> tuple[str, ...]:
+async def _to_remember(admin: Admin | None, wanted: Subscription, warn: Callable[[str], None]) -> tuple[str, ...]:
     """Make way for ``wanted``; the topics whose subscription does not say yet what it was made with."""
-    admin = connection.transport.admin
     if admin is None:
-        _cannot_tell(connection, "jms.usePulsarAdmin=false")
+        _cannot_tell(warn, "jms.usePulsarAdmin=false")
         return ()
     if wanted.pattern is not None:
-        _cannot_tell(connection, "a topics pattern")
+        _cannot_tell(warn, "a topics pattern")
         return ()
     try:
         for _ in range(_LOOKS):
@@ -74,7 +82,7 @@ async def _to_remember(connection: Connection, wanted: Subscription) -> tuple[st
             if await _delete(admin, wanted, tuple(found)):
                 return wanted.topics
     except (AdminError, JMSSecurityError) as error:
-        _cannot_tell(connection, str(error))
+        _cannot_tell(warn, str(error))
         return ()
     raise ConsumerBusyError(
         f"the durable subscription {wanted.name!r} is active with another selector or noLocal; close its consumers "
@@ -142,8 +150,8 @@ async def _remember(admin: Admin, wanted: Subscription, topics: tuple[str, ...])
         await admin.set_subscription_properties(topic, wanted.name, {**properties, **wanted.properties})
 
 
-def _cannot_tell(connection: Connection, why: str) -> None:
-    connection.warn_once(
+def _cannot_tell(warn: Callable[[str], None], why: str) -> None:
+    warn(
         "whether a durable subscription is opened with another selector or noLocal than before can't be told "
         f"({why}): it is resumed with what it holds"
     )

@@ -8,10 +8,10 @@ without a topic is searched, found on exactly one topic, not in use, and marked 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.plan import SHARED, durable_name
+from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
@@ -19,28 +19,33 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import Admin
 from jmsaio.transport.together import together
 
-if TYPE_CHECKING:
-    from jmsaio.client.delivery.runtime import SessionRuntime
-
 #: Topics that are asked for at once: a namespace may have thousands.
 _AT_ONCE = 8
 
 
-async def unsubscribe(runtime: SessionRuntime, name: str, topic: Topic | None) -> None:
-    """Delete a durable subscription; see ``Session.unsubscribe``."""
-    runtime.check_call()
-    connection = runtime.connection
-    subscription = durable_name(connection.client_id, name)
-    if not isinstance(name, str) or not name or subscription == connection.configuration.queue_subscription_name:
+async def unsubscribe(
+    admin: Admin | None, config: Configuration, broker: str, client_id: str | None, name: str, topic: Topic | None
+) -> None:
+    """Delete a durable subscription; see ``Session.unsubscribe``.
+
+    Args:
+        admin: the admin interface.
+        config: options.
+        broker: the broker's name in this process.
+        client_id: the connection's client identifier.
+        name: name of the subscription.
+        topic: its topic, or None to search for it.
+    """
+    subscription = durable_name(client_id, name)
+    if not isinstance(name, str) or not name or subscription == config.queue_subscription_name:
         raise InvalidDestinationError(f"{shown(name)} is not the name of a durable subscription")
-    if in_process.is_active(connection.broker, subscription):
+    if in_process.is_active(broker, subscription):
         raise IllegalStateError(
             f"the subscription {name!r} has an active consumer, or unsettled messages; close and settle it first"
         )
-    admin = connection.transport.admin
     if admin is None:
         raise IllegalStateError("unsubscribe needs the admin interface; set jms.usePulsarAdmin=true and webServiceUrl")
-    namespace = connection.configuration.system_namespace
+    namespace = config.system_namespace
     topics = [await _search(admin, namespace, subscription)] if topic is None else _named(topic, namespace)
     for one in topics:
         await _check_idle(admin, one, subscription)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import AsyncIterator, Callable
 
 import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
@@ -305,15 +303,16 @@ OTHER = {**WANTED.properties, "jmsaio.selector": ""}
 
 
 async def opened(admin: FakeAdmin, wanted: Subscription = WANTED, receiver: FakeReceiver | None = None) -> FakeReceiver:
-    """Subscribe with a fake broker behind a connection."""
+    """Subscribe with a fake broker."""
     transport = FakeTransport(admin, receiver or FakeReceiver())
-    inbox = Inbox(jmsaio.Topic("t"), wanted, 6, False, False, lambda inbox: None)
-    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
-        real, connection.transport = connection.transport, transport  # type: ignore[assignment]  # a fake
-        try:
-            await subscribe(connection, inbox)
-        finally:
-            connection.transport = real
+    await subscribe(
+        transport,  # type: ignore[arg-type]  # a fake
+        wanted,
+        lambda: None,
+        create_missing=False,
+        close_timeout=5,
+        warn=logging.getLogger("jmsaio").warning,
+    )
     return transport.receiver
 
 
