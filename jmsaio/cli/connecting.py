@@ -66,7 +66,7 @@ def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, obj
             raise click.UsageError(f"--option needs NAME=VALUE, not {name!r}")
         source[name] = value
     config = load(source)
-    if config.scheme == "memory":
+    if config.in_process:
         raise click.UsageError(refusal(config))
     _, in_url = split_url(str(source.get("brokerServiceUrl", source.get("service_url", "memory:"))))
     if "connect_timeout" not in source and "connect_timeout" not in in_url:

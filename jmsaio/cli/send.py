@@ -138,7 +138,7 @@ async def _connected(job: Job) -> AsyncIterator[Connection]:
     async with jmsaio.connect(job.config) as connection:
         config = connection.configuration
         makes_queue = config.use_pulsar_admin and config.precreate_queue_subscription and not job.topic
-        if makes_queue and config.scheme != "memory":
+        if makes_queue and not config.in_process:
             await require_rest(config)
         yield connection
 

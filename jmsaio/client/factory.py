@@ -1,4 +1,4 @@
-"""ConnectionFactory and ``connect``: the one place that knows the concrete transports, by URL scheme."""
+"""``ConnectionFactory`` and ``connect``: a broker client, and the connections made from it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Transport
+from jmsaio.transport.registry import open_transport
 
 _log = logging.getLogger("jmsaio")
 
@@ -167,7 +168,7 @@ class ConnectionFactory(Getters):
             configuration=config,
             transport=self._transport,
             senders=self._senders,
-            broker=_broker_name(config),
+            broker=config.service_url,
             factory=self,
             owns_factory=owned,
         )
@@ -183,6 +184,11 @@ class ConnectionFactory(Getters):
         return connection
 
     async def _open_transport(self, config: Configuration) -> None:
+        if config.fallback:
+            _log.warning(
+                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where nobody "
+                "outside this process gets a message; name a real one, such as pulsar://host:6650, or 'memory:'"
+            )
         transport = await open_transport(config)
         if self._closed:  # meanwhile: its close did not know of this transport
             with anyio.CancelScope(shield=True):
@@ -254,7 +260,7 @@ class ConnectionFactory(Getters):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._connections)} connections"
-        return f"<ConnectionFactory for {_broker_name(self.configuration)}, {state}>"
+        return f"<ConnectionFactory for {self.configuration.service_url}, {state}>"
 
 
 def connect(
@@ -289,22 +295,6 @@ async def _open(
         raise
 
 
-async def open_transport(config: Configuration) -> Transport:
-    """The transport for a configuration's URL scheme."""
-    if config.scheme == "memory":
-        from jmsaio.transport.memory import open_transport as open_memory
-
-        if config.fallback:
-            _log.warning(
-                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where nobody "
-                "outside this process gets a message; name a real one, such as pulsar://host:6650, or 'memory:'"
-            )
-        return await open_memory(config)
-    from jmsaio.transport.pulsar import open_transport as open_pulsar
-
-    return await open_pulsar(config)
-
-
 async def _note(close: Callable[[], Awaitable[None]], errors: list[JMSError]) -> None:
     try:
         await close()
@@ -315,10 +305,6 @@ async def _note(close: Callable[[], Awaitable[None]], errors: list[JMSError]) ->
 def _route(config: Configuration) -> Any:
     mapping = config.priority_mapping if config.enable_jms_priority else None
     return make_route(mapping, config.transactions_sticky_partitions, random.random)
-
-
-def _broker_name(config: Configuration) -> str:
-    return config.service_url if config.scheme != "memory" else f"memory://{config.broker_name}"
 
 
 def _require_asyncio() -> None:

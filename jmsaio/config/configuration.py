@@ -11,10 +11,8 @@ from jmsaio.config.declaring import check_fields, declares, directory, group, gr
 from jmsaio.config.mapping import read_section
 from jmsaio.config.options import ON_MEMORY, ON_PULSAR, Section
 from jmsaio.config.producer import ProducerConfig
+from jmsaio.config.schemes import SCHEMES
 from jmsaio.errors import ConfigurationError
-
-#: Schemes of a broker URL that this client takes, with the default port.
-SCHEMES = {"memory": 0, "pulsar": 6650, "pulsar+ssl": 6651, "http": 8080, "https": 8443}
 
 MIB = 1024 * 1024
 _TOKEN_PLUGINS = ("token", "AuthenticationToken")
@@ -59,8 +57,8 @@ class Configuration:
     Made by ``load``. Durations are seconds, sizes bytes. ``repr`` shows no secret.
 
     Attributes:
-        scheme: ``memory``, ``pulsar`` or ``pulsar+ssl``.
-        broker_name: name of the embedded broker, "" for the one of ``memory:``; only with that scheme.
+        scheme: which transport is used: a scheme of the registry in ``jmsaio.config.schemes``.
+        broker_name: name of the embedded broker, "" for the one of ``memory:`` and for brokers elsewhere.
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface, "" for the embedded broker.
         fallback: True when no broker was configured and the embedded one is used instead.
@@ -236,6 +234,11 @@ class Configuration:
             raise ConfigurationError(f"option {key} = True needs authPlugin = 'token'", key=key)
         if self.auth_params is not None and self.auth_plugin is None:
             raise ConfigurationError("option authParams needs authPlugin, such as 'token'", key="authPlugin")
+
+    @property
+    def in_process(self) -> bool:
+        """True when the broker lives in this process, out of reach for every other one."""
+        return SCHEMES[self.scheme].in_process
 
     def _has_token_plugin(self) -> bool:
         return self.auth_plugin is not None and self.auth_plugin.rpartition(".")[2] in _TOKEN_PLUGINS

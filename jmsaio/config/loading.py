@@ -17,7 +17,8 @@ from jmsaio.config.keywords import KEYWORDS, check_unambiguous, find_keyword
 from jmsaio.config.mapping import flatten, take_group
 from jmsaio.config.options import Directory, Option, Section
 from jmsaio.config.producer import ProducerConfig
-from jmsaio.config.sources import Broker, as_map, check_web_url, is_url, parse_broker, read_file, split_url
+from jmsaio.config.schemes import SCHEMES, Broker, default_broker
+from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
 from jmsaio.config.values import given, written
 from jmsaio.errors import ConfigurationError
 
@@ -74,8 +75,8 @@ def load(
     keywords: dict[str, object] = dict(options)
     source, broker = _read(config)
     source, broker = _locate(source, broker, keywords, environ)
-    if _is_embedded(broker, source, keywords):
-        source.pop("enableTransaction", None)  # it always has transactions
+    for name in _implied(broker, source, keywords):
+        source.pop(name, None)
     parts = _Parts()
     _take_written(parts, source)
     held = {field: keywords.pop(field, None) for field in _GROUPS}
@@ -162,10 +163,11 @@ def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
         parts.written[field][name] = value
 
 
-def _is_embedded(broker: Broker | None, source: Mapping[str, object], options: Mapping[str, object]) -> bool:
-    if broker is not None:
-        return broker.scheme == "memory"
-    return _WEB.isdisjoint((*source, *options))
+def _implied(broker: Broker | None, source: Mapping[str, object], keywords: Mapping[str, object]) -> frozenset[str]:
+    """Options that hold for the transport anyway."""
+    if broker is None and _WEB.isdisjoint((*source, *keywords)):
+        broker = default_broker()
+    return SCHEMES[broker.scheme].implied if broker is not None else frozenset()
 
 
 def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:
@@ -203,7 +205,7 @@ def _place(values: dict[str, object], broker: Broker | None) -> None:
     if broker is None and web_url is not None:
         broker = parse_broker(web_url)
     values["fallback"] = broker is None
-    broker = broker or Broker("memory", "", "memory:", "")
+    broker = broker or default_broker()
     values["scheme"], values["broker_name"] = broker.scheme, broker.broker_name
     values["service_url"] = broker.service_url
     values["web_service_url"] = broker.web_service_url if web_url is None else web_url

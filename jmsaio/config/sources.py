@@ -9,10 +9,8 @@ import tomllib
 from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
-import attrs
-
-from jmsaio.config.configuration import SCHEMES
 from jmsaio.config.options import nearest
+from jmsaio.config.schemes import SCHEMES, Broker
 from jmsaio.errors import ConfigurationError
 
 #: What may have a secret behind it, in a URL without its scheme; and what has none.
@@ -20,26 +18,10 @@ _SECRET = re.compile("[:@]")
 _HOST_PORT = re.compile(r"[\w.-]+:\d{1,5}")
 
 
-@attrs.frozen
-class Broker:
-    """Where the broker is.
-
-    Attributes:
-        scheme: as in ``Configuration``.
-        broker_name: as in ``Configuration``.
-        service_url: the URL with every port and without options.
-        web_service_url: the REST interface that belongs to it by default.
-    """
-
-    scheme: str
-    broker_name: str
-    service_url: str
-    web_service_url: str
-
-
 def is_url(text: str) -> bool:
     """True for a text that is meant as a URL and not as the name of a file."""
-    return "://" in text or text == "memory" or text.startswith("memory:")
+    scheme = SCHEMES.get(text.partition(":")[0])
+    return "://" in text or (scheme is not None and scheme.in_process)
 
 
 def split_url(text: str) -> tuple[Broker, dict[str, object]]:
@@ -76,48 +58,12 @@ def parse_broker(base: str) -> Broker:
         raise ConfigurationError(reason, key="brokerServiceUrl")
     scheme, colon, rest = base.partition(":")
     scheme = scheme.lower()
-    if scheme == "memory":
-        return _memory(rest)
-    if not colon or scheme not in SCHEMES:
-        known = "memory:, pulsar://host:6650 or pulsar+ssl://host:6651"
-        shown = f"{scheme}://..." if colon else repr(base)  # what stands behind may be a secret, here and below
-        reason = f"{shown} is not a broker URL that jmsaio knows{nearest(scheme, SCHEMES)}; write {known}"
-        raise ConfigurationError(reason, key="brokerServiceUrl")
-    if not rest.startswith("//"):
-        raise ConfigurationError(f"a broker URL needs '//' behind {scheme}:", key="brokerServiceUrl")
-    hosts, slash, path = rest[2:].partition("/")
-    if slash and path:
-        hint = "name the namespace with jms.systemNamespace=tenant/namespace"
-        reason = f"broker URL {scheme}://{hosts}/... has a path; {hint}"
-        raise ConfigurationError(reason, key="brokerServiceUrl")
-    places = [_host_port(place, SCHEMES[scheme]) for place in hosts.split(",")]
-    service_url = f"{scheme}://" + ",".join(f"{host}:{port}" for host, port in places)
-    if scheme in ("http", "https"):
-        return Broker("pulsar" if scheme == "http" else "pulsar+ssl", "", service_url, service_url)
-    web = "http" if scheme == "pulsar" else "https"
-    return Broker(scheme, "", service_url, f"{web}://{places[0][0]}:8080")
-
-
-def _memory(rest: str) -> Broker:
-    name = rest.removeprefix("//").rstrip("/")
-    if (rest and not rest.startswith("//")) or "/" in name or "," in name:
-        reason = "this is not the URL of an embedded broker; write memory: or memory://name"
-        raise ConfigurationError(reason, key="brokerServiceUrl")
-    return Broker("memory", name, f"memory://{name}" if name else "memory:", "")
-
-
-def _host_port(place: str, default_port: int) -> tuple[str, int]:
-    host, port = place, str(default_port)
-    if place.startswith("["):  # IPv6
-        host, bracket, tail = place.partition("]")
-        host += bracket
-        port = tail[1:] if tail.startswith(":") else port
-    elif ":" in place:
-        host, _, port = place.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        shown = place if port.isdigit() else f"{host}:..."
-        raise ConfigurationError(f"broker URL: {shown!r} is not host:port", key="brokerServiceUrl")
-    return host, int(port)
+    if scheme in SCHEMES and (colon or SCHEMES[scheme].in_process):
+        return SCHEMES[scheme].read(rest)
+    *others, last = (each.example for each in SCHEMES.values() if each.example)
+    shown = f"{scheme}://..." if colon else repr(base)  # what stands behind may be a secret
+    known = f"{nearest(scheme, SCHEMES)}; write {', '.join(others)} or {last}"
+    raise ConfigurationError(f"{shown} is not a broker URL that jmsaio knows{known}", key="brokerServiceUrl")
 
 
 def check_web_url(text: str) -> str:

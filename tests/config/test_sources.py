@@ -4,7 +4,8 @@ import pathlib
 
 import pytest
 
-from jmsaio.config.sources import Broker, as_map, check_web_url, is_url, parse_broker, read_file, split_url
+from jmsaio.config.schemes import Broker
+from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
 from jmsaio.errors import ConfigurationError
 
 

@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 import jmsaio
-from jmsaio.client.factory import open_transport
 from jmsaio.client.senders import pool
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import load
 from jmsaio.testing import embedded_broker
+from jmsaio.transport.registry import open_transport
 from tests.support.broker import TestBroker
 
 _TRANSACTED = jmsaio.AcknowledgeMode.TRANSACTED

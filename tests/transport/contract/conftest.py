@@ -1,35 +1,34 @@
-"""The engines that the contract suite runs on: the embedded broker always, real Pulsar where there is one."""
+"""The transports that the contract suite runs on: every one in the registry.
+
+Each has a module ``tests/transport/<name>/contract.py`` with ``MARKS`` for its runs and
+``configuration(request) -> Configuration``, which starts or finds a broker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from importlib import import_module
 
 import pytest
 
-from jmsaio.config import Configuration, load
-from jmsaio.transport.memory.broker.broker import forget_broker
+from jmsaio.config import Configuration
+from jmsaio.config.schemes import SCHEMES
 from tests.transport.contract.harness import Harness
 
-
-@pytest.fixture(params=["memory", pytest.param("pulsar", marks=pytest.mark.broker)])
-def engine(request: pytest.FixtureRequest) -> str:
-    """Which engine this run of a test is on."""
-    return str(request.param)
+NAMES = dict.fromkeys(scheme.transport.rpartition(".")[2] for scheme in SCHEMES.values())
+CONTRACTS = {name: import_module(f"tests.transport.{name}.contract") for name in NAMES}
 
 
-@pytest.fixture
-def configuration(engine: str, request: pytest.FixtureRequest) -> Configuration:
+@pytest.fixture(params=[pytest.param(name, marks=contract.MARKS) for name, contract in CONTRACTS.items()])
+def configuration(request: pytest.FixtureRequest) -> Configuration:
     """How to reach the broker of this run."""
-    if engine == "memory":
-        request.addfinalizer(lambda: forget_broker("contract"))
-        return load("memory://contract")
-    broker = request.getfixturevalue("pulsar_broker")
-    return load(broker.service_url, web_service_url=broker.web_service_url)
+    found: Configuration = CONTRACTS[request.param].configuration(request)
+    return found
 
 
 @pytest.fixture
-async def harness(engine: str, configuration: Configuration) -> AsyncIterator[Harness]:
-    """A client of the engine, and short ways to use it."""
-    harness = await Harness.start(engine, configuration)
+async def harness(configuration: Configuration) -> AsyncIterator[Harness]:
+    """A client of the transport, and short ways to use it."""
+    harness = await Harness.start(configuration)
     yield harness
     await harness.stop()

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import attrs
@@ -27,7 +26,8 @@ from jmsaio.transport.base import (
     SubscriptionType,
     Transaction,
     Transport,
-)  # fmt: skip
+)
+from jmsaio.transport.registry import open_transport
 
 #: A hang guard: nothing takes that long, in seconds.
 GUARD = 30.0
@@ -106,29 +106,26 @@ class Inbox:
 
 @attrs.define(eq=False)
 class Harness:
-    """A client of an engine.
+    """A client of a broker.
 
     Attributes:
-        engine: its name.
         configuration: how to reach the broker.
         transport: the client.
     """
 
-    engine: str
     configuration: Configuration
     transport: Transport
     _unique: str = attrs.field(factory=lambda: uuid.uuid4().hex[:12])
     _count: itertools.count[int] = attrs.field(factory=itertools.count)
 
     @classmethod
-    async def start(cls, engine: str, configuration: Configuration) -> Harness:
+    async def start(cls, configuration: Configuration) -> Harness:
         """Make a client."""
-        module = import_module(f"jmsaio.transport.{engine}")
-        return cls(engine, configuration, await module.open_transport(configuration))
+        return cls(configuration, await open_transport(configuration))
 
     async def other(self) -> Harness:
         """One more client of the same broker."""
-        return await Harness.start(self.engine, self.configuration)
+        return await Harness.start(self.configuration)
 
     async def stop(self) -> None:
         """Close the client."""

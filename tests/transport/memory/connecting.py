@@ -11,4 +11,4 @@ from tests.transport.contract.harness import Harness
 
 async def connect(broker: EmbeddedBroker, **options: Any) -> Harness:
     """A client of ``broker``."""
-    return await Harness.start("memory", load(broker.url, **options))
+    return await Harness.start(load(broker.url, **options))

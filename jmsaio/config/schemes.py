@@ -1,0 +1,125 @@
+"""The registry of transports: one row for each scheme of a broker URL.
+
+A row says how URLs of that scheme are read and which module opens them. To add a transport, write its package against
+``jmsaio/transport/base.py`` and add its rows here; nothing else in jmsaio names a transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from jmsaio.errors import ConfigurationError
+
+
+@attrs.frozen
+class Broker:
+    """Where the broker is.
+
+    Attributes:
+        scheme: as in ``Configuration``.
+        broker_name: as in ``Configuration``.
+        service_url: the URL with every port and without options.
+        web_service_url: the REST interface that belongs to it by default.
+    """
+
+    scheme: str
+    broker_name: str
+    service_url: str
+    web_service_url: str
+
+
+@attrs.frozen
+class Scheme:
+    """One scheme of a broker URL.
+
+    Attributes:
+        name: the scheme, in lower case.
+        transport: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
+        read: reads what follows ``scheme:`` and raises ConfigurationError for what it refuses.
+        example: how such a URL is written, for error messages; "" leaves it out there.
+        in_process: the broker lives in this process, out of reach for every other one; its scheme alone is a URL.
+        implied: options that hold for this transport anyway, so that a configuration that gives them is accepted.
+    """
+
+    name: str
+    transport: str
+    read: Callable[[str], Broker]
+    example: str = ""
+    in_process: bool = False
+    implied: frozenset[str] = frozenset()
+
+
+def _embedded(scheme: str) -> Callable[[str], Broker]:
+    """Reads the name of a broker in this process: ``scheme:`` or ``scheme://name``."""
+
+    def read(rest: str) -> Broker:
+        name = rest.removeprefix("//").rstrip("/")
+        if (rest and not rest.startswith("//")) or "/" in name or "," in name:
+            reason = f"this is not the URL of an embedded broker; write {scheme}: or {scheme}://name"
+            raise ConfigurationError(reason, key="brokerServiceUrl")
+        return Broker(scheme, name, f"{scheme}://{name}" if name else f"{scheme}:", "")
+
+    return read
+
+
+def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Callable[[str], Broker]:
+    """Reads hosts and ports: ``written://host:port,host:port``.
+
+    Args:
+        written: the scheme in the URL.
+        port: default port.
+        scheme: the scheme in the configuration.
+        web: scheme of the REST interface at port 8080 of the first host; None: the URL itself names that interface.
+    """
+
+    def read(rest: str) -> Broker:
+        if not rest.startswith("//"):
+            raise ConfigurationError(f"a broker URL needs '//' behind {written}:", key="brokerServiceUrl")
+        hosts, slash, path = rest[2:].partition("/")
+        if slash and path:
+            hint = "name the namespace with jms.systemNamespace=tenant/namespace"
+            reason = f"broker URL {written}://{hosts}/... has a path; {hint}"
+            raise ConfigurationError(reason, key="brokerServiceUrl")
+        places = [_host_port(place, port) for place in hosts.split(",")]
+        service_url = f"{written}://" + ",".join(f"{host}:{number}" for host, number in places)
+        return Broker(scheme, "", service_url, f"{web}://{places[0][0]}:8080" if web is not None else service_url)
+
+    return read
+
+
+def _host_port(place: str, default_port: int) -> tuple[str, int]:
+    host, port = place, str(default_port)
+    if place.startswith("["):  # IPv6
+        host, bracket, tail = place.partition("]")
+        host += bracket
+        port = tail[1:] if tail.startswith(":") else port
+    elif ":" in place:
+        host, _, port = place.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        shown = place if port.isdigit() else f"{host}:..."  # what stands behind may be a secret
+        raise ConfigurationError(f"broker URL: {shown!r} is not host:port", key="brokerServiceUrl")
+    return host, int(port)
+
+
+_MEMORY, _PULSAR = "jmsaio.transport.memory", "jmsaio.transport.pulsar"
+
+#: The registry. The first row is the broker that is used where none is configured.
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("memory", _MEMORY, _embedded("memory"), "memory:", True, frozenset({"enableTransaction"})),
+        Scheme("pulsar", _PULSAR, _cluster("pulsar", 6650, "pulsar", web="http"), "pulsar://host:6650"),
+        Scheme(
+            "pulsar+ssl", _PULSAR, _cluster("pulsar+ssl", 6651, "pulsar+ssl", web="https"), "pulsar+ssl://host:6651"
+        ),
+        Scheme("http", _PULSAR, _cluster("http", 8080, "pulsar")),
+        Scheme("https", _PULSAR, _cluster("https", 8443, "pulsar+ssl")),
+    )
+}
+
+
+def default_broker() -> Broker:
+    """The broker where none is configured."""
+    return next(iter(SCHEMES.values())).read("")

@@ -1,0 +1,25 @@
+"""Opens the transport that the registry (``jmsaio/config/schemes.py``) has for a configuration's URL scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+
+from jmsaio.config import Configuration
+from jmsaio.config.schemes import SCHEMES
+from jmsaio.transport.base import Transport
+
+
+async def open_transport(config: Configuration) -> Transport:
+    """Connect to the configuration's broker. Only the transport in use is imported.
+
+    Raises:
+        BrokerUnavailableError: the broker does not answer within ``config.connect_timeout`` seconds.
+        JMSSecurityError: it refuses the credentials.
+        ConfigurationError: an option that this transport can't use.
+
+    Cancelling leaves nothing open.
+    """
+    module = import_module(SCHEMES[config.scheme].transport)
+    open_it: Callable[[Configuration], Awaitable[Transport]] = module.open_transport
+    return await open_it(config)
