@@ -20,6 +20,7 @@ HOSTING = ROOT / ".github"
     ("schema", "path"),
     [
         ("vendor.github-workflows", "workflows/ci.yml"),
+        ("vendor.github-workflows", "workflows/mutants.yml"),
         ("vendor.github-issue-forms", "ISSUE_TEMPLATE/bug.yml"),
         ("vendor.github-issue-forms", "ISSUE_TEMPLATE/feature.yml"),
         ("vendor.github-issue-config", "ISSUE_TEMPLATE/config.yml"),
@@ -39,13 +40,22 @@ def test_hosting_files_keep_their_schema(schema: str, path: str) -> None:
 def test_every_hosting_form_is_checked() -> None:
     forms = {path.name for path in (HOSTING / "ISSUE_TEMPLATE").iterdir()}
     assert forms == {"bug.yml", "feature.yml", "config.yml"}
-    assert [path.name for path in (HOSTING / "workflows").iterdir()] == ["ci.yml"]
+    assert {path.name for path in (HOSTING / "workflows").iterdir()} == {"ci.yml", "mutants.yml"}
 
 
 def test_the_workflow_runs_what_everybody_can_run() -> None:
     workflow = yaml.safe_load((HOSTING / "workflows" / "ci.yml").read_text())
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     assert commands == [".ci/run"]
+
+
+def test_the_scheduled_workflow_hunts_a_sample_of_mutants() -> None:
+    """It runs the command that the contributors' guide names; YAML reads the key ``on`` as true."""
+    workflow = yaml.safe_load((HOSTING / "workflows" / "mutants.yml").read_text())
+    commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    assert "schedule" in workflow[True]
+    assert commands[-1] == "python -m tests.mutants --sample 100"
+    assert "python -m tests.mutants" in (HOSTING / "CONTRIBUTING.md").read_text()
 
 
 def test_commit_hooks_use_the_tools_of_the_environment() -> None:

@@ -1,0 +1,68 @@
+"""``python -m tests.mutants``: hunts mutants, prints those that no test noticed, and their share.
+
+The exit status is 0 when enough of them were noticed, 1 when not, and 2 when the tests could not judge.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from tests.mutants.hunt import PACKAGES, Hunt, Mutant, modules, mutants, sample
+from tests.mutants.neighbours import Neighbours
+from tests.mutants.trial import Copy, TrialError
+
+ROOT = Path(__file__).parents[2]
+
+
+@click.command()
+@click.option("--sample", "size", default=100, show_default=True, help="how many mutants to try")
+@click.option("--seed", type=int, help="draws the same sample again on the same tree; by default a new one")
+@click.option(
+    "--package", "packages", multiple=True, help="part of jmsaio, e.g. client or client/session.py; repeatable"
+)
+@click.option("--also", multiple=True, type=Path, help="tests to run last for what no other test noticed; repeatable")
+@click.option("--slow", default=5.0, show_default=True, help="seconds after which a test is left out")
+@click.option("--least", default=92.0, show_default=True, help="per cent that must be noticed")
+def main(
+    size: int, seed: int | None, packages: tuple[str, ...], also: tuple[Path, ...], slow: float, least: float
+) -> None:
+    """Try a sample of plausible mistakes and print those that no test noticed."""
+    seed = secrets.randbelow(10_000) if seed is None else seed
+    try:
+        chosen = sample(ROOT, mutants(ROOT, modules(ROOT, packages or PACKAGES)), size, seed)
+    except FileNotFoundError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{len(chosen)} mutants, --seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        try:
+            missed = _hunt(Hunt(ROOT, Neighbours(ROOT), Copy.of(ROOT, Path(folder, "tree")), also), chosen, slow)
+        except TrialError as error:
+            click.echo(error, err=True)
+            raise SystemExit(2) from error
+    share = 100 * (len(chosen) - missed) / max(len(chosen), 1)
+    click.echo(f"{len(chosen) - missed} of {len(chosen)} mutants were noticed: {share:.1f} % (at least {least:g} %)")
+    raise SystemExit(share < least)
+
+
+def _hunt(hunt: Hunt, chosen: list[Mutant], slow: float) -> int:
+    """How many were not noticed."""
+    click.echo("running the tests without a mutant")
+    hunt.prepare(chosen, slow)
+    for name, why in hunt.copy.left_out.items():
+        click.echo(f"left out: {name} ({why})")
+    missed = 0
+    with click.progressbar(chosen, label="mutants", show_eta=False, file=sys.stderr) as bar:
+        for mutant in bar:
+            if not hunt.noticed(mutant):
+                missed += 1
+                click.echo(f"\nnot noticed: {mutant.described(ROOT)}")
+    return missed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Mutants are tried in a copy, never in the tree itself, and only against tests that pass without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.trial import Copy, TrialError, Verdict
+
+MODULE, TESTS = Path("jmsaio/rules/a.py"), Path("tests/rules/test_a.py")
+SOURCE = "def one():\n    return 1\n"
+FILES = {
+    "jmsaio/__init__.py": "",
+    "jmsaio/rules/__init__.py": "",
+    str(MODULE): SOURCE,
+    str(TESTS): "from jmsaio.rules.a import one\n\n\ndef test_one():\n    assert one() == 1\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def copy(tree: Path, tmp_path: Path) -> Copy:
+    return Copy.of(tree, tmp_path / "copy")
+
+
+def test_a_mutant_in_the_copy_fails_its_tests_and_leaves_the_tree_alone(tree: Path, copy: Copy) -> None:
+    copy.measure([TESTS], slow=60)
+    assert copy.run([TESTS]) is Verdict.PASSED
+    copy.write(MODULE, "def one():\n    return 2\n")  # as long as before, within the same second
+    assert copy.run([TESTS]) is Verdict.FAILED
+    assert (tree / MODULE).read_text() == SOURCE
+
+
+def test_a_module_that_can_not_be_imported_is_noticed(copy: Copy) -> None:
+    copy.write(MODULE, "raise KeyError\n")
+    assert copy.run([TESTS]) is Verdict.FAILED
+
+
+def test_a_test_that_fails_without_a_mutant_judges_nothing(copy: Copy) -> None:
+    copy.write(TESTS, "def test_one():\n    assert False\n")
+    copy.measure([TESTS], slow=60)
+    assert copy.left_out == {f"{TESTS}::test_one": "failed without a mutant"}
+    assert copy.run([TESTS]) is Verdict.PASSED
+
+
+def test_a_slow_test_is_left_out(copy: Copy) -> None:
+    copy.measure([TESTS], slow=-1)
+    assert copy.left_out == {f"{TESTS}::test_one": "0 s"}
+
+
+def test_many_tests_that_fail_without_a_mutant_are_an_error(copy: Copy) -> None:
+    copy.write(TESTS, "\n".join(f"def test_{number}():\n    assert False\n" for number in range(6)))
+    with pytest.raises(TrialError, match="too many tests fail"):
+        copy.measure([TESTS], slow=60)
+
+
+def test_tests_that_are_not_there_are_an_error_and_no_verdict(copy: Copy) -> None:
+    with pytest.raises(TrialError, match="status 4"):
+        copy.run([Path("tests/test_missing.py")])
+
+
+def test_a_mutant_that_never_ends_is_stopped(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.mutants.trial.GRACE", 2)
+    copy.write(MODULE, "def one():\n    while True:\n        pass\n")
+    assert copy.run([TESTS]) is Verdict.STUCK
+
+
+def test_a_copy_that_the_tests_would_not_import_is_refused(tree: Path, tmp_path: Path) -> None:
+    (tree / "jmsaio" / "__init__.py").unlink()
+    (tree / "jmsaio" / "rules" / "__init__.py").unlink()
+    with pytest.raises(TrialError, match="would import"):
+        Copy.of(tree, tmp_path / "copy")

@@ -1,0 +1,177 @@
+"""One mutant after the other in a temporary copy of the tree, and the tests around it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+
+import attrs
+
+#: Seconds for the tests of one mutant on top of three times what they take without it.
+GRACE = 30
+#: How many tests may fail without a mutant: a crowded machine may fail one that has no fault.
+FAILING = 5
+#: Seconds after which a single test is stuck.
+STUCK = 60
+#: The tests that need nothing but Python.
+WITHOUT_A_BROKER = "not broker and not java"
+#: Each run is forked from a process that has imported what most tests need: that takes longer than many tests.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    ["pytest", "hypothesis.strategies", "httpx", "lark", "pulsar.asyncio", "anyio.pytest_plugin"]
+)
+_IGNORED = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "build", "dist")
+
+
+class TrialError(Exception):
+    """The tests can't judge mutants: they fail without one, or can't run at all."""
+
+
+class Verdict(Enum):
+    """What the tests said."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    STUCK = "stuck"
+
+
+@attrs.define
+class Copy:
+    """A copy of the tree that may be changed.
+
+    Attributes:
+        root: its folder.
+        seconds: how long the tests of each file take, by its path; filled by `measure`.
+        left_out: tests that judge nothing, and why: they failed without a mutant, or take too long.
+    """
+
+    root: Path
+    seconds: dict[Path, float] = attrs.field(factory=dict)
+    left_out: dict[str, str] = attrs.field(factory=dict)
+    _changes: int = 0
+
+    @classmethod
+    def of(cls, tree: Path, folder: Path) -> Copy:
+        """Copy what the tests need."""
+        shutil.copytree(tree, folder, ignore=_IGNORED, symlinks=True)
+        for name in (".github", ".ci", ".pre-commit-config.yaml", ".mkdocs"):  # tests read them
+            if (tree / name).is_dir():
+                shutil.copytree(tree / name, folder / name)
+            elif (tree / name).exists():
+                shutil.copy2(tree / name, folder / name)
+        copy = cls(folder)
+        copy.check_imports()
+        return copy
+
+    def check_imports(self) -> None:
+        """The tests must see this copy, not the installed package."""
+        log = self.root / "where.log"
+        process = _FORKS.Process(target=_where, args=(self.root, log))
+        process.start()
+        process.join(STUCK)
+        found = log.read_text(encoding="utf-8")
+        if not found.startswith(str(self.root)):
+            raise TrialError(f"tests in {self.root} would import {found}")
+
+    def write(self, path: Path, text: str) -> None:
+        """Change a file so that no compiled form of an earlier text is taken for it."""
+        self._changes += 1
+        target = self.root / path
+        target.write_text(text, encoding="utf-8")
+        changed = target.stat().st_mtime + 10 * self._changes  # compiled files compare whole seconds and sizes
+        os.utime(target, (changed, changed))
+
+    def measure(self, tests: Sequence[Path], slow: float) -> None:
+        """Run tests without a mutant: note how long they take, and which ones can't judge a mutant.
+
+        Args:
+            tests: files of tests.
+            slow: seconds after which a test is left out.
+
+        Raises:
+            TrialError: more than a few fail, so there is nothing to learn from the rest.
+        """
+        report = self.root / "report.xml"
+        status, output = self._pytest([*map(str, tests), f"--junit-xml={report}"], 3600)
+        if status not in (0, 1, 5):
+            raise TrialError(f"the tests can't run without a mutant:\n{output}")
+        self.seconds.update(dict.fromkeys(tests, 0.0))
+        by_name = {".".join(path.with_suffix("").parts): path for path in tests}
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            path = by_name.get(case.get("classname", ""))
+            if path is None:
+                continue  # in a class
+            seconds, failed = float(case.get("time", 0)), any(each.tag in ("failure", "error") for each in case)
+            if failed or seconds > slow:
+                self.left_out[f"{path}::{case.get('name')}"] = (
+                    "failed without a mutant" if failed else f"{seconds:.0f} s"
+                )
+            else:
+                self.seconds[path] += seconds
+        if sum(not why.endswith("s") for why in self.left_out.values()) > FAILING:
+            raise TrialError(f"too many tests fail without a mutant:\n{output}")
+
+    def run(self, tests: Sequence[Path]) -> Verdict:
+        """Run tests until one fails."""
+        bound = GRACE + 3 * sum(self.seconds.get(path, 0.0) for path in tests)
+        known = [f"--deselect={name}" for name in self.left_out]
+        status, output = self._pytest([*map(str, tests), "-x", *known], bound)
+        if status is None:
+            return Verdict.STUCK
+        if status in (0, 5):  # 5: none of them runs without a broker
+            return Verdict.PASSED
+        if status in (1, 2):  # 2: the module can't even be imported
+            return Verdict.FAILED
+        raise TrialError(f"pytest ended with status {status}:\n{output}")
+
+    def _pytest(self, arguments: Sequence[str], bound: float) -> tuple[int | None, str]:
+        """The exit status, None when time was up, and the end of what pytest printed."""
+        options = ["-q", "-n0", "-m", WITHOUT_A_BROKER, "--tb=short", "--no-header", f"--timeout={STUCK}"]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # some plugins are there before pytest starts
+        log = self.root / "pytest.log"
+        process = _FORKS.Process(target=_in_copy, args=(self.root, [*options, *arguments], log))
+        process.start()
+        process.join(bound)
+        if process.exitcode is None and process.pid is not None:
+            os.killpg(process.pid, signal.SIGKILL)  # its children, too
+            process.join()
+            return None, ""
+        return process.exitcode, log.read_text(encoding="utf-8", errors="replace")[-4000:]
+
+
+def _in_copy(root: Path, arguments: list[str], log: Path) -> None:
+    """Run pytest in a process of its own, as if it had been started in the copy."""
+    os.setsid()
+    _enter(root, log)
+    import pytest
+
+    os._exit(int(pytest.main(arguments)))
+
+
+def _where(root: Path, log: Path) -> None:
+    """Print where the package comes from."""
+    _enter(root, log)
+    import jmsaio
+
+    print(jmsaio.__file__, flush=True)
+
+
+def _enter(root: Path, log: Path) -> None:
+    """Forget the tree that the hunt itself runs in."""
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(root)
+    for name in [name for name in sys.modules if name.split(".")[0] in ("jmsaio", "tests")]:
+        del sys.modules[name]
+    sys.path.insert(0, str(root))
+    for name in [name for name in os.environ if name.startswith("JMSAIO_") or name == "CI"]:
+        del os.environ[name]
+    os.environ["PYTHONPATH"] = str(root)
