@@ -22,6 +22,8 @@ if str(ROOT) not in sys.path:
 
 from jmsaio import launcher  # noqa: E402 - after the path
 from jmsaio.launcher.maven import fetch_jars  # noqa: E402 - after the path
+from tests.kit import virtual_time  # noqa: E402 - after the path
+from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
 from tests.support.broker import (  # noqa: E402 - after the path
     LaunchedBroker,
     TestBroker,
@@ -48,12 +50,22 @@ SLOW_LIMIT = 300
 _MISSING = pytest.StashKey[tuple[str, int]]()
 
 watch_launcher()
+virtual_time.install()
+#: Folders whose tests wait for nothing outside of their loop, but for those marked otherwise.
+VIRTUAL = tuple(ROOT / "tests" / folder for folder in ("client", "conformance", "transport/contract", "transport/memory"))
+
+
+def _on_virtual_time(item: pytest.Item) -> bool:
+    """Whether a test runs on virtual time."""
+    if any(item.get_closest_marker(name) is not None for name in ("broker", "java", "real_time")):
+        return False
+    return any(item.path.is_relative_to(folder) for folder in VIRTUAL)
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    """jmsaio runs on asyncio."""
-    return "asyncio"
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """jmsaio runs on asyncio; tests on the embedded broker on virtual time."""
+    return "asyncio", {"loop_factory": VirtualLoop if _on_virtual_time(request.node) else None}
 
 
 # --- several processes ---------------------------------------------------------------------------------------------
