@@ -52,7 +52,9 @@ _MISSING = pytest.StashKey[tuple[str, int]]()
 watch_launcher()
 virtual_time.install()
 #: Folders whose tests wait for nothing outside of their loop, but for those marked otherwise.
-VIRTUAL = tuple(ROOT / "tests" / folder for folder in ("client", "conformance", "transport/contract", "transport/memory"))
+VIRTUAL = tuple(
+    ROOT / "tests" / folder for folder in ("client", "conformance", "transport/contract", "transport/memory")
+)
 
 
 def _on_virtual_time(item: pytest.Item) -> bool:

@@ -21,7 +21,7 @@ from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
 from jmsaio.testing.faults import FaultScript
 from jmsaio.testing.frames import Command, Part
 from jmsaio.testing.proxy import Direction, FaultProxy
-from jmsaio.transport.memory.broker.clock import ManualClock
+from jmsaio.transport.clock import ManualClock
 
 __all__ = [
     "Command",

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from jmsaio.errors import NotFoundError
 from jmsaio.testing.faults import FaultScript
+from jmsaio.transport.clock import Clock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
-from jmsaio.transport.memory.broker.clock import Clock
 from jmsaio.transport.memory.broker.names import full_name
 
 

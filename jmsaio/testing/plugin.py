@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
-from jmsaio.transport.memory.broker.clock import ManualClock
+from jmsaio.transport.clock import ManualClock
 
 
 @pytest.fixture

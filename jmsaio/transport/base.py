@@ -23,6 +23,7 @@ import attrs
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
+from jmsaio.transport.clock import Clock
 
 #: Called once for each record given to ``Sender.send``: the place (None where the engine can't tell) or the error.
 SendDone = Callable[[WireId | None, JMSError | None], None]
@@ -392,6 +393,10 @@ class Transport(Protocol):
     @property
     def admin(self) -> Admin | None:
         """Administration, or None when the configuration forbids it (``jms.usePulsarAdmin=false``)."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that its broker goes by, and the client's own timers with it."""
 
     @property
     def link_listeners(self) -> set[LinkListener]:

@@ -1,19 +1,26 @@
-"""The embedded broker's time: a clock that is passed in, and the heap of what is to happen at some time.
+"""Time: a clock that is passed in, and timers that go by it.
 
 There are two times. The wall clock's stands in messages; whoever sets the machine's clock lets it jump. The steady time
 only goes on: everything that is to happen after a while goes by it.
+
+The embedded broker and the client both go by the clock of their transport. Bounds that protect from hanging, such as
+``close_timeout``, go by the event loop's own time instead: they must end even if nobody advances a `ManualClock`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
+
+import attrs
 
 
 class Clock(Protocol):
-    """Where a broker has its time from."""
+    """Where a broker and its clients have their time from."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -129,3 +136,74 @@ class Timers:
             _, token, action, argument = heapq.heappop(self._heap)
             action(argument, token)
             self._skip()
+
+
+class Timer(Protocol):
+    """Something that is to happen."""
+
+    def cancel(self) -> None:
+        """It shall not happen; nothing if it happened already."""
+
+
+@attrs.define(eq=False)
+class LoopTimers:
+    """Timers of one event loop that go by a clock. Made and used on the loop's thread.
+
+    By a clock that passes by itself they are the loop's own. With a `ManualClock` they are due once it was advanced far
+    enough; their callbacks run in the loop's next turn, in the order of their times.
+
+    Attributes:
+        clock: the clock.
+        loop: the loop; default: the running one.
+    """
+
+    clock: Clock
+    loop: asyncio.AbstractEventLoop = attrs.field(factory=asyncio.get_running_loop)
+    _manual: Timers | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.clock.watch(self._advanced):
+            self._manual = Timers(lambda: None)
+
+    def milliseconds(self) -> int:
+        """Milliseconds since the epoch."""
+        return int(self.clock.now() * 1000)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+        """Have ``callback`` called after ``delay`` seconds, or in the loop's next turn if that is not positive."""
+        manual = self._manual
+        if manual is None:
+            return self.loop.call_later(delay, callback)
+
+        def ring(_argument: int, _token: int) -> None:
+            callback()
+
+        token = manual.add(self.clock.steady() + delay, ring)
+        if delay <= 0:
+            self.loop.call_soon(self._run)
+        return _ManualTimer(partial(manual.cancel, token))
+
+    async def sleep(self, delay: float) -> None:
+        """Wait for ``delay`` seconds; at least one turn of the loop. Cancelling changes nothing else."""
+        if self._manual is None:
+            await asyncio.sleep(delay)
+            return
+        woken = asyncio.Event()
+        timer = self.call_later(delay, woken.set)
+        try:
+            await woken.wait()
+        finally:
+            timer.cancel()
+
+    def _advanced(self) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._run)
+
+    def _run(self) -> None:
+        if self._manual is not None:
+            self._manual.run(self.clock.steady())
+
+
+@attrs.frozen
+class _ManualTimer:
+    cancel: Callable[[], None]

@@ -1,8 +1,8 @@
 """Virtual time: an event loop whose clock jumps to its next timer as soon as it has nothing else to do.
 
 A test on the embedded broker waits for timers only, so it takes as long as its work. While such a loop runs, the
-machine's clocks as jmsaio reads them (`SystemClock`) show the loop's time. Tests that also wait for something outside of
-the loop (a thread, a process, a socket) are marked ``real_time``: time would not wait for it.
+machine's clocks as jmsaio reads them (`SystemClock`) show the loop's time. Tests that also wait for something outside
+the loop (a thread, a process, a socket) are marked ``real_time``: virtual time would not wait for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import selectors
 import time
 from asyncio import _get_running_loop
 
-from jmsaio.transport.memory.broker.clock import SystemClock
+from jmsaio.transport.clock import SystemClock
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -48,17 +48,19 @@ class _JumpingSelector(selectors.DefaultSelector):
         return ready
 
 
-def _wall() -> float:
+def wall() -> float:
+    """Seconds since the epoch, as jmsaio reads them."""
     loop = _get_running_loop()
     return loop.wall() if isinstance(loop, VirtualLoop) else time.time()
 
 
-def _steady() -> float:
+def steady() -> float:
+    """Seconds that only grow, as jmsaio reads them."""
     loop = _get_running_loop()
     return loop.time() if isinstance(loop, VirtualLoop) else time.monotonic()
 
 
 def install() -> None:
     """Have `SystemClock` follow the running loop where that is a `VirtualLoop`."""
-    SystemClock.now = staticmethod(_wall)  # type: ignore[method-assign] # the functions of the machine's clocks
-    SystemClock.steady = staticmethod(_steady)  # type: ignore[method-assign]
+    SystemClock.now = staticmethod(wall)  # type: ignore[method-assign] # the functions of the machine's clocks
+    SystemClock.steady = staticmethod(steady)  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ import pytest
 
 import jmsaio
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.memory.broker.clock import ManualClock, SystemClock, Timers
+from jmsaio.transport.clock import LoopTimers, ManualClock, SystemClock, Timers
 
 
 def test_the_system_clock_is_the_wall_clock() -> None:
@@ -134,3 +134,65 @@ def test_cancelled_timers_do_not_run_and_take_no_memory() -> None:
     timers.cancel(kept)
     assert done == [kept]
     assert timers.due is None
+
+
+async def test_timers_go_by_a_manual_clock_in_the_order_of_their_times() -> None:
+    clock = ManualClock(100.0)
+    timers, rung = LoopTimers(clock), list[str]()
+    for name, delay in (("late", 2.0), ("early", 1.0), ("cancelled", 1.0), ("last", 9.0)):
+        timer = timers.call_later(delay, lambda name=name: rung.append(name))
+        if name == "cancelled":
+            timer.cancel()
+    await asyncio.sleep(0.01)
+    assert rung == []
+    clock.advance(2)
+    await asyncio.sleep(0)
+    assert rung == ["early", "late"]
+    assert timers.milliseconds() == 102_000
+
+
+async def test_a_sleep_ends_when_a_manual_clock_was_advanced_far_enough() -> None:
+    clock = ManualClock()
+    timers = LoopTimers(clock)
+    sleeping = asyncio.ensure_future(timers.sleep(10))
+    await asyncio.sleep(0)
+    clock.advance(9.9)
+    await asyncio.sleep(0)
+    assert not sleeping.done()
+    clock.advance(0.1)
+    await sleeping
+
+
+async def test_what_is_due_at_once_needs_no_advance() -> None:
+    timers = LoopTimers(ManualClock())
+    await timers.sleep(0)
+
+
+async def test_a_cancelled_sleep_leaves_no_timer() -> None:
+    clock = ManualClock()
+    timers = LoopTimers(clock)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await timers.sleep(1)
+    clock.advance(2)
+    await asyncio.sleep(0)
+
+
+async def test_timers_of_the_machines_clock_are_the_loops() -> None:
+    timers = LoopTimers(SystemClock())
+    rung = asyncio.Event()
+    timers.call_later(0.001, rung.set)
+    async with asyncio.timeout(30):
+        await rung.wait()
+        await timers.sleep(0.001)
+    assert abs(timers.milliseconds() - time.time() * 1000) < 60_000
+
+
+def test_a_clock_that_outlives_a_loop_can_be_advanced() -> None:
+    clock = ManualClock()
+
+    async def make() -> None:
+        LoopTimers(clock).call_later(1, lambda: None)
+
+    asyncio.run(make())
+    clock.advance(2)

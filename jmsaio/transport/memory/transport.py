@@ -16,6 +16,7 @@ from jmsaio.transport.base import (
     Subscription,
     Wake,
 )
+from jmsaio.transport.clock import Clock
 from jmsaio.transport.memory.admin import MemoryAdmin
 from jmsaio.transport.memory.broker.broker import Broker, broker_named
 from jmsaio.transport.memory.broker.transactions import Unit
@@ -65,6 +66,11 @@ class MemoryTransport:
     def admin(self) -> MemoryAdmin | None:
         """Administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+        return self._broker.clock
 
     @property
     def link_listeners(self) -> set[LinkListener]:

@@ -35,6 +35,7 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
+from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
@@ -132,6 +133,11 @@ class PulsarTransport:
     def admin(self) -> Admin | None:
         """REST administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
+
+    @property
+    def clock(self) -> Clock:
+        """The machine's clock."""
+        return SystemClock()
 
     @property
     def link_listeners(self) -> set[LinkListener]:

@@ -9,8 +9,8 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.clock import ManualClock
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.clock import ManualClock
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh

@@ -88,6 +88,7 @@ def test_a_closed_loop_is_nobody_to_be_told() -> None:
     assert calls == []
 
 
+@pytest.mark.real_time
 async def test_two_loops_in_two_threads_share_a_broker() -> None:
     with embedded_broker() as broker:
         here = await connect(broker)

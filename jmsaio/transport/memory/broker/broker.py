@@ -21,7 +21,7 @@ from jmsaio.errors import (
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position
-from jmsaio.transport.memory.broker.clock import Clock, SystemClock, Timers
+from jmsaio.transport.clock import Clock, SystemClock, Timers
 from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
 from jmsaio.transport.memory.broker.partition import Partition
