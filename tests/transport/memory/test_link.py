@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.link import Link
