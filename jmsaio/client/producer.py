@@ -14,7 +14,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.senders.pool import PendingSend
+from jmsaio.client.senders.pending import PendingSend
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.senders.settings import Settings, Target, checked_mode, checked_priority, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
@@ -31,7 +31,7 @@ from jmsaio.model.messages.foreign import write_back
 if TYPE_CHECKING:
     from jmsaio.client.delivery.local_transaction import LocalTransaction
     from jmsaio.client.delivery.runtime import SessionRuntime
-    from jmsaio.transport.base import Sender
+    from jmsaio.transport.base import Sender, Transaction
 
 _UNSET: Any = object()
 
@@ -115,26 +115,23 @@ class MessageProducer(Settings):
     ) -> asyncio.Future[Receipt]:
         """Send a message; returns a future as soon as the message has its place in the send window.
 
-        The message's content is taken at once, so the object may be changed or sent again right away.
+        The message's content is taken at once, so the object may be changed or sent again right away. At most once a
+        millisecond a call lets other tasks run, so that a loop of sends does not hold them up.
 
         Args:
-            completion_listener: told the outcome, in the order of the sends of this session, by the session's
-                callback worker; plain or coroutine functions ``on_completion(message)`` and
-                ``on_exception(message, error)`` of an object, or a pair of them. Left out: only the future tells.
-                IllegalArgumentError when it has not both, so for None, too (jms-spec 10).
+            completion_listener: told the outcome by the session's callback worker, in the order of the sends: an
+                object with ``on_completion(message)`` and ``on_exception(message, error)``, or a pair of such
+                functions, plain or coroutine. None or anything else raises IllegalArgumentError.
 
-        Otherwise as ``send``. What is wrong with the call is raised here; what fails later fails the future.
+        Otherwise as ``send``. Errors of the call itself are raised here; later failures fail the future.
 
-        Each millisecond one call lets the loop's other tasks run, so a loop of sends holds nobody up.
-
-        Cancelling while it waits for room: the message was not sent. Cancelling the future changes nothing but that
-        its outcome is not told.
+        Cancelling while it waits for room: the message was not sent. Cancelling the future hides the outcome only.
         """
         runtime = self._runtime
         loop = _get_running_loop()
         if loop is not runtime.home.loop or loop is None:
             runtime.home.refuse()
-        if self._closed or (self._runtime.closing and self._runtime.refuses()):
+        if self._closed or (runtime.closing and runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not _UNSET:
             completion_listener = checked(completion_listener)
@@ -152,23 +149,18 @@ class MessageProducer(Settings):
             sender, transaction = await self._prepare(target)
         else:
             transaction = None
-        future: asyncio.Future[Receipt] = loop.create_future()
-        finished, transacting = runtime.send_finished, self._transacting
-        if transacting is not None:
-            finished = transacting.finished(future, finished)
-        done = PendingSend(stamp.message_id, target.destination, stamp.timestamp, future, finished)
-        sender.send(record, done, transaction)
-        runtime.pending_sends += 1
-        if transacting is not None:
-            transacting.work.sent += 1
+        work = None if self._transacting is None else self._transacting.work
+        send = PendingSend(runtime.sends, work, stamp, target.destination, loop)
+        sender.send(record, send, transaction)
+        runtime.sends.add(send)
         stamp_sent(sent, stamp, target.destination)
         if foreign:
             write_back(given, sent._headers())
         if completion_listener is not _UNSET:
-            runtime.completions.expect(given if foreign else sent, completion_listener, self, future)
-        return future
+            runtime.completions.expect(given if foreign else sent, completion_listener, self, send.future)
+        return send.future
 
-    async def _prepare(self, target: Target) -> tuple[Sender, Any]:
+    async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
         """A sender with room and the transaction of now, both asked for in the same turn of the loop."""
         transacting, connection = self._transacting, self._runtime.connection
         if self._now != self._runtime.turn:  # whoever sends in a loop without waiting lets others run each millisecond
@@ -262,7 +254,7 @@ class MessageProducer(Settings):
         self._runtime.children.pop(self, None)
         if self._runtime.closing:
             return  # the session itself waits for them, once for all its producers
-        if self._runtime.pending_sends or len(self._runtime.completions):
+        if len(self._runtime.sends) or len(self._runtime.completions):
             await self._runtime.settle_sends(self._runtime.close_timeout)
 
     async def __aenter__(self) -> MessageProducer:

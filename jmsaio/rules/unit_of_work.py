@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from jmsaio.errors import JMSError
+from jmsaio.errors import JMSError, SendInDoubtError
 
 Handle = TypeVar("Handle")
 
@@ -18,7 +18,7 @@ class UnitOfWork(Generic[Handle]):
     Attributes:
         handle: the engine's transaction, None until the first send or commit needs one, and always when emulated.
         sticky_key: JMSTX of this transaction, or None.
-        sent: messages handed to the transport in it, without those that it surely did not store.
+        sent: messages whose send has ended and which the transport stored, or may have stored.
         failures: errors of sends in it.
     """
 
@@ -26,6 +26,13 @@ class UnitOfWork(Generic[Handle]):
     sticky_key: int | None = None
     sent: int = 0
     failures: list[JMSError] = attrs.field(factory=list)
+
+    def send_ended(self, error: JMSError | None) -> None:
+        """Note the outcome of a send; a message counts as sent unless the error says that it was not stored."""
+        if error is not None:
+            self.failures.append(error)
+        if error is None or isinstance(error, SendInDoubtError):
+            self.sent += 1
 
     def failed(self) -> JMSError | None:
         """Why the work can't be committed, or None."""

@@ -17,8 +17,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.runtime import SessionRuntime
-from jmsaio.client.senders.receipt import Receipt
-from jmsaio.errors import IllegalStateError, JMSError, SendInDoubtError, TransactionRolledBackError
+from jmsaio.errors import IllegalStateError, TransactionRolledBackError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
@@ -137,12 +136,12 @@ class LocalTransaction:
         try:
             if work.handle is not None:
                 await work.handle.abort()
-            elif work.sent and not self.real and not self._warned:
+            elif not self.real and not self._warned and (sent := work.sent + len(self.runtime.sends)):
                 self._warned = True
                 _log.warning(
                     "rollback of an emulated transaction: %d messages that it sent stay sent "
                     "(jms.emulateTransactions sends at once)",
-                    work.sent,
+                    sent,
                 )
         finally:
             await self.runtime.redeliver_all()
@@ -150,18 +149,3 @@ class LocalTransaction:
     async def _begin(self) -> Transaction:
         connection = self.runtime.connection
         return await connection.transport.begin(TRANSACTION_TIMEOUT)
-
-    def finished(self, future: asyncio.Future[Receipt], finished: Callable[[], None]) -> Callable[[], None]:
-        """What a send in this work calls at its end: notes a failure, then calls ``finished``."""
-        work = self.work
-
-        def note() -> None:
-            if not future.cancelled():
-                error = future.exception()
-                if isinstance(error, JMSError):
-                    work.failures.append(error)
-                    if not isinstance(error, SendInDoubtError):
-                        work.sent -= 1
-            finished()
-
-        return note

@@ -24,6 +24,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.deadline import GRACE, Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Closable
+from jmsaio.client.senders.pending import PendingSends
 from jmsaio.errors import JMSError, MalformedMessageError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import AcknowledgeMode
@@ -66,13 +67,12 @@ class SessionRuntime:
     consumers: dict[MessageConsumer, None] = attrs.field(factory=dict, init=False)
     _producers: int = attrs.field(default=0, init=False)
     children: dict[Closable, None] = attrs.field(factory=dict, init=False)
-    pending_sends: int = attrs.field(default=0, init=False)
+    sends: PendingSends = attrs.field(factory=PendingSends, init=False)
     turn: int = attrs.field(default=0, init=False)  # millisecond in which a send last let the loop go on
     closing: bool = attrs.field(default=False, init=False)
     closed: bool = attrs.field(default=False, init=False)
     _lingering: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     _listening: deque[MessageConsumer] = attrs.field(factory=deque, init=False)
-    _no_pending: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
     _requested: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -229,28 +229,13 @@ class SessionRuntime:
         self._producers += 1
         return f"ID:{self.connection.uuid}:{self.number}:{self._producers}:"
 
-    def send_finished(self) -> None:
-        """The outcome of a message is known."""
-        self.pending_sends -= 1
-        if self.pending_sends == 0 and self._no_pending:
-            waiters, self._no_pending = self._no_pending, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-
     async def settle_sends(self, timeout: float) -> None:
         """Wait until every send has its outcome and every completion listener was told.
 
         Raises OperationTimeoutError; cancelling changes nothing.
         """
         deadline = Deadline.after(timeout)
-        with anyio.move_on_after(timeout) as scope:
-            while self.pending_sends:
-                waiter = asyncio.get_running_loop().create_future()
-                self._no_pending.append(waiter)
-                await waiter
-        if scope.cancelled_caught:
-            raise OperationTimeoutError(f"{self.pending_sends} sends had no outcome within {timeout:.3g} s")
+        await self.sends.settle(timeout)
         if len(self.completions):
             await asyncio.sleep(0)  # an outcome reaches the completions one turn of the loop after its send ended
         await self._wait_for_callbacks(deadline.left())

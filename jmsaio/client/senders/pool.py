@@ -1,63 +1,26 @@
-"""SenderPool to topics, shared by all connections of a factory, and the outcome of each message on its way."""
+"""The senders to topics, shared by all connections of a factory."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import partial
 
 import anyio
 import attrs
 
-from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.subscriptions.create import precreate
 from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
-from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, ObjectClosedError, OperationTimeoutError
-from jmsaio.model.destinations import Destination
-from jmsaio.model.wire import WireId
+from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
 _TEMPORARY_IDLE = 10.0
 #: Seconds between two looks for idle senders, at least.
 _SHORTEST_LOOK = 0.1
-
-
-class PendingSend:
-    """One message on its way. Called by the transport with the outcome; a plain slots class, one for each message."""
-
-    __slots__ = ("destination", "finished", "future", "message_id", "timestamp")
-
-    def __init__(
-        self,
-        message_id: str | None,
-        destination: Destination,
-        timestamp: int,
-        future: asyncio.Future[Receipt],
-        finished: Callable[[], None],
-    ) -> None:
-        self.message_id = message_id
-        self.destination = destination
-        self.timestamp = timestamp
-        self.future = future
-        self.finished = finished
-
-    def __call__(self, place: WireId | None, error: JMSError | None) -> None:
-        future = self.future
-        if not future.done():  # done only when the application cancelled it
-            if error is None:
-                message_id = self.message_id
-                if message_id is None and place is not None:
-                    message_id = str(place)
-                # As Receipt(...), without the frame of its constructor: one is made for every send.
-                future.set_result(tuple.__new__(Receipt, (message_id, place, self.destination, self.timestamp)))
-            else:
-                future.set_exception(error)
-        self.finished()
 
 
 @attrs.define(eq=False)

@@ -1,0 +1,93 @@
+"""The sends of a session whose outcome is not known yet; each tells its future and its unit of work."""
+
+from __future__ import annotations
+
+import asyncio
+
+import anyio
+
+from jmsaio.client.senders.receipt import Receipt
+from jmsaio.codec import Stamp
+from jmsaio.errors import JMSError, OperationTimeoutError
+from jmsaio.model.destinations import Destination
+from jmsaio.model.wire import WireId
+from jmsaio.rules.unit_of_work import UnitOfWork
+from jmsaio.transport.base import Transaction
+
+
+class PendingSend:
+    """One message on its way; the transport calls it with the outcome.
+
+    A plain class with slots, because one is made for every message.
+
+    Args:
+        sends: the pending sends of its session.
+        work: the unit of work it belongs to, or None.
+        stamp: what was written on the message.
+        destination: where it goes.
+        loop: the event loop of the future.
+    """
+
+    __slots__ = ("destination", "future", "sends", "stamp", "work")
+
+    def __init__(
+        self,
+        sends: PendingSends,
+        work: UnitOfWork[Transaction] | None,
+        stamp: Stamp,
+        destination: Destination,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.sends = sends
+        self.work = work
+        self.stamp = stamp
+        self.destination = destination
+        self.future: asyncio.Future[Receipt] = loop.create_future()
+
+    def __call__(self, place: WireId | None, error: JMSError | None) -> None:
+        future, work = self.future, self.work
+        if not future.done():  # done only when the application cancelled it
+            if error is None:
+                stamp = self.stamp
+                message_id = stamp.message_id
+                if message_id is None and place is not None:
+                    message_id = str(place)
+                # As Receipt(...), without the frame of its constructor: one is made for every send.
+                future.set_result(tuple.__new__(Receipt, (message_id, place, self.destination, stamp.timestamp)))
+            else:
+                future.set_exception(error)
+                if work is not None:
+                    future.exception()  # commit raises it, so asyncio need not complain that no one awaited it
+        if work is not None:
+            work.send_ended(error)
+        self.sends.complete(self)
+
+
+class PendingSends(set[PendingSend]):
+    """The pending sends of one session: ``add`` each that the transport has taken, ``complete`` removes it."""
+
+    __slots__ = ("_none_left",)
+
+    def __init__(self) -> None:
+        self._none_left: asyncio.Event | None = None  # while ``settle`` waits
+
+    def complete(self, send: PendingSend) -> None:
+        """The outcome of a send is known."""
+        self.discard(send)
+        if self._none_left is not None and not self:
+            self._none_left.set()
+            self._none_left = None
+
+    async def settle(self, timeout: float) -> None:
+        """Wait until every send has its outcome, for ``timeout`` seconds at most. Cancelling changes nothing.
+
+        Raises:
+            OperationTimeoutError: some have none yet.
+        """
+        with anyio.move_on_after(timeout) as scope:
+            while self:
+                if self._none_left is None:
+                    self._none_left = asyncio.Event()
+                await self._none_left.wait()
+        if scope.cancelled_caught:
+            raise OperationTimeoutError(f"{len(self)} sends had no outcome within {timeout:.3g} s")
