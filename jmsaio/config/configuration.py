@@ -54,7 +54,7 @@ class ClientOptions:
 class Configuration:
     """All options of a connection factory; ``jmsaio guide configuration`` lists them.
 
-    Made by ``load``. Durations are seconds, sizes bytes. ``repr`` shows no secret.
+    Created by ``load``. Durations are seconds, sizes bytes. ``repr`` shows no secret.
 
     Attributes:
         scheme: which transport is used: a scheme of the registry in ``jmsaio.config.schemes``.
@@ -63,8 +63,8 @@ class Configuration:
         web_service_url: base URL of the REST interface, "" for the embedded broker.
         fallback: True when no broker was configured and the embedded one is used instead.
         ignored: a sentence for each value of the environment that can't be used; the factory logs them as warnings.
-        producer: how senders are made.
-        consumer: how receivers and readers are made, before a session's or destination's own settings.
+        producer: how senders are created.
+        consumer: how receivers and readers are created, before a session's or destination's own settings.
         client: further settings by their ``pulsar.Client`` keyword, only those that were given.
 
     Raises:
@@ -208,8 +208,8 @@ class Configuration:
     )
 
     client: Mapping[str, object] = attrs.field(factory=dict)
-    producer: ProducerConfig = group(Section.PRODUCER, ProducerConfig, "how senders are made")
-    consumer: ConsumerConfig = group(Section.CONSUMER, ConsumerConfig, "how receivers are made")
+    producer: ProducerConfig = group(Section.PRODUCER, ProducerConfig, "how senders are created")
+    consumer: ConsumerConfig = group(Section.CONSUMER, ConsumerConfig, "how receivers are created")
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)

@@ -112,9 +112,9 @@ class ConnectOptions(TypedDict, total=False):
     max_local_redeliveries: int
     """How often a message whose listener failed is redelivered without delay."""
     producer: ProducerConfig | Mapping[str, object]
-    """How senders are made."""
+    """How senders are created."""
     consumer: ConsumerConfig | Mapping[str, object]
-    """How receivers are made."""
+    """How receivers are created."""
     stats_interval_in_seconds: int
     """How often pulsar-client logs statistics; 0: never (Starlight: 60); Pulsar only."""
     io_threads: int

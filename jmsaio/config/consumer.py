@@ -1,4 +1,4 @@
-"""``ConsumerConfig`` with ``DeadLetterPolicy`` and ``Backoff``: how receivers and readers are made."""
+"""``ConsumerConfig`` with ``DeadLetterPolicy`` and ``Backoff``: how receivers and readers are created."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -76,7 +76,7 @@ class DeadLetterPolicy:
 @declares(Section.CONSUMER, also=fieldless.CONSUMER)
 @attrs.frozen(kw_only=True)
 class ConsumerConfig:
-    """``consumerConfig``: how a receiver is made; ``jmsaio guide configuration`` lists the options.
+    """``consumerConfig``: how a receiver is created; ``jmsaio guide configuration`` lists the options.
 
     Durations are seconds.
 

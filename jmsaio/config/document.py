@@ -95,7 +95,7 @@ def connect_options() -> str:
 
 
 def write() -> None:
-    """Write both files anew."""
+    """Write both files."""
     before, _, rest = GUIDE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     GUIDE.write_text(f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}", encoding="utf-8")

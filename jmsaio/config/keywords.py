@@ -51,7 +51,7 @@ def _all() -> Iterator[Keyword]:
 
 
 def _unambiguous() -> tuple[dict[str, Keyword], dict[str, list[Section]]]:
-    """The keywords, and the names that stand in several sections."""
+    """The keywords, and the names that several sections have."""
     sections: dict[str, list[Section]] = {}
     for keyword in _all():
         sections.setdefault(keyword.name, []).append(keyword.section)
@@ -67,7 +67,7 @@ def find_keyword(name: str) -> Keyword:
     """The keyword option of a name.
 
     Raises:
-        ConfigurationError: there is none, or the name stands in several sections; the error says what to write.
+        ConfigurationError: there is none, or the name belongs to several sections; the error says what to write.
     """
     check_unambiguous(name)
     keyword = KEYWORDS.get(name)
@@ -77,15 +77,15 @@ def find_keyword(name: str) -> Keyword:
 
 
 def check_unambiguous(name: str) -> None:
-    """Raise ConfigurationError for the name of a field that stands in several sections."""
+    """Raise ConfigurationError for the name of a field that several sections have."""
     if name in _AMBIGUOUS:
         fields = {each.section: field for field, each in groups(Configuration).items()}
         ways = " or ".join(f"{fields[section]}={{{name!r}: ...}}" for section in _AMBIGUOUS[name])
-        raise ConfigurationError(f"option {name!r} stands in more than one section; give {ways}", key=name)
+        raise ConfigurationError(f"option {name!r} belongs to more than one section; give {ways}", key=name)
 
 
 def _hint(name: str) -> str:
-    """The keyword that is meant by ``name``, which may be a written name or lie in a section without keywords."""
+    """The keyword that is meant by ``name``, which may be a written name or belong to a section without keywords."""
     meant = {keyword: repr(keyword) for keyword in KEYWORDS}
     for keyword in KEYWORDS.values():
         if isinstance(keyword.declared, Option):

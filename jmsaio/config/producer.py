@@ -1,4 +1,4 @@
-"""``ProducerConfig``: how senders are made."""
+"""``ProducerConfig``: how senders are created."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -19,7 +19,7 @@ AccessMode = Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFe
 @declares(Section.PRODUCER, also=fieldless.PRODUCER)
 @attrs.frozen(kw_only=True)
 class ProducerConfig:
-    """``producerConfig``: how a sender is made; ``jmsaio guide configuration`` lists the options.
+    """``producerConfig``: how a sender is created; ``jmsaio guide configuration`` lists the options.
 
     Durations are seconds.
 

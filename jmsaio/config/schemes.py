@@ -1,7 +1,8 @@
 """The registry of transports: one row for each scheme of a broker URL.
 
 A row says how URLs of that scheme are read and which module opens them. To add a transport, write its package against
-``jmsaio/transport/base.py`` and add its rows here; nothing else in jmsaio names a transport.
+``jmsaio/transport/base.py`` and add its rows here. Nothing else in jmsaio names a transport, but for the guide's remark
+on options that have an effect on some transports only (``transports`` of an option).
 """
 
 from __future__ import annotations

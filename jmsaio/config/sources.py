@@ -13,13 +13,13 @@ from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES, Broker
 from jmsaio.errors import ConfigurationError
 
-#: What may have a secret behind it, in a URL without its scheme; and what has none.
+#: Characters that a secret may follow in a URL without its scheme, and text with one of them that holds no secret.
 _SECRET = re.compile("[:@]")
 _HOST_PORT = re.compile(r"[\w.-]+:\d{1,5}")
 
 
 def is_url(text: str) -> bool:
-    """True for a text that is meant as a URL and not as the name of a file."""
+    """True for text that is meant as a URL rather than a file name."""
     scheme = SCHEMES.get(text.partition(":")[0])
     return "://" in text or (scheme is not None and scheme.in_process)
 
@@ -27,7 +27,7 @@ def is_url(text: str) -> bool:
 def split_url(text: str) -> tuple[Broker, dict[str, object]]:
     """Broker and options of ``text``, such as ``pulsar://host:6650,other:6650?jms.clientId=billing``.
 
-    Names and values are URL-decoded ("+" is a blank); of a name given twice the last counts, as in Starlight.
+    Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight.
 
     Raises:
         ConfigurationError: not a broker URL. The text shows neither the query nor credentials.
@@ -82,7 +82,7 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
     """Options from a JSON file, or from a TOML file when its name ends in ``.toml``.
 
     Raises:
-        ConfigurationError: the file can't be read, or is no map of options.
+        ConfigurationError: the file can't be read, or does not hold a map of options.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
 
 
 def as_map(data: object, what: str) -> dict[str, object]:
-    """``data`` as a map of options; raises ConfigurationError when it is none."""
+    """``data`` as a map of options; raises ConfigurationError when it is not one."""
     if not isinstance(data, Mapping):
         raise ConfigurationError(f"{what} must be a map of options, not {type(data).__name__}")
     return dict(data)

@@ -42,7 +42,7 @@ def given(option: Option, value: object) -> object:
         ConfigurationError: as ``written``.
     """
     if value is None:
-        if option.default is None or option.off is not None:
+        if option.optional:
             return None
         raise refuse(option, value, "must not be None")
     return _if_built(option, value, _given)

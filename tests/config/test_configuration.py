@@ -19,7 +19,7 @@ def test_it_is_frozen_and_checked_when_made_directly() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         config.client_id = "x"  # type: ignore[misc]  # wrong on purpose
     with pytest.raises(ConfigurationError, match="acknowledge_scope"):
-        Configuration(acknowledge_scope="all")
+        Configuration(acknowledge_scope="all")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ConfigurationError, match="needs a ProducerConfig"):
         Configuration(producer=5)  # type: ignore[arg-type]  # wrong on purpose
 

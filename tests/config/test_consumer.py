@@ -1,6 +1,7 @@
 """ProducerConfig and ConsumerConfig: checks, and merging of overrides."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,17 +32,20 @@ def test_special_maps_are_replaced_whole() -> None:
     assert merged.dead_letter == DeadLetterPolicy(max_redeliver_count=2)
     assert merged.ack_timeout_backoff == Backoff(min_delay=20.0)
     assert base.merge({"ackTimeoutRedeliveryBackoff.multiplier": 3}).ack_timeout_backoff == Backoff(multiplier=3)
-    assert base.merge({"dead_letter": DeadLetterPolicy(max_redeliver_count=9)}).dead_letter.max_redeliver_count == 9
+    policy = DeadLetterPolicy(max_redeliver_count=9)
+    assert base.merge({"dead_letter": policy}).dead_letter == policy
 
 
 def test_fields_own_names_take_seconds() -> None:
     assert ConsumerConfig().merge({"ack_timeout": 12}).ack_timeout == 12.0
-    assert ConsumerConfig(ack_timeout=timedelta(seconds=12)).ack_timeout == 12.0
+    in_timedelta: dict[str, Any] = {"ack_timeout": timedelta(seconds=12)}
+    assert ConsumerConfig(**in_timedelta).ack_timeout == 12.0
     assert ProducerConfig().merge({"send_timeout": 1, "compressionType": "zstd"}) == ProducerConfig(
         send_timeout=1, compression_type="ZSTD"
     )
     assert ConsumerConfig().merge({"ackTimeoutMillis": 0}).ack_timeout is None
-    assert ConsumerConfig(dead_letter={"maxRedeliverCount": 2}).dead_letter == DeadLetterPolicy(max_redeliver_count=2)
+    as_map: dict[str, Any] = {"dead_letter": {"maxRedeliverCount": 2}}
+    assert ConsumerConfig(**as_map).dead_letter == DeadLetterPolicy(max_redeliver_count=2)
 
 
 @pytest.mark.parametrize("value", ["5", "yes", "on", "no", 1, 0, "", "truefalse"])

@@ -60,7 +60,7 @@ def test_an_option_given_twice_is_refused(config: str, options: dict[str, Any], 
 def test_a_name_that_two_sections_have_is_refused_with_the_two_ways_to_write_it() -> None:
     words = re.escape("give producer={'properties': ...} or consumer={'properties': ...}")
     with pytest.raises(ConfigurationError, match=words) as caught:
-        load("memory:", **{"properties": {"team": "hidden"}})  # type: ignore[misc]  # wrong on purpose
+        load("memory:", properties={"team": "hidden"})  # type: ignore[call-arg]  # wrong on purpose
     assert caught.value.key == "properties"
     assert "hidden" not in str(caught.value)
     with pytest.raises(ConfigurationError, match=words):
@@ -85,8 +85,9 @@ def test_a_name_that_two_sections_have_is_refused_with_the_two_ways_to_write_it(
     ],
 )
 def test_a_misspelt_keyword_finds_the_nearest_one_of_all_sections(name: str, hint: str) -> None:
+    wrong: dict[str, Any] = {name: 1}
     with pytest.raises(ConfigurationError) as caught:
-        load("memory:", **{name: 1})  # type: ignore[misc]  # wrong on purpose
+        load("memory:", **wrong)
     assert str(caught.value).startswith(f"unknown option {name!r}")
     assert str(caught.value).partition("; ")[2] == hint
 
@@ -111,4 +112,4 @@ def test_a_misspelt_written_name_finds_the_nearest_one_of_all_sections(written: 
 
 def test_an_option_that_is_not_built_is_refused_by_its_keyword_too() -> None:
     with pytest.raises(ConfigurationError, match=r"consumerConfig\.useSchema = True: .* not built yet"):
-        load("memory:", **{"use_schema": True})  # type: ignore[misc]  # wrong on purpose
+        load("memory:", use_schema=True)  # type: ignore[call-arg]  # wrong on purpose

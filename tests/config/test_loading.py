@@ -4,6 +4,7 @@ import json
 import pathlib
 import traceback
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_browser_limit_comes_from_the_environment(text: str, limit: int) -> None
 
 
 @pytest.mark.parametrize("text", ["many", "1.5", "5_0", "٣", "9" * 5000, "--1"])
-def test_a_browser_limit_that_is_no_integer_is_told(text: str) -> None:
+def test_a_browser_limit_that_is_not_an_integer_is_reported(text: str) -> None:
     environ = {"JMSAIO_QUEUE_BROWSER_READ_MAX": text}
     config = load("memory:", environ=environ)
     assert config.queue_browser_read_max == 0
@@ -47,7 +48,7 @@ def test_a_browser_limit_that_is_no_integer_is_told(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "7", "-3", " 8 "])
-def test_a_browser_limit_that_is_one_is_not(text: str) -> None:
+def test_a_browser_limit_that_is_an_integer_is_not(text: str) -> None:
     assert load("memory:", environ={"JMSAIO_QUEUE_BROWSER_READ_MAX": text}).ignored == ()
 
 
@@ -143,12 +144,13 @@ def test_a_refusal_names_the_option_and_helps(config: object, key: str | None, w
 
 
 def test_keyword_names_are_the_fields_names() -> None:
+    written: dict[str, Any] = {"jms.clientId": "x"}
     with pytest.raises(ConfigurationError, match="did you mean 'client_id'"):
-        load("memory:", clientId="x")
+        load("memory:", clientId="x")  # type: ignore[call-arg]  # wrong on purpose
     with pytest.raises(ConfigurationError, match="unknown option 'broker_name'"):
-        load(broker_name="x")
+        load(broker_name="x")  # type: ignore[call-arg]  # wrong on purpose
     with pytest.raises(ConfigurationError, match=r"unknown option 'jms\.clientId'; did you mean 'client_id'"):
-        load("memory:", **{"jms.clientId": "x"})
+        load("memory:", **written)
     with pytest.raises(ConfigurationError, match="given twice"):
         load("memory:", service_url="memory:")
     with pytest.raises(ConfigurationError, match="not int"):
@@ -211,7 +213,8 @@ def test_what_may_be_a_secret_is_in_no_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["receive_buffer", "send_window_messages", "listener_concurrency", "memory_limit"])
-def test_a_bound_that_nobody_can_mean_is_refused(name: str) -> None:
+def test_a_size_above_its_upper_bound_is_refused(name: str) -> None:
     """Sizes and numbers have an upper bound."""
+    huge: dict[str, Any] = {name: 10**30}
     with pytest.raises(ConfigurationError, match=f"{name}: must be at most"):
-        load("memory:", **{name: 10**30})
+        load("memory:", **huge)

@@ -59,7 +59,7 @@ def test_web_urls() -> None:
             check_web_url(wrong)
 
 
-def test_files_that_are_no_map(tmp_path: pathlib.Path) -> None:
+def test_files_that_hold_no_map_of_options_are_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("[1]")
     with pytest.raises(ConfigurationError, match="map of options, not list"):

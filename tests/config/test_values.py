@@ -28,7 +28,7 @@ def test_durations() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "five", "inf", "nan", "-1", True, [1], None])
-def test_what_is_no_duration(value: object) -> None:
+def test_what_is_not_a_duration_is_refused(value: object) -> None:
     with pytest.raises(ConfigurationError, match=r"x\.micros"):
         given(MICROS, value)
 
@@ -74,7 +74,7 @@ def test_a_secrets_value_is_never_in_a_refusal() -> None:
 
 @pytest.mark.parametrize(("unit", "most"), [("", 2**31 - 1), ("bytes", 2**40)])
 def test_numbers_are_bounded(unit: str, most: int) -> None:
-    """A number that nobody can mean is refused."""
+    """A number above its bound is refused."""
     option = Option("x.size", Section.CONNECTION, Kind.INTEGER, 1, "size", unit=unit)
     assert given(option, most) == most
     for value in (most + 1, 10**30, str(10**30)):
