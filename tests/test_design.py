@@ -1,0 +1,76 @@
+"""The design guide and the README's map tell the truth: their rings are those that are checked, their paths exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.layers import RINGS
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+GUIDE = ROOT / "jmsaio" / "guide" / "design.md"
+_SUBGRAPH = re.compile(r'^  subgraph ring(\d)\["ring (\d): [^"]+"\]$')
+_NODE = re.compile(r'^    \w+\["(\w+)/?"\]$')
+_PATH = re.compile(r"`([\w./-]+(?:\.py|\.md|/))`")
+_README_RING = re.compile(r"^ring (\d)  ((?:\w+ )*\w+)(?:  |$)", re.MULTILINE)
+
+
+def diagram(text: str) -> dict[str, int]:
+    """The packages of the Mermaid diagram and the ring that each stands in."""
+    block = text.split("```mermaid\n")[1].split("```")[0]
+    rings: dict[str, int] = {}
+    ring = -1
+    for line in block.splitlines():
+        if (start := _SUBGRAPH.match(line)) is not None:
+            assert start[1] == start[2], line
+            ring = int(start[1])
+        elif (node := _NODE.match(line)) is not None:
+            rings[node[1]] = ring
+    return rings
+
+
+def paths(text: str) -> set[str]:
+    """The files and folders that a document names in backquotes."""
+    return set(_PATH.findall(text))
+
+
+def test_the_diagram_has_the_rings_that_are_checked() -> None:
+    assert diagram(GUIDE.read_text(encoding="utf-8")) == RINGS
+
+
+def test_the_readme_has_the_rings_that_are_checked() -> None:
+    rings = {
+        name: int(ring)
+        for ring, names in _README_RING.findall(README.read_text(encoding="utf-8"))
+        for name in names.split()
+    }
+    assert rings == RINGS
+
+
+@pytest.mark.parametrize("document", [GUIDE, README], ids=lambda path: path.name)
+def test_every_path_that_is_named_exists(document: Path) -> None:
+    named = paths(document.read_text(encoding="utf-8"))
+    assert len(named) > 3
+    assert {path for path in named if not (ROOT / "jmsaio" / path).exists() and not (ROOT / path).exists()} == set()
+
+
+def test_every_package_of_the_rings_is_there() -> None:
+    missing = [name for name in RINGS if not any((ROOT / "jmsaio" / each).exists() for each in (f"{name}.py", name))]
+    assert missing == []
+
+
+def test_the_readme_counts_the_modules_of_a_header() -> None:
+    row = next(line for line in GUIDE.read_text(encoding="utf-8").splitlines() if line.startswith("| a header |"))
+    assert len(paths(row.split("If the provider")[0])) == 13
+    assert "| a header | thirteen modules" in README.read_text(encoding="utf-8")
+
+
+def test_a_wrong_ring_and_a_wrong_path_are_found() -> None:
+    text = (
+        '```mermaid\n  subgraph ring0["ring 0: values"]\n    model["model/"]\n  end\n```\nsee `rules/gone.py`, `a.b`\n'
+    )
+    assert diagram(text) == {"model": 0}
+    assert paths(text) == {"rules/gone.py"}
