@@ -19,7 +19,7 @@ import attrs
 
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.getters import Getters
-from jmsaio.client.subscriptions.open import parse_selector
+from jmsaio.client.runtime.open_inbox import parse_selector
 from jmsaio.codec import decode
 from jmsaio.codec.view import due
 from jmsaio.config import ConsumerConfig
@@ -41,7 +41,7 @@ from jmsaio.transport.together import together
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.delivery.inbox import Inbox
-    from jmsaio.client.delivery.runtime import SessionRuntime
+    from jmsaio.client.runtime.session import SessionRuntime
 
 #: Records read at once.
 _BATCH = 256

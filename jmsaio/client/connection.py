@@ -18,13 +18,13 @@ from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.callbacks.worker import function_of
-from jmsaio.client.delivery.local_transaction import LocalTransaction
-from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.deadline import GRACE, Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
+from jmsaio.client.runtime.local_transaction import LocalTransaction
+from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process

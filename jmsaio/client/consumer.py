@@ -31,7 +31,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.runtime import SessionRuntime
+    from jmsaio.client.runtime.session import SessionRuntime
 
 T = TypeVar("T")
 

@@ -29,8 +29,8 @@ from jmsaio.model.messages.body import outgoing
 from jmsaio.model.messages.foreign import write_back
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.local_transaction import LocalTransaction
-    from jmsaio.client.delivery.runtime import SessionRuntime
+    from jmsaio.client.runtime.local_transaction import LocalTransaction
+    from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
 
 _UNSET: Any = object()

@@ -11,13 +11,13 @@ import attrs
 from jmsaio.client.browser import QueueBrowser, open_browser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.delivery.local_transaction import LocalTransaction
-from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
 from jmsaio.client.request import RequestReply
-from jmsaio.client.subscriptions.open import open_consumer
+from jmsaio.client.runtime.local_transaction import LocalTransaction
+from jmsaio.client.runtime.open_inbox import open_consumer
+from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.errors import IllegalStateError, JMSError

@@ -16,7 +16,7 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 
 if TYPE_CHECKING:
     from jmsaio.client.delivery.inbox import Inbox
-    from jmsaio.client.delivery.runtime import SessionRuntime
+    from jmsaio.client.runtime.session import SessionRuntime
 
 _log = logging.getLogger("jmsaio")
 

@@ -15,7 +15,7 @@ from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
-    from jmsaio.client.delivery.runtime import SessionRuntime
+    from jmsaio.client.runtime.session import SessionRuntime
 
 _log = logging.getLogger("jmsaio")
 

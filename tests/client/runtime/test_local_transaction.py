@@ -10,7 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.delivery.local_transaction import LocalTransaction
+from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
@@ -65,7 +65,7 @@ async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Na
 
 
 async def test_a_commit_that_was_rolled_back_gives_messages_again(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jmsaio.client.delivery.local_transaction.TRANSACTION_TIMEOUT", 0.2)
+    monkeypatch.setattr("jmsaio.client.runtime.local_transaction.TRANSACTION_TIMEOUT", 0.2)
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         await fill(connection, queue, 1)
@@ -94,7 +94,7 @@ async def test_a_commit_that_can_not_begin_loses_no_delivery(name: Name, monkeyp
                 raise jmsaio.TransportError("no coordinator")
 
             with monkeypatch.context() as patched:
-                patched.setattr("jmsaio.client.delivery.local_transaction.LocalTransaction._begin", refuse)
+                patched.setattr("jmsaio.client.runtime.local_transaction.LocalTransaction._begin", refuse)
                 with pytest.raises(jmsaio.TransportError):
                     await session.commit()
             await session.commit()

@@ -16,7 +16,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.delivery.runtime import SessionRuntime
+from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.errors import IllegalStateError, TransactionRolledBackError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.unit_of_work import UnitOfWork

@@ -35,7 +35,7 @@ from jmsaio.transport.base import Subscription, Transaction, Transport
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.consumer import MessageConsumer
-    from jmsaio.client.delivery.local_transaction import LocalTransaction
+    from jmsaio.client.runtime.local_transaction import LocalTransaction
 
 
 @attrs.define(eq=False)

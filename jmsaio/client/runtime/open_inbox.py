@@ -11,9 +11,9 @@ import anyio
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
-from jmsaio.client.delivery.runtime import SessionRuntime
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings, siblings
+from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.delete import drop_unused, make_way
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, Plan, check, plan
