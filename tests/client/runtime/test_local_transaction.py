@@ -149,7 +149,7 @@ async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -
 async def test_a_transaction_that_timed_out_gives_its_messages_back_once(
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jmsaio.client.delivery import local_transaction
+    from jmsaio.client.runtime import local_transaction
 
     monkeypatch.setattr(local_transaction, "TRANSACTION_TIMEOUT", 0.2)
     async with jmsaio.connect(f"memory://{name('late')}") as connection:
