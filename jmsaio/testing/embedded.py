@@ -11,6 +11,7 @@ from jmsaio.testing.faults import FaultScript
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
 from jmsaio.transport.memory.broker.names import full_name
+from jmsaio.transport.memory.broker.subscription import subscriptions_of
 
 
 class EmbeddedBroker:
@@ -50,7 +51,7 @@ class EmbeddedBroker:
     def subscriptions(self, topic: str) -> list[str]:
         """Names of the subscriptions of a topic, sorted. Raises NotFoundError if there is no such topic."""
         with self._broker.lock:
-            return sorted({name for log in self._broker.find(full_name(topic)) for name in log.subscriptions})
+            return sorted({name for log in self._broker.find(full_name(topic)) for name in subscriptions_of(log)})
 
     def backlog(self, topic: str, subscription: str = "jms-queue") -> int:
         """Messages of a subscription that are not acknowledged, all partitions together.
@@ -64,7 +65,8 @@ class EmbeddedBroker:
         """
         with self._broker.lock:
             logs = self._broker.find(full_name(topic))
-            found = [log.subscriptions[subscription] for log in logs if subscription in log.subscriptions]
+            parts = [subscriptions_of(log).get(subscription) for log in logs]
+            found = [part for part in parts if part is not None]
             if not found:
                 raise NotFoundError(f"topic {topic} has no subscription {subscription!r}")
             return sum(part.size for part in found)

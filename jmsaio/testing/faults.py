@@ -9,6 +9,7 @@ from jmsaio.errors import JMSError, SendError, SendInDoubtError
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.faults import SendFault
 from jmsaio.transport.memory.broker.names import full_name
+from jmsaio.transport.memory.broker.subscription import subscriptions_of
 
 
 class FaultScript:
@@ -58,16 +59,16 @@ class FaultScript:
         """
         with self._broker.lock:
             logs = self._broker.find(full_name(topic))
-            found = [log.subscriptions[subscription] for log in logs if subscription in log.subscriptions]
-            dropped = [consumer for part in found for consumer in part.consumers]
-            for consumer in dropped:
-                consumer.subscription.leave(consumer, keep=error is None)
+            parts = [subscriptions_of(log).get(subscription) for log in logs]
+            joined = [(part, consumer) for part in parts if part is not None for consumer in part.consumers]
+            for part, consumer in joined:
+                part.leave(consumer, keep=error is None)
                 if error is not None:
                     consumer.port.end(error)
             if error is None:
-                for consumer in dropped:
+                for _, consumer in joined:
                     consumer.port.reconnect()
-            return len(dropped)
+            return len(joined)
 
     def take_down(self) -> None:
         """The broker can't be reached: connecting fails, sends wait, nothing is delivered, open transactions are over,

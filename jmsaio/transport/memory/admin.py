@@ -8,7 +8,7 @@ from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
-from jmsaio.transport.memory.broker.subscription import BrokerSubscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 
 
 class MemoryAdmin:
@@ -24,7 +24,8 @@ class MemoryAdmin:
     def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
         """A subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()
-        found = [log.subscriptions[name] for log in self._broker.find(topic) if name in log.subscriptions]
+        parts = [subscriptions_of(log).get(name) for log in self._broker.find(topic)]
+        found = [part for part in parts if part is not None]
         if not found:
             raise NotFoundError(f"topic {topic} has no subscription {name!r}")
         return found
@@ -67,7 +68,7 @@ class MemoryAdmin:
             logs = self._broker.find(topic)
             parts: dict[str, list[BrokerSubscription]] = {}
             for log in logs:
-                for subscription in log.subscriptions.values():
+                for subscription in subscriptions_of(log).values():
                     parts.setdefault(subscription.name, []).append(subscription)
             return TopicStats(
                 producers=len({sender for log in logs for sender in log.senders}),
@@ -91,7 +92,7 @@ class MemoryAdmin:
         """Create a subscription (and a missing topic); False if it exists."""
         with self._broker.lock:
             self._broker.check_up()
-            missing = [log for log in self._broker.open(topic) if name not in log.subscriptions]
+            missing = [log for log in self._broker.open(topic) if name not in subscriptions_of(log)]
             for log in missing:
                 self._broker.subscribe(log, name, True, position)
             return bool(missing)

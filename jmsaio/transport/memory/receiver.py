@@ -15,12 +15,22 @@ from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.names import compile_pattern
 from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.record import Source, StoredRecord
 from jmsaio.transport.memory.broker.replacement import renew
-from jmsaio.transport.memory.broker.subscription import BrokerSubscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
+
+
+class Attachment:
+    """A consumer and the subscription that it belongs to."""
+
+    __slots__ = ("consumer", "subscription")
+
+    def __init__(self, subscription: BrokerSubscription, consumer: Consumer) -> None:
+        self.subscription = subscription
+        self.consumer = consumer
 
 
 class MemoryReceiver:
@@ -40,8 +50,20 @@ class MemoryReceiver:
     """
 
     __slots__ = (
-        "_broker", "_by_priority", "_closed", "_consumers", "_failure", "_link", "_refused", "_single", "_stopped",
-        "_turn", "_wake", "_wanted", "armed", "pattern",
+        "_attached",
+        "_broker",
+        "_by_priority",
+        "_closed",
+        "_failure",
+        "_link",
+        "_refused",
+        "_single",
+        "_stopped",
+        "_turn",
+        "_wake",
+        "_wanted",
+        "armed",
+        "pattern",
     )  # fmt: skip
 
     def __init__(self, link: Link, wanted: base.Subscription, wake: Wake, by_priority: bool = False) -> None:
@@ -50,8 +72,8 @@ class MemoryReceiver:
         self._wanted = wanted
         self._wake = wake
         self._by_priority = by_priority
-        self._consumers: dict[Partition, Consumer] = {}
-        self._single: Consumer | None = None
+        self._attached: dict[Source, Attachment] = {}
+        self._single: Attachment | None = None
         self._turn = 0
         self._failure: JMSError | None = None
         self._refused: JMSError | None = None
@@ -72,15 +94,13 @@ class MemoryReceiver:
             self._leave()
             raise
 
-    # ---------------------------------------------------------------- joining and leaving, with the lock
-
     def _join(self, logs: Sequence[Partition]) -> None:
         wanted = self._wanted
-        total = len(self._consumers) + len(logs)
+        total = len(self._attached) + len(logs)
         for log in logs:
-            if log in self._consumers:
+            if log in self._attached:
                 continue
-            new = wanted.name not in log.subscriptions
+            new = wanted.name not in subscriptions_of(log)
             subscription = self._broker.subscribe(log, wanted.name, wanted.durable, wanted.position)
             if subscription.durable is not wanted.durable:
                 kinds = ("durable", "not durable") if subscription.durable else ("not durable", "durable")
@@ -88,18 +108,18 @@ class MemoryReceiver:
             if new or wanted.replace:
                 subscription.properties.update(wanted.properties)
             size = self._queue_size(log, total)
-            self._consumers[log] = subscription.join(self, wanted.type, wanted.config, size)
-            self._keep_stopped(log)
+            self._attach(log, subscription, size)
         self._note()
 
-    def _keep_stopped(self, log: Partition) -> None:
-        """A consumer that has just joined takes nothing while the receiver is stopped."""
+    def _attach(self, log: Source, subscription: BrokerSubscription, size: int) -> None:
+        """Join a subscription; while the receiver is stopped the new consumer takes nothing."""
+        consumer = subscription.join(self, self._wanted.type, self._wanted.config, size)
+        self._attached[log] = Attachment(subscription, consumer)
         if self._stopped:
-            consumer = self._consumers[log]
-            consumer.subscription.stop(consumer)
+            subscription.stop(consumer)
 
     def _note(self) -> None:
-        self._single = next(iter(self._consumers.values())) if len(self._consumers) == 1 else None
+        self._single = next(iter(self._attached.values())) if len(self._attached) == 1 else None
 
     def _queue_size(self, log: Partition, total: int) -> int:
         config = self._wanted.config
@@ -117,14 +137,14 @@ class MemoryReceiver:
         self._note()
 
     def _leave(self, keep: bool = False) -> None:
-        consumers = list(self._consumers.values())
+        attached = list(self._attached.values())
         if not keep:
             if self in self._broker.watchers:
                 self._broker.watchers.remove(self)
-            self._consumers.clear()
+            self._attached.clear()
             self._single = None
-        for consumer in consumers:
-            consumer.subscription.leave(consumer, keep)
+        for each in attached:
+            each.subscription.leave(each.consumer, keep)
         self._broker.freed()
 
     def broker_down(self) -> None:
@@ -134,18 +154,17 @@ class MemoryReceiver:
     def reconnect(self) -> None:
         """The connection is there again: join every subscription that it was taken off and that still is there."""
         reason: JMSError | None = None
-        for log, consumer in list(self._consumers.items()):
-            subscription = consumer.subscription
+        for log, each in list(self._attached.items()):
+            subscription, consumer = each.subscription, each.consumer
             if consumer in subscription.consumers:
                 continue
-            del self._consumers[log]
-            if log.subscriptions.get(subscription.name) is not subscription:
+            del self._attached[log]
+            if subscriptions_of(subscription.log).get(subscription.name) is not subscription:
                 reason = NotFoundError(f"subscription {subscription.name!r} of {log.name} was deleted")
                 continue
             try:
                 size = 0 if consumer.zero_queue else consumer.capacity
-                self._consumers[log] = subscription.join(self, self._wanted.type, self._wanted.config, size)
-                self._keep_stopped(log)
+                self._attach(log, subscription, size)
             except ConsumerBusyError as error:
                 reason = error
         self._finish(reason)
@@ -157,20 +176,18 @@ class MemoryReceiver:
 
     def end(self, reason: JMSError | None) -> None:
         """A topic or subscription is gone; without any left the receiver has ended."""
-        self._consumers = {
-            log: consumer for log, consumer in self._consumers.items() if consumer in consumer.subscription.consumers
+        self._attached = {
+            log: each for log, each in self._attached.items() if each.consumer in each.subscription.consumers
         }
         self._finish(reason)
 
     def _finish(self, reason: JMSError | None) -> None:
         self._note()
-        if not self._consumers and reason is not None:
+        if not self._attached and reason is not None:
             self._failure = reason
             self.rouse()
             if isinstance(reason, ConsumerBusyError):
                 self._link.tell(LinkChange(str(reason), reason))
-
-    # ---------------------------------------------------------------- the application's side
 
     def settle_up(self) -> None:
         """Wake the application."""
@@ -181,7 +198,7 @@ class MemoryReceiver:
         """Records that are here. See ``Receiver.receive``."""
         with self._broker.lock:
             single = self._single
-            records = single.take(limit) if single is not None else self._take_in_turn(limit)
+            records = single.consumer.take(limit) if single is not None else self._take_in_turn(limit)
             self.armed = len(records) < limit
         if not records:
             if self._closed:
@@ -192,7 +209,7 @@ class MemoryReceiver:
 
     def _take_in_turn(self, limit: int) -> list[StoredRecord]:
         """Records of several topics: each in turn gives a share, then each what fits."""
-        consumers = list(self._consumers.values())
+        consumers = [each.consumer for each in self._attached.values()]
         records: list[StoredRecord] = []
         if not consumers:
             return records
@@ -217,27 +234,28 @@ class MemoryReceiver:
             single = self._single
             if isinstance(transaction, MemoryTransaction):
                 for record in stored:
-                    consumer = self._consumers.get(record.log)
-                    if consumer is not None:
-                        self._acknowledge_in(transaction.unit, consumer, record.number)
+                    each = self._attached.get(record.log)
+                    if each is not None:
+                        self._acknowledge_in(transaction.unit, each, record.number)
             elif single is not None:
-                single.subscription.acknowledge(single, stored)
+                single.subscription.acknowledge(single.consumer, stored)
             else:
                 for record in stored:
-                    consumer = self._consumers.get(record.log)
-                    if consumer is not None:
-                        consumer.subscription.acknowledge(consumer, (record,))
+                    each = self._attached.get(record.log)
+                    if each is not None:
+                        each.subscription.acknowledge(each.consumer, (record,))
             if broker.blocked:
                 broker.freed()
 
-    def _acknowledge_in(self, unit: Unit, consumer: Consumer, number: int) -> None:
+    def _acknowledge_in(self, unit: Unit, each: Attachment, number: int) -> None:
+        subscription, consumer = each.subscription, each.consumer
         if unit.state is not State.OPEN:
             self._refused = TransactionRolledBackError(f"the transaction is {unit.state.value} already")
-            consumer.subscription.give_back(consumer, number, None, counted=True)  # as its abort gave back the others
-            consumer.subscription.dispatch()
+            subscription.give_back(consumer, number, None, counted=True)  # as its abort gave back the others
+            subscription.dispatch()
             return
         stored = consumer.held.pop(number, None)
-        conflict = unit.acknowledge(consumer.subscription, number, stored)
+        conflict = unit.acknowledge(subscription, number, stored)
         if conflict is not None:
             self._refused = conflict
 
@@ -247,10 +265,10 @@ class MemoryReceiver:
             due = self._broker.steady() + delay if delay > 0 else None
             subscriptions: dict[BrokerSubscription, None] = {}
             for record in cast("Sequence[StoredRecord]", records):
-                consumer = self._consumers.get(record.log)
-                if consumer is not None:
-                    consumer.subscription.give_back(consumer, record.number, due, counted)
-                    subscriptions[consumer.subscription] = None
+                each = self._attached.get(record.log)
+                if each is not None:
+                    each.subscription.give_back(each.consumer, record.number, due, counted)
+                    subscriptions[each.subscription] = None
             for subscription in subscriptions:
                 subscription.dispatch()
 
@@ -259,9 +277,9 @@ class MemoryReceiver:
         if self._wanted.config.ack_timeout is not None:
             with self._broker.lock:
                 for record in cast("Sequence[StoredRecord]", records):
-                    consumer = self._consumers.get(record.log)
-                    if consumer is not None:
-                        consumer.taken.pop(record.number, None)
+                    each = self._attached.get(record.log)
+                    if each is not None:
+                        each.consumer.taken.pop(record.number, None)
         return records
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -270,18 +288,18 @@ class MemoryReceiver:
         if broker.down:
             return  # it comes again
         with broker.lock:
-            consumer = self._consumers.get(stored.log)
-            if consumer is not None:
-                consumer.subscription.dead_letter(consumer, stored.number, properties)
+            each = self._attached.get(stored.log)
+            if each is not None:
+                each.subscription.dead_letter(each.consumer, stored.number, properties)
             broker.freed()
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count one more delivery of records that are held. See ``Receiver.count_delivery``."""
         with self._broker.lock:
             for record in cast("Sequence[StoredRecord]", records):
-                consumer = self._consumers.get(record.log)
-                if consumer is not None and record.number in consumer.held:
-                    counts = consumer.subscription.counts
+                each = self._attached.get(record.log)
+                if each is not None and record.number in each.consumer.held:
+                    counts = each.subscription.counts
                     counts[record.number] = counts.get(record.number, 0) + 1
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
@@ -298,7 +316,7 @@ class MemoryReceiver:
             NotFoundError: it is gone.
         """
         with self._broker.lock:
-            subscriptions = [consumer.subscription for consumer in self._consumers.values()]
+            subscriptions = [each.subscription for each in self._attached.values()]
             if not subscriptions and self._wanted.pattern is None:
                 raise NotFoundError(f"subscription {self._wanted.name!r} is gone")
             for subscription in subscriptions:
@@ -313,28 +331,28 @@ class MemoryReceiver:
     async def seek(self, position: Position | WireId | int, timeout: float) -> None:
         """Move the subscription. See ``Receiver.seek``; with an id, the topic that the record is of."""
         with self._broker.lock:
-            consumers = list(self._consumers.values())
-            if isinstance(position, WireId) and len(consumers) > 1:
-                consumers = [consumer for consumer in consumers if consumer.subscription.log.ledger == position.ledger]
-                if not consumers:
+            subscriptions = [each.subscription for each in self._attached.values()]
+            if isinstance(position, WireId) and len(subscriptions) > 1:
+                subscriptions = [each for each in subscriptions if each.log.ledger == position.ledger]
+                if not subscriptions:
                     raise NotFoundError(f"{position} is in no topic of subscription {self._wanted.name!r}")
-            for consumer in consumers:
-                consumer.subscription.seek(position)
+            for subscription in subscriptions:
+                subscription.seek(position)
             self._broker.freed()
 
     async def stop(self, timeout: float) -> None:
         """Take nothing more. See ``Receiver.stop``."""
         with self._broker.lock:
             self._stopped = True
-            for consumer in self._consumers.values():
-                consumer.subscription.stop(consumer)
+            for each in self._attached.values():
+                each.subscription.stop(each.consumer)
 
     async def resume(self, timeout: float) -> None:
         """Take records again. See ``Receiver.resume``."""
         with self._broker.lock:
             self._stopped = False
-            for consumer in self._consumers.values():
-                consumer.subscription.resume(consumer)
+            for each in self._attached.values():
+                each.subscription.resume(each.consumer)
 
     async def aclose(self, timeout: float) -> None:
         """Give back what is not acknowledged, and close. See ``Receiver.aclose``."""

@@ -18,6 +18,8 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 TOPIC = "persistent://public/default/t"
 START = 1_000_000.0
+#: What each consumer of a bench belongs to.
+SUBSCRIPTIONS: dict[Consumer, BrokerSubscription] = {}
 
 
 class FakePort:
@@ -58,7 +60,9 @@ class Bench:
         size: int = 1000,
         **config: Any,
     ) -> Consumer:
-        return subscription.join(FakePort(), type_, ConsumerConfig(receiver_queue_size=size, **config), size)
+        consumer = subscription.join(FakePort(), type_, ConsumerConfig(receiver_queue_size=size, **config), size)
+        SUBSCRIPTIONS[consumer] = subscription
+        return consumer
 
     def send(self, *texts: str, **fields: Any) -> None:
         for text in texts:
@@ -73,4 +77,4 @@ def texts(records: Sequence[StoredRecord]) -> list[str]:
 
 def acknowledge(consumer: Consumer, records: Sequence[StoredRecord]) -> None:
     """A consumer acknowledges records."""
-    consumer.subscription.acknowledge(consumer, records)
+    SUBSCRIPTIONS[consumer].acknowledge(consumer, records)

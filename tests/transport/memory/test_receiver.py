@@ -125,7 +125,7 @@ async def test_with_priorities_higher_partitions_get_a_larger_share(embedded: Em
     await harness.admin.create_topic(topic, 3)
     inbox = await harness.inbox(topic, receiver_queue_size=60)
     await harness.inbox(topic, receiver_queue_size=1)
-    sizes = [consumer.capacity for consumer in inbox.receiver._consumers.values()]  # type: ignore[attr-defined]  # the queue's size can't be seen otherwise
+    sizes = [each.consumer.capacity for each in inbox.receiver._attached.values()]  # type: ignore[attr-defined]  # the queue's size can't be seen otherwise
     assert sizes == [10, 20, 30]
     await harness.stop()
 

@@ -26,7 +26,8 @@ from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord
-from jmsaio.transport.memory.broker.subscription import BrokerSubscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
+from jmsaio.transport.memory.broker.tail import tails_of
 from jmsaio.transport.memory.broker.transactions import Unit
 
 #: Properties that Pulsar's client adds to a dead letter.
@@ -228,16 +229,16 @@ class Broker:
             AdminError: clients are connected, and not ``force``.
         """
         logs = self.find(topic)
-        connected = any(log.senders or log.tails() or log.consumers() for log in logs)
+        connected = any(log.senders or tails_of(log) or _has_consumers(log) for log in logs)
         if connected and not force:
             raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
         self.partitioned.pop(topic, None)
         for log in logs:
             del self.logs[log.name]
             gone = NotFoundError(f"topic {log.name} was deleted")
-            for subscription in list(log.subscriptions.values()):
+            for subscription in list(subscriptions_of(log).values()):
                 self.remove(subscription, gone)
-            for tail in log.tails():
+            for tail in tails_of(log):
                 tail.leave()
                 tail.port.end(gone)
             for owner in list(log.senders):
@@ -264,7 +265,7 @@ class Broker:
 
     def subscribe(self, log: Partition, name: str, durable: bool, position: Position) -> BrokerSubscription:
         """The subscription of that name, made if there is none."""
-        subscription = log.subscriptions.get(name)
+        subscription = subscriptions_of(log).get(name)
         return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
 
     def dead_letter(
@@ -345,6 +346,10 @@ class Broker:
             client.broker_up()
         self._blocked_limit = max((sender.limit for sender in self.blocked), default=0)
         self.freed()
+
+
+def _has_consumers(log: Partition) -> bool:
+    return any(subscription.consumers for subscription in subscriptions_of(log).values())
 
 
 _brokers: dict[str, Broker] = {}

@@ -5,21 +5,32 @@ from __future__ import annotations
 import heapq
 import sys
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.memory.broker.partition import Port
+from jmsaio.transport.memory.broker.ports import Port, Services
 from jmsaio.transport.memory.broker.record import StoredRecord
 
-if TYPE_CHECKING:  # for annotations alone: subscriptions have consumers
-    from jmsaio.transport.memory.broker.subscription import BrokerSubscription
+
+class Dispatcher(Protocol):
+    """What a consumer asks of its subscription; see ``BrokerSubscription``."""
+
+    counts: dict[int, int]
+
+    @property
+    def services(self) -> Services: ...
+
+    def room(self, consumer: Consumer) -> None: ...
+
+    def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None: ...
+
+    def dispatch(self) -> None: ...
 
 
 class Consumer:
     """One consumer of one subscription.
 
     Attributes:
-        subscription: what it consumes.
         port: the receiver's end.
         config: consumerConfig.
         name: its name, for the order of failover consumers.
@@ -36,14 +47,12 @@ class Consumer:
     """
 
     __slots__ = (
-        "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "name", "number", "parked",
-        "port", "queue", "stopped", "subscription", "taken", "waiting",
+        "_dispatcher", "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "name", "number",
+        "parked", "port", "queue", "stopped", "taken", "waiting",
     )  # fmt: skip
 
-    def __init__(
-        self, subscription: BrokerSubscription, port: Port, config: ConsumerConfig, number: int, size: int
-    ) -> None:
-        self.subscription = subscription
+    def __init__(self, dispatcher: Dispatcher, port: Port, config: ConsumerConfig, number: int, size: int) -> None:
+        self._dispatcher = dispatcher
         self.port = port
         self.config = config
         self.name = config.consumer_name or f"{number:08d}"
@@ -80,7 +89,7 @@ class Consumer:
                 queue.clear()
             else:
                 records += [queue.popleft() for _ in range(min(limit - len(records), len(queue)))]
-            self.subscription.room(self)  # may fill the queue again
+            self._dispatcher.room(self)  # may fill the queue again
         if records and self.config.ack_timeout is not None:
             self._watch(records, self.config.ack_timeout)
         return records
@@ -90,7 +99,7 @@ class Consumer:
         if limit < 1:
             return []
         self.capacity = 1
-        self.subscription.room(self)
+        self._dispatcher.room(self)
         if not self.queue:
             return []
         self.capacity = 0
@@ -101,7 +110,8 @@ class Consumer:
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
         """Note when these records are to come again if they are not acknowledged."""
-        timers, due = self.subscription.log.broker.timers, self.subscription.log.broker.steady() + timeout
+        services = self._dispatcher.services
+        due = services.steady() + timeout
         while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:
             self._watched.popleft()  # settled meanwhile
         for record in records:
@@ -109,23 +119,24 @@ class Consumer:
             self._watched.append((due, record.number))
         if not self._ticking:
             self._ticking = True
-            timers.add(self._watched[0][0], self._overdue)
+            services.timers.add(self._watched[0][0], self._overdue)
 
     def _overdue(self, argument: int, token: int) -> None:
         """The first of the records taken was not acknowledged in time, unless it was settled meanwhile."""
-        subscription, watched = self.subscription, self._watched
+        dispatcher, watched = self._dispatcher, self._watched
+        services = dispatcher.services
         backoff = self.config.ack_timeout_backoff
-        now = subscription.log.broker.steady()
+        now = services.steady()
         while watched and (watched[0][0] <= now or self.taken.get(watched[0][1]) != watched[0][0]):
             due, number = watched.popleft()
             if self.taken.get(number) == due:
-                count = subscription.counts.get(number, 0)
+                count = dispatcher.counts.get(number, 0)
                 again = None if backoff is None else now + backoff.delay(count)
-                subscription.give_back(self, number, again, counted=True)
+                dispatcher.give_back(self, number, again, counted=True)
         self._ticking = bool(watched)
         if watched:
-            subscription.log.broker.timers.add(watched[0][0], self._overdue)
-        subscription.dispatch()
+            services.timers.add(watched[0][0], self._overdue)
+        dispatcher.dispatch()
 
     def park(self, number: int) -> None:
         """Keep a record of one of its keys until it has a permit."""

@@ -6,51 +6,10 @@ nobody subscribed to keeps nothing, except one that holds dead letters.
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Protocol
-
-from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.memory.broker.ports import Listener, Owner, Services
 from jmsaio.transport.memory.broker.record import StoredRecord
-
-if TYPE_CHECKING:  # for annotations alone: a broker makes logs, a log is in a broker
-    from jmsaio.transport.memory.broker.broker import Broker
-    from jmsaio.transport.memory.broker.consumer import Consumer
-    from jmsaio.transport.memory.broker.subscription import BrokerSubscription
-
-
-class Port(Protocol):
-    """A receiver's or reader's end towards its event loop.
-
-    Attributes:
-        armed: it found nothing and wants to be roused.
-    """
-
-    armed: bool
-
-    def rouse(self) -> None:
-        """Something is there: disarm, and tell the application soon."""
-
-    def reconnect(self) -> None:
-        """The connection was lost and is there again: join what is still wanted."""
-
-    def end(self, reason: JMSError | None) -> None:
-        """The topic or subscription is gone; the application gets ``reason``, if there is one."""
-
-
-class Owner(Protocol):
-    """A sender as a log knows it."""
-
-    def topic_ended(self, error: JMSError) -> None:
-        """The topic is gone, or takes no more: what is sent from now on fails with ``error``."""
-
-
-class Listener(Protocol):
-    """What a log gives each new record to: a subscription or a reader."""
-
-    def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Take a new record, not to be delivered before ``due``, in steady time."""
 
 
 class Partition:
@@ -64,7 +23,7 @@ class Partition:
         records: what is kept, by number, oldest first.
         next: number of the next record.
         listeners: subscriptions and readers.
-        subscriptions: subscriptions by name.
+        subscribed: number of subscriptions.
         senders: senders that are open.
         terminated: it takes no more records.
         keeps_unread: records stay while there is no subscription, as dead letters must.
@@ -72,10 +31,10 @@ class Partition:
 
     __slots__ = (
         "broker", "keeps_unread", "ledger", "listeners", "name", "next", "partition", "records", "senders",
-        "subscriptions", "terminated",
+        "subscribed", "terminated",
     )  # fmt: skip
 
-    def __init__(self, broker: Broker, name: str, ledger: int, partition: int) -> None:
+    def __init__(self, broker: Services, name: str, ledger: int, partition: int) -> None:
         self.broker = broker
         self.name = name
         self.ledger = ledger
@@ -83,7 +42,7 @@ class Partition:
         self.records: dict[int, StoredRecord] = {}
         self.next = 0
         self.listeners: list[Listener] = []
-        self.subscriptions: dict[str, BrokerSubscription] = {}
+        self.subscribed = 0
         self.senders: set[Owner] = set()
         self.terminated = False
         self.keeps_unread = False
@@ -119,7 +78,7 @@ class Partition:
     def release(self, record: StoredRecord) -> None:
         """One that needed ``record`` needs it no more."""
         record.references -= 1
-        if record.references <= 0 and (self.subscriptions or not self.keeps_unread):
+        if record.references <= 0 and (self.subscribed or not self.keeps_unread):
             self.drop(record)
 
     def drop(self, record: StoredRecord) -> None:
@@ -135,14 +94,6 @@ class Partition:
         """Give no more to ``listener``."""
         if listener in self.listeners:
             self.listeners.remove(listener)
-
-    def tails(self) -> list[Tail]:
-        """The readers."""
-        return [listener for listener in self.listeners if isinstance(listener, Tail)]
-
-    def consumers(self) -> list[Consumer]:
-        """The consumers of all subscriptions."""
-        return [consumer for subscription in self.subscriptions.values() for consumer in subscription.consumers]
 
     def after(self, start: Position | WireId | int, inclusive: bool = True) -> list[StoredRecord]:
         """The records kept from ``start`` on: an end, a place, or a publish time in milliseconds."""
@@ -171,35 +122,3 @@ class Partition:
     def place(self, number: int) -> WireId:
         """The id of the record with ``number``."""
         return WireId(self.ledger, number, self.partition)
-
-
-class Tail:
-    """A reader's place in a log: what it has not read yet. It delivers delayed records at once, as Pulsar does."""
-
-    __slots__ = ("backlog", "log", "port")
-
-    def __init__(self, log: Partition, port: Port, start: Position | WireId, inclusive: bool) -> None:
-        self.log = log
-        self.port = port
-        self.backlog: deque[StoredRecord] = deque(log.after(start, inclusive))
-        for record in self.backlog:
-            record.references += 1
-        log.listen(self)
-
-    def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Take a new record."""
-        self.backlog.append(record)
-        if self.port.armed:
-            self.port.rouse()
-
-    def take(self, limit: int) -> list[StoredRecord]:
-        """The next records, up to ``limit``."""
-        records = [self.backlog.popleft() for _ in range(min(limit, len(self.backlog)))]
-        for record in records:
-            self.log.release(record)
-        return records
-
-    def leave(self) -> None:
-        """Let go of everything."""
-        self.log.silence(self)
-        self.take(len(self.backlog))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jmsaio.errors import MessageTooLargeError
 from jmsaio.model.wire import OutgoingRecord, WireId
-
-if TYPE_CHECKING:  # for the annotation alone: a log makes records
-    from jmsaio.transport.memory.broker.partition import Partition
 
 #: Largest record in bytes, Pulsar's ``maxMessageSize``.
 MAX_SIZE = 5 * 1024 * 1024
@@ -17,6 +14,20 @@ MAX_SIZE = 5 * 1024 * 1024
 OVERHEAD = 640
 #: Bytes of the largest UTF-8 character.
 _WIDEST = 4
+
+
+class Source(Protocol):
+    """The topic or partition that a record lies in.
+
+    Attributes:
+        ledger: number that no other one of the broker has or had.
+        name: full name.
+        partition: index of the partition, -1 for a topic without.
+    """
+
+    ledger: int
+    name: str
+    partition: int
 
 
 class StoredRecord:
@@ -40,7 +51,7 @@ class StoredRecord:
 
     def __init__(
         self,
-        log: Partition,
+        log: Source,
         number: int,
         payload: bytes | None,
         properties: Mapping[str, str],

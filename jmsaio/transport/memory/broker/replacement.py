@@ -10,7 +10,7 @@ from jmsaio.transport import base
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.subscription import BrokerSubscription
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 
 _log = logging.getLogger("jmsaio")
 
@@ -32,7 +32,7 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) 
     found = {
         log: subscription
         for log in broker.logs.values()
-        if (subscription := log.subscriptions.get(wanted.name)) is not None and _marked(subscription, wanted)
+        if (subscription := subscriptions_of(log).get(wanted.name)) is not None and _marked(subscription, wanted)
     }
     if not found:
         return

@@ -15,19 +15,24 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.partition import Partition, Port
+from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
+from jmsaio.transport.memory.broker.ports import Port, Services
 from jmsaio.transport.memory.broker.record import RedeliveredRecord, StoredRecord
 
-if TYPE_CHECKING:  # for annotations alone: transactions know subscriptions
-    from jmsaio.transport.memory.broker.transactions import Unit
+
+class OpenTransaction(Protocol):
+    """A transaction that acknowledged records of a subscription."""
+
+    def withdraw(self, subscription: BrokerSubscription, number: int) -> None:
+        """Its acknowledgement of the record with that number no longer counts."""
 
 
 class BrokerSubscription:
@@ -60,19 +65,22 @@ class BrokerSubscription:
         self.counts: dict[int, int] = {}
         self.backlog: deque[StoredRecord] = deque(log.after(position))
         self.returned: dict[int, StoredRecord] = {}
-        self.in_transaction: dict[int, tuple[Unit, StoredRecord]] = {}
+        self.in_transaction: dict[int, tuple[OpenTransaction, StoredRecord]] = {}
         self._replay: list[int] = []
         self._waiting: dict[int, tuple[int, Consumer | None]] = {}
         self._policy: Policy = policy_for(self.type, log.partition)
         for record in self.backlog:
             record.references += 1
         log.listen(self)
-        log.subscriptions[name] = self
+        log.subscribed += 1
         if log.keeps_unread:
             for record in [record for record in log.records.values() if record.references <= 0]:
                 log.drop(record)
 
-    # ---------------------------------------------------------------- in
+    @property
+    def services(self) -> Services:
+        """The broker's."""
+        return self.log.broker
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
         """Take a new record, and deliver it at once where it can be."""
@@ -111,8 +119,6 @@ class BrokerSubscription:
         self.log.broker.timers.cancel(token)
         if consumer is not None:
             consumer.waiting.discard(number)
-
-    # ---------------------------------------------------------------- out
 
     def dispatch(self) -> None:
         """Deliver what can be delivered: first what came back, by number, then the backlog."""
@@ -200,8 +206,6 @@ class BrokerSubscription:
         elif backlog or self._replay:
             self.dispatch()
 
-    # ---------------------------------------------------------------- acknowledgements
-
     def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
         """A consumer acknowledges records of this subscription."""
         take = consumer.held.pop
@@ -241,7 +245,7 @@ class BrokerSubscription:
             return
         if number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
             unit, record = self.in_transaction.pop(number)
-            unit.acknowledged.discard((self, number))
+            unit.withdraw(self, number)
             self.settle(record)
             return
         for consumer in self.consumers:
@@ -276,8 +280,6 @@ class BrokerSubscription:
     def _put_back(self, record: StoredRecord) -> None:
         self.returned[record.number] = record
         heapq.heappush(self._replay, record.number)
-
-    # ---------------------------------------------------------------- consumers
 
     def join(self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int) -> Consumer:
         """Add a consumer.
@@ -355,8 +357,6 @@ class BrokerSubscription:
         else:
             self.delete()
 
-    # ---------------------------------------------------------------- as a whole
-
     def pending(self) -> list[int]:
         """Numbers of all records not acknowledged, ascending."""
         numbers = {record.number for record in self.backlog} | self.returned.keys() | self.in_transaction.keys()
@@ -390,7 +390,7 @@ class BrokerSubscription:
         for record in list(self._records()):
             self.log.release(record)
         for number, (unit, _) in self.in_transaction.items():
-            unit.acknowledged.discard((self, number))
+            unit.withdraw(self, number)
         self.in_transaction.clear()
         self.backlog.clear()
         self.returned.clear()
@@ -411,5 +411,11 @@ class BrokerSubscription:
     def delete(self) -> None:
         """Remove the subscription; its consumers are taken off before."""
         self.clear()
-        self.log.silence(self)
-        self.log.subscriptions.pop(self.name, None)
+        if self in self.log.listeners:
+            self.log.silence(self)
+            self.log.subscribed -= 1
+
+
+def subscriptions_of(log: Partition) -> dict[str, BrokerSubscription]:
+    """The subscriptions of a topic or partition, by name."""
+    return {listener.name: listener for listener in log.listeners if isinstance(listener, BrokerSubscription)}

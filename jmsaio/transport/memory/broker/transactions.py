@@ -6,17 +6,27 @@ Atomic because commit and abort run in one go, under the broker's lock.
 from __future__ import annotations
 
 import enum
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.memory.broker.partition import Partition
+from jmsaio.transport.memory.broker.ports import Services
 from jmsaio.transport.memory.broker.record import StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
-if TYPE_CHECKING:  # for annotations alone: a broker makes units
-    from jmsaio.transport.memory.broker.broker import Broker
+
+class Coordinator(Services, Protocol):
+    """What a transaction asks of the broker; see the attributes of ``Broker``."""
+
+    lock: threading.Lock
+    now: Callable[[], float]
+    logs: dict[str, Partition]
+    units: set[Unit]
+
+    def freed(self) -> None: ...
 
 
 class State(enum.Enum):
@@ -44,7 +54,7 @@ class Unit:
 
     __slots__ = ("_sent", "_timer", "acknowledged", "broker", "failure", "notify", "state", "waiting")
 
-    def __init__(self, broker: Broker, timeout: float) -> None:
+    def __init__(self, broker: Coordinator, timeout: float) -> None:
         self.broker = broker
         self._timer = broker.timers.add(broker.steady() + timeout, self._overdue)
         broker.units.add(self)
@@ -86,6 +96,10 @@ class Unit:
         subscription.in_transaction[number] = (self, record)
         self.acknowledged.add((subscription, number))
         return None
+
+    def withdraw(self, subscription: BrokerSubscription, number: int) -> None:
+        """A record that it acknowledged is settled otherwise."""
+        self.acknowledged.discard((subscription, number))
 
     def commit(self) -> None:
         """Make it all happen.

@@ -9,7 +9,8 @@ from jmsaio.transport.base import Position
 from jmsaio.transport.clock import ManualClock, SystemClock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
 from jmsaio.transport.memory.broker.names import compile_pattern
-from jmsaio.transport.memory.broker.partition import Partition, Tail
+from jmsaio.transport.memory.broker.partition import Partition
+from jmsaio.transport.memory.broker.tail import Tail
 from tests.transport.memory.bench import TOPIC, Bench, FakePort, texts
 
 

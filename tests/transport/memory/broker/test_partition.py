@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, Position
-from jmsaio.transport.memory.broker.partition import Tail
+from jmsaio.transport.memory.broker.tail import Tail
 from tests.transport.memory.bench import Bench, FakePort, acknowledge, texts
 
 
@@ -81,19 +81,3 @@ def test_cursor(bench: Bench) -> None:
     assert log.cursor([]) == Cursor(last, last=last)
     gaps = (((ledger, 3), (ledger, 3)), ((ledger, 5), (ledger, 5)))
     assert log.cursor([2, 4]) == Cursor(WireId(ledger, 1), gaps, last)
-
-
-def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
-    bench.subscribe()
-    bench.send("1")
-    port = FakePort()
-    tail = Tail(bench.log, port, Position.EARLIEST, True)
-    bench.send("2", deliver_at=int(bench.clock.now() * 1000) + 60_000)
-    assert port.roused == 1
-    assert texts(tail.take(1)) == ["1"]
-    assert texts(tail.take(5)) == ["2"]
-    assert bench.log.tails() == [tail]
-    bench.send("3")
-    tail.leave()
-    assert bench.log.tails() == []
-    assert [record.references for record in bench.log.records.values()] == [1, 1, 1]

@@ -5,7 +5,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker import policies
 from jmsaio.transport.memory.broker.consumer import Consumer
-from tests.transport.memory.bench import TOPIC, Bench, acknowledge, texts
+from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, acknowledge, texts
 
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
 
@@ -66,7 +66,7 @@ def test_failover_spreads_partitions(bench: Bench) -> None:
 def is_active(consumer: Consumer) -> bool:
     """Whether the next record goes to this consumer."""
     before = len(consumer.queue)
-    consumer.subscription.log.append(OutgoingRecord(b"", {}), 1, 0, 0.0)
+    SUBSCRIPTIONS[consumer].log.append(OutgoingRecord(b"", {}), 1, 0, 0.0)
     return len(consumer.queue) > before
 
 
@@ -119,7 +119,7 @@ def test_a_full_consumer_holds_up_its_own_keys_only(bench: Bench) -> None:
     bench.send("b", key=keys[1])
     assert texts(consumers[1].take(9)) == ["b"]
     assert texts(consumers[0].take(4)) == ["a0", "a1", "a2", "a3"]
-    consumers[0].subscription.leave(consumers[0])
+    SUBSCRIPTIONS[consumers[0]].leave(consumers[0])
     assert texts(consumers[1].take(20)) == [f"a{number}" for number in range(10)]
 
 
@@ -127,7 +127,7 @@ def test_what_is_set_aside_for_full_consumers_is_bounded(bench: Bench) -> None:
     [consumer] = keyed(bench, 1, size=1)
     bench.send(*["x"] * (policies.LOOK_AHEAD + 10), key="k")
     assert len(consumer.parked) == policies.LOOK_AHEAD
-    assert len(consumer.subscription.backlog) == 9
+    assert len(SUBSCRIPTIONS[consumer].backlog) == 9
     assert len(consumer.take(policies.LOOK_AHEAD + 10)) == policies.LOOK_AHEAD + 10
 
 

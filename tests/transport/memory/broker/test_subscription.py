@@ -12,8 +12,9 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.subscription import subscriptions_of
 from jmsaio.transport.memory.broker.transactions import Unit
-from tests.transport.memory.bench import TOPIC, Bench, FakePort, acknowledge, texts
+from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, FakePort, acknowledge, texts
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 
@@ -23,7 +24,7 @@ def test_a_record_goes_straight_to_the_only_consumer(bench: Bench) -> None:
     bench.send("1", "2", "3")
     port = cast(FakePort, consumer.port)
     assert (texts(list(consumer.queue)), port.roused) == (["1", "2"], 1)
-    assert texts(list(consumer.subscription.backlog)) == ["3"]
+    assert texts(list(SUBSCRIPTIONS[consumer].backlog)) == ["3"]
     assert texts(consumer.take(1)) == ["1"]
     assert texts(list(consumer.queue)) == ["2", "3"]
 
@@ -123,7 +124,7 @@ def test_dead_letters(bench: Bench) -> None:
         subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
         subscription.dispatch()
     assert (consumer.take(1), subscription.size) == ([], 0)
-    [letter] = bench.broker.logs[f"{TOPIC}-s-DLQ"].subscriptions["kept"].backlog
+    [letter] = subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog
     assert (texts([letter]), letter.key, letter.event_time) == (["x"], "k", 7)
     assert letter.properties["REAL_TOPIC"] == TOPIC
 
@@ -151,7 +152,7 @@ def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
         subscription.give_back(consumer, record.number, None, counted=True)
         subscription.dispatch()
     assert (consumer.take(1), subscription.size) == ([], 0)
-    assert texts(bench.broker.logs[f"{TOPIC}-s-DLQ"].subscriptions["kept"].backlog) == ["x"]
+    assert texts(subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog) == ["x"]
 
 
 def test_ack_timeout(bench: Bench) -> None:
@@ -243,9 +244,9 @@ def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(bench: B
     first, second = bench.join(subscription), bench.join(subscription)
     bench.send("x")
     subscription.leave(first)
-    assert "nd" in bench.log.subscriptions
+    assert "nd" in subscriptions_of(bench.log)
     subscription.leave(second)
-    assert (bench.log.subscriptions, bench.broker.used) == ({}, 0)
+    assert (subscriptions_of(bench.log), bench.broker.used) == ({}, 0)
 
 
 class Machine(RuleBasedStateMachine):
