@@ -415,4 +415,4 @@ class Transport(Protocol):
         """Open a transaction that the broker aborts after ``timeout`` seconds."""
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything made from it; callbacks still owed are called with an error. Idempotent, bounded."""
+        """Close everything made from it; callbacks not called yet get an error. Idempotent, bounded."""

@@ -11,10 +11,10 @@ from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.memory.broker.broker import Broker
 
 
-class Debtor(Protocol):
-    """Something that owes its application a call."""
+class Deferred(Protocol):
+    """Something whose application is to be called back."""
 
-    def settle_up(self) -> None:
+    def run_deferred(self) -> None:
         """Call back. Called on the loop's thread, without the lock."""
 
 
@@ -29,13 +29,13 @@ class Link:
         listeners: told of changes of the link itself.
     """
 
-    __slots__ = ("_armed", "_changes", "_debtors", "_handle", "_scheduled", "_thread", "broker", "listeners", "loop")
+    __slots__ = ("_armed", "_changes", "_deferred", "_handle", "_scheduled", "_thread", "broker", "listeners", "loop")
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self.broker = broker
         self.loop = loop
         self._thread = threading.get_ident()
-        self._debtors: list[Debtor] = []
+        self._deferred: list[Deferred] = []
         self._scheduled = False
         self._handle: asyncio.TimerHandle | None = None
         self._armed: float | None = None
@@ -45,22 +45,22 @@ class Link:
     def tell(self, change: LinkChange) -> None:
         """Have the listeners told soon. With the broker's lock held, from any thread."""
         self._changes.append(change)
-        self.owe(self)
+        self.defer(self)
 
-    def settle_up(self) -> None:
+    def run_deferred(self) -> None:
         """Tell the listeners what has changed."""
         while self._changes:
             change = self._changes.popleft()
             for listener in list(self.listeners):
                 listener(change)
 
-    def owe(self, debtor: Debtor) -> None:
-        """Have ``debtor.settle_up`` called soon. With the broker's lock held, from any thread."""
-        self._debtors.append(debtor)
+    def defer(self, deferred: Deferred) -> None:
+        """Have ``deferred.run_deferred`` called soon. With the broker's lock held, from any thread."""
+        self._deferred.append(deferred)
         self.wake()
 
     def wake(self) -> None:
-        """Have the loop look soon: at debts and at the time of the next timer. With the lock held, from any thread."""
+        """Have the loop look soon at deferred calls and at the next timer. With the lock held, from any thread."""
         if self._scheduled:
             return
         self._scheduled = True
@@ -74,11 +74,11 @@ class Link:
 
     def _flush(self) -> None:
         with self.broker.lock:
-            debtors, self._debtors = self._debtors, []
+            calls, self._deferred = self._deferred, []
             self._scheduled = False
-        for debtor in debtors:
+        for deferred in calls:
             try:
-                debtor.settle_up()
+                deferred.run_deferred()
             except Exception as error:
                 context = {"message": "a callback given to the embedded broker raised", "exception": error}
                 self.loop.call_exception_handler(context)
@@ -104,7 +104,7 @@ class Link:
         self._arm()
 
     def cut(self) -> None:
-        """Stop the timer and call back what is owed."""
+        """Stop the timer and make the deferred calls."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -40,21 +40,21 @@ class MemoryReader:
         self._closed = False
         self.armed = False
 
-    def rouse(self) -> None:
+    def notify(self) -> None:
         """Something is there, or never will be."""
         self.armed = False
-        self._link.owe(self)
+        self._link.defer(self)
 
     def reconnect(self) -> None:
         """The broker can be reached again."""
-        self.rouse()
+        self.notify()
 
     def end(self, reason: JMSError | None) -> None:
         """The topic is gone."""
         self._failure = reason
-        self.rouse()
+        self.notify()
 
-    def settle_up(self) -> None:
+    def run_deferred(self) -> None:
         """Wake those who wait."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -109,4 +109,4 @@ class MemoryReader:
             self._closed = True
             self._tail.leave()
             self._broker.freed()
-            self.rouse()
+            self.notify()

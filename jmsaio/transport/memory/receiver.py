@@ -169,10 +169,10 @@ class MemoryReceiver:
                 reason = error
         self._finish(reason)
 
-    def rouse(self) -> None:
+    def notify(self) -> None:
         """Records are there."""
         self.armed = False
-        self._link.owe(self)
+        self._link.defer(self)
 
     def end(self, reason: JMSError | None) -> None:
         """A topic or subscription is gone; without any left the receiver has ended."""
@@ -185,11 +185,11 @@ class MemoryReceiver:
         self._note()
         if not self._attached and reason is not None:
             self._failure = reason
-            self.rouse()
+            self.notify()
             if isinstance(reason, ConsumerBusyError):
                 self._link.tell(LinkChange(str(reason), reason))
 
-    def settle_up(self) -> None:
+    def run_deferred(self) -> None:
         """Wake the application."""
         if not self._closed:
             self._wake()

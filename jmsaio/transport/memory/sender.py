@@ -42,7 +42,7 @@ class MemorySender:
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes", "_owed",
+        "_broker", "_bytes", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes", "_scheduled",
         "_sequence", "_special", "_topic", "_turn", "_waiters", "_waiting", "_window_bytes",
         "_window_records", "limit",
     )  # fmt: skip
@@ -60,7 +60,7 @@ class MemorySender:
         self._sequence = -1 if first is None else first
         self._turn = count()
         self._outcomes: list[tuple[SendDone, StoredRecord | JMSError | None]] = []
-        self._owed = False
+        self._scheduled = False
         self._waiting: deque[_Waiting] = deque()
         self._late: dict[int, tuple[SendDone, StoredRecord | JMSError | None]] = {}
         self._bytes = 0
@@ -92,12 +92,12 @@ class MemorySender:
             else:
                 self._send_closely(log, record, size, done, transaction)
             self._bytes += size
-            if not self._owed:
-                self._owe()
+            if not self._scheduled:
+                self._schedule()
 
-    def _owe(self) -> None:
-        self._owed = True
-        self._link.owe(self)
+    def _schedule(self) -> None:
+        self._scheduled = True
+        self._link.defer(self)
 
     def _choose(self, record: OutgoingRecord) -> Partition:
         """The partition of a record: by the route, by key, or in turn."""
@@ -140,8 +140,8 @@ class MemorySender:
             self._store(self._waiting.popleft())
         else:
             self._special = self._closed or self._failure is not None
-        if self._outcomes and not self._owed:
-            self._owe()
+        if self._outcomes and not self._scheduled:
+            self._schedule()
 
     def _store(self, waiting: _Waiting) -> None:
         log, record, size, sequence, done, unit, _ = waiting
@@ -171,8 +171,8 @@ class MemorySender:
         outcome = self._late.pop(token, None)
         if outcome is not None:
             self._outcomes.append(outcome)
-            if not self._owed:
-                self._owe()
+            if not self._scheduled:
+                self._schedule()
 
     def _expire(self, argument: int, token: int) -> None:
         """Records that waited too long fail."""
@@ -196,8 +196,8 @@ class MemorySender:
         if not self._waiting:
             self._broker.unblock(self)
             self._special = self._closed or self._failure is not None
-        if not self._owed:
-            self._owe()
+        if not self._scheduled:
+            self._schedule()
 
     @property
     def deleted(self) -> bool:
@@ -213,11 +213,11 @@ class MemorySender:
 
     # ---------------------------------------------------------------- on the loop
 
-    def settle_up(self) -> None:
+    def run_deferred(self) -> None:
         """Tell the outcomes."""
         with self._broker.lock:
             outcomes, self._outcomes = self._outcomes, []
-            self._owed = False
+            self._scheduled = False
             self._bytes = sum(waiting[2] for waiting in self._waiting) if self._waiting else 0
         for done, result in outcomes:
             try:
@@ -265,7 +265,7 @@ class MemorySender:
         finally:
             with self._broker.lock:
                 self.abandon()
-            self.settle_up()
+            self.run_deferred()
 
     @property
     def closed(self) -> bool:

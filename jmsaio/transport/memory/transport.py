@@ -138,7 +138,7 @@ class MemoryTransport:
         """Its event loop is closed."""
         return self._link.loop.is_closed()
 
-    def poke(self) -> None:
+    def timer_changed(self) -> None:
         """The time of the next timer changed."""
         self._link.wake()
 

@@ -313,7 +313,7 @@ class PulsarTransport:
         self._open.pop(part, None)
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything made from it; callbacks still owed are called with an error. Idempotent, bounded.
+        """Close everything made from it; callbacks not called yet get an error. Idempotent, bounded.
 
         Cancellation: closing goes on.
         """

@@ -27,13 +27,13 @@ class FakePort:
 
     def __init__(self) -> None:
         self.armed = True
-        self.roused = 0
+        self.notified = 0
         self.reasons: list[JMSError | None] = []
         self.reconnected = 0
 
-    def rouse(self) -> None:
+    def notify(self) -> None:
         self.armed = False
-        self.roused += 1
+        self.notified += 1
 
     def reconnect(self) -> None:
         self.reconnected += 1

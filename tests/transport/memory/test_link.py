@@ -12,43 +12,43 @@ from tests.transport.contract.harness import GUARD, record
 from tests.transport.memory.connecting import connect
 
 
-class Debtor:
+class Deferred:
     def __init__(self, calls: list[str], name: str = "call") -> None:
         self.calls, self.name = calls, name
 
-    def settle_up(self) -> None:
+    def run_deferred(self) -> None:
         self.calls.append(self.name)
         if self.name == "broken":
             raise RuntimeError(self.name)
 
 
-async def test_debts_are_settled_together_and_later() -> None:
+async def test_deferred_calls_run_together_and_later() -> None:
     loop, calls, contexts = asyncio.get_running_loop(), [], []
     loop.set_exception_handler(lambda loop, context: contexts.append(context))
     broker = Broker("x")
     link = Link(broker, loop)
     with broker.lock:
         for name in ("a", "broken", "b"):
-            link.owe(Debtor(calls, name))
+            link.defer(Deferred(calls, name))
     assert calls == []
     await asyncio.sleep(0)
     loop.set_exception_handler(None)
     assert (calls, len(contexts)) == (["a", "broken", "b"], 1)
 
 
-async def test_debts_made_in_another_thread_are_settled_on_the_loop() -> None:
+async def test_calls_deferred_in_another_thread_run_on_the_loop() -> None:
     broker, done = Broker("x"), asyncio.Event()
     threads: list[int] = []
     link = Link(broker, asyncio.get_running_loop())
 
-    class Here(Debtor):
-        def settle_up(self) -> None:
+    class Here(Deferred):
+        def run_deferred(self) -> None:
             threads.append(threading.get_ident())
             done.set()
 
     def elsewhere() -> None:
         with broker.lock:
-            link.owe(Here([]))
+            link.defer(Here([]))
 
     await asyncio.to_thread(elsewhere)
     async with asyncio.timeout(GUARD):
@@ -73,7 +73,7 @@ class PokedLink:
     gone = False
 
     def __init__(self, link: Link) -> None:
-        self.poke = link.wake
+        self.timer_changed = link.wake
 
     def abandon(self) -> None: ...
     def broker_down(self) -> None: ...
@@ -86,7 +86,7 @@ def test_a_closed_loop_is_nobody_to_be_told() -> None:
     link = Link(broker, loop)
     loop.close()
     with broker.lock:
-        link.owe(Debtor(calls))
+        link.defer(Deferred(calls))
     assert calls == []
 
 

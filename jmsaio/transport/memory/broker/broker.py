@@ -51,7 +51,7 @@ class Client(Protocol):
     def abandon(self) -> None:
         """Give back what it holds, and disconnect."""
 
-    def poke(self) -> None:
+    def timer_changed(self) -> None:
         """The time of the next timer changed."""
 
     def broker_down(self) -> None:
@@ -145,7 +145,7 @@ class Broker:
 
     def _earlier(self) -> None:
         for client in self.clients:
-            client.poke()
+            client.timer_changed()
 
     def next_number(self) -> int:
         """A number that this broker never gave before: ledgers, consumers."""
@@ -322,7 +322,7 @@ class Broker:
             other.abandon()
         self.clients.append(client)
         self.timers.run(self.steady())
-        client.poke()
+        client.timer_changed()
 
     def check_up(self) -> None:
         """Raises BrokerUnavailableError when the broker is down."""

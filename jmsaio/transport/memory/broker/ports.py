@@ -33,12 +33,12 @@ class Port(Protocol):
     """A receiver's or reader's end towards its event loop.
 
     Attributes:
-        armed: it found nothing and wants to be roused.
+        armed: it found nothing and wants to be notified.
     """
 
     armed: bool
 
-    def rouse(self) -> None:
+    def notify(self) -> None:
         """Something is there: disarm, and tell the application soon."""
 
     def reconnect(self) -> None:

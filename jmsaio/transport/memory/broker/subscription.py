@@ -96,7 +96,7 @@ class BrokerSubscription:
                 solo.held[record.number] = record
                 solo.queue.append(record)
                 if solo.port.armed:
-                    solo.port.rouse()
+                    solo.port.notify()
                 return
         self.backlog.append(record)
         self.dispatch()
@@ -159,7 +159,7 @@ class BrokerSubscription:
         consumer.held[number] = record
         consumer.queue.append(handed)
         if consumer.port.armed:
-            consumer.port.rouse()
+            consumer.port.notify()
 
     def dead_letter(self, consumer: Consumer, number: int, properties: Mapping[str, str]) -> None:
         """A consumer wants a record that it holds among the dead letters, or acknowledged if there are none."""
@@ -202,7 +202,7 @@ class BrokerSubscription:
                 held[record.number] = record
                 queue.append(record)
             if queue and consumer.port.armed:
-                consumer.port.rouse()
+                consumer.port.notify()
         elif backlog or self._replay:
             self.dispatch()
 

@@ -28,7 +28,7 @@ class Tail:
         """Take a new record."""
         self.backlog.append(record)
         if self.port.armed:
-            self.port.rouse()
+            self.port.notify()
 
     def take(self, limit: int) -> list[StoredRecord]:
         """The next records, up to ``limit``."""

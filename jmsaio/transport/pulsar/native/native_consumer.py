@@ -100,7 +100,7 @@ class NativeConsumer:
         return self._late is not None
 
     async def disarmed(self) -> None:
-        """Wait until no native callback is owed: the consumer answers it when it is closed.
+        """Wait until no native callback is outstanding: the consumer answers it when it is closed.
 
         A callback that pulsar-client still holds at the end of the interpreter aborts the process.
         """

@@ -19,8 +19,8 @@ class FakeClient:
         self.gone = gone
         self.calls: list[str] = []
 
-    def poke(self) -> None:
-        self.calls.append("poke")
+    def timer_changed(self) -> None:
+        self.calls.append("timer_changed")
 
     def abandon(self) -> None:
         self.calls.append("abandon")
@@ -157,9 +157,9 @@ def test_clients_come_and_those_whose_loop_is_gone_are_given_up(bench: Bench) ->
     gone, client = FakeClient(gone=True), FakeClient()
     bench.broker.connect(gone)
     bench.broker.connect(client)
-    assert gone.calls == ["poke", "abandon"]
+    assert gone.calls == ["timer_changed", "abandon"]
     bench.broker.timers.add(1.0, lambda argument, token: None)
-    assert client.calls == ["poke", "poke"]
+    assert client.calls == ["timer_changed", "timer_changed"]
 
 
 def test_timers_run_when_a_client_comes(bench: Bench) -> None:
@@ -178,7 +178,7 @@ def test_an_outage(bench: Bench) -> None:
         bench.broker.connect(FakeClient())
     bench.broker.bring_up()
     assert not bench.broker.disturbed
-    assert client.calls == ["poke", "down", "up"]
+    assert client.calls == ["timer_changed", "down", "up"]
 
 
 def test_two_dead_letters_in_one_topic(bench: Bench) -> None:

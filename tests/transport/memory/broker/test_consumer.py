@@ -24,7 +24,7 @@ def test_without_prefetch_a_record_comes_when_asked_for(bench: Bench) -> None:
     assert texts(first.take(10)) == ["3"]
     assert first.take(10) == []
     bench.send("4", "5")
-    assert cast(FakePort, first.port).roused == 1
+    assert cast(FakePort, first.port).notified == 1
     assert texts(first.take(10)) == ["4"]
     assert texts(list(subscription.backlog)) == ["5"]
 

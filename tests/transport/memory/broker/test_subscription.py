@@ -23,7 +23,7 @@ def test_a_record_goes_straight_to_the_only_consumer(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe(), size=2)
     bench.send("1", "2", "3")
     port = cast(FakePort, consumer.port)
-    assert (texts(list(consumer.queue)), port.roused) == (["1", "2"], 1)
+    assert (texts(list(consumer.queue)), port.notified) == (["1", "2"], 1)
     assert texts(list(SUBSCRIPTIONS[consumer].backlog)) == ["3"]
     assert texts(consumer.take(1)) == ["1"]
     assert texts(list(consumer.queue)) == ["2", "3"]

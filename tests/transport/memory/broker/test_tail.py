@@ -11,7 +11,7 @@ def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
     port = FakePort()
     tail = Tail(bench.log, port, Position.EARLIEST, True)
     bench.send("2", deliver_at=int(bench.clock.now() * 1000) + 60_000)
-    assert port.roused == 1
+    assert port.notified == 1
     assert texts(tail.take(1)) == ["1"]
     assert texts(tail.take(5)) == ["2"]
     assert tails_of(bench.log) == [tail]
