@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from jmsaio.errors import JMSError
-from jmsaio.transport.memory.broker.clock import Timers
+from jmsaio.transport.clock import Timers
 from jmsaio.transport.memory.broker.record import StoredRecord
 
 
