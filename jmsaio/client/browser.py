@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.getters import Getters
 from jmsaio.client.runtime.open_inbox import parse_selector
 from jmsaio.codec import decode
 from jmsaio.codec.view import due
@@ -90,7 +89,7 @@ class Enumeration:
 
 
 @attrs.define(eq=False, repr=False)
-class QueueBrowser(Getters):
+class QueueBrowser:
     """Looks at the messages of a queue; made by ``session.create_browser``.
 
     ``async for message in browser`` walks over a fresh snapshot each time; ``stream()`` reads lazily, for queues
@@ -107,6 +106,10 @@ class QueueBrowser(Getters):
         """The queue. Raises ObjectClosedError when the session is closed, as everything here does."""
         self._check_open()
         return self._queue
+
+    def get_queue(self) -> Queue:
+        """The same as ``queue``."""
+        return self.queue
 
     @property
     def message_selector(self) -> str | None:

@@ -18,7 +18,6 @@ from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.callbacks.worker import function_of
-from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.deadline import GRACE, Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
@@ -55,7 +54,7 @@ _log = logging.getLogger("jmsaio")
 
 
 @attrs.define(eq=False)
-class Connection(Getters):
+class Connection:
     """A connection; made by ``jmsaio.connect`` or a factory; ``async with`` closes it. For use by many tasks."""
 
     configuration: Configuration
@@ -155,10 +154,22 @@ class Connection(Getters):
         self._check_open()
         return ConnectionMetaData()
 
+    def get_meta_data(self) -> ConnectionMetaData:
+        """The same as ``metadata``."""
+        return self.metadata
+
+    def get_metadata(self) -> ConnectionMetaData:
+        """The same as ``metadata``."""
+        return self.metadata
+
     @property
     def queue_browser_read_max(self) -> int:
         """Messages a browser of this connection examines at most; 0 and below: all (seed 004)."""
         return self.configuration.queue_browser_read_max
+
+    def get_queue_browser_read_max(self) -> int:
+        """The same as ``queue_browser_read_max``."""
+        return self.queue_browser_read_max
 
     # ---------------------------------------------------------------- start and stop
 
@@ -321,6 +332,10 @@ class Connection(Getters):
     def closed(self) -> bool:
         """True once ``close`` was called."""
         return self._state in (State.CLOSING, State.CLOSED)
+
+    def get_closed(self) -> bool:
+        """The same as ``closed``."""
+        return self.closed
 
     async def close(self) -> None:
         """Close the connection and everything made from it, within ``close_timeout``. Idempotent; for any task.

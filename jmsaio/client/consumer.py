@@ -15,7 +15,6 @@ import attrs
 from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.malformed import treat
-from jmsaio.client.getters import Getters
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalArgumentError,
@@ -48,7 +47,7 @@ MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
 @attrs.define(eq=False)
-class MessageConsumer(Getters):
+class MessageConsumer:
     """Takes messages of one destination. Made by a session; ``async with`` closes it; iterating ends when it closes."""
 
     _runtime: SessionRuntime
@@ -314,16 +313,28 @@ class MessageConsumer(Getters):
         self._check_open()
         return self._inbox.destination
 
+    def get_destination(self) -> Destination:
+        """The same as ``destination``."""
+        return self.destination
+
     @property
     def no_local(self) -> bool:
         """The noLocal argument. Raises ObjectClosedError."""
         self._check_open()
         return self._no_local
 
+    def get_no_local(self) -> bool:
+        """The same as ``no_local``."""
+        return self.no_local
+
     @property
     def closed(self) -> bool:
         """True after ``close``."""
         return self._closed
+
+    def get_closed(self) -> bool:
+        """The same as ``closed``."""
+        return self.closed
 
     async def close(self) -> None:
         """Stop delivery and give back what was not delivered. Idempotent.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +13,6 @@ from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.getters import Getters
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData
@@ -20,17 +20,15 @@ from jmsaio.client.producer import MessageProducer
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag
-from jmsaio.model.destinations import Destination, Queue, Topic
+from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
-
-#: Calls of a context that go to its session as they are.
-_SESSION_CALLS = (
-    "create_queue", "create_topic", "create_temporary_queue", "create_temporary_topic", "create_message",
-    "create_text_message", "create_bytes_message", "create_map_message", "create_stream_message",
-    "create_object_message", "unsubscribe", "acknowledge", "recover", "commit", "rollback",
-)  # fmt: skip
 
 
 @attrs.define(eq=False)
@@ -42,7 +40,7 @@ class _Shared:
 
 
 @attrs.define(eq=False)
-class Context(Getters):
+class Context:
     """JMSContext: a connection and a session in one; made by a factory or another context; ``async with`` closes it."""
 
     _shared: _Shared
@@ -69,25 +67,83 @@ class Context(Getters):
         self._check_open()
         return Opening(self._on(self._shared, AcknowledgeMode.of(mode), self._auto_start))
 
-    # ---------------------------------------------------------------- the session's calls
+    def create_queue(self, name: str) -> Queue:
+        """See ``Session.create_queue``."""
+        return self._session.create_queue(name)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _SESSION_CALLS:
-            return getattr(self._session, name)
-        return super().__getattr__(name)
+    def create_topic(self, name: str) -> Topic:
+        """See ``Session.create_topic``."""
+        return self._session.create_topic(name)
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_SESSION_CALLS]
+    async def create_temporary_queue(self) -> TemporaryQueue:
+        """See ``Session.create_temporary_queue``."""
+        return await self._session.create_temporary_queue()
+
+    async def create_temporary_topic(self) -> TemporaryTopic:
+        """See ``Session.create_temporary_topic``."""
+        return await self._session.create_temporary_topic()
+
+    def create_message(self) -> Message:
+        """See ``Session.create_message``."""
+        return self._session.create_message()
+
+    def create_text_message(self, text: str | None = None) -> TextMessage:
+        """See ``Session.create_text_message``."""
+        return self._session.create_text_message(text)
+
+    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        """See ``Session.create_bytes_message``."""
+        return self._session.create_bytes_message(data)
+
+    def create_map_message(self, mapping: Mapping[str, Any] | None = None) -> MapMessage:
+        """See ``Session.create_map_message``."""
+        return self._session.create_map_message(mapping)
+
+    def create_stream_message(self, values: Iterable[Any] = ()) -> StreamMessage:
+        """See ``Session.create_stream_message``."""
+        return self._session.create_stream_message(values)
+
+    def create_object_message(self, value: Any = None) -> ObjectMessage:
+        """See ``Session.create_object_message``."""
+        return self._session.create_object_message(value)
+
+    async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
+        """See ``Session.unsubscribe``."""
+        await self._session.unsubscribe(name, topic)
+
+    async def acknowledge(self) -> None:
+        """See ``Session.acknowledge``."""
+        await self._session.acknowledge()
+
+    async def recover(self) -> None:
+        """See ``Session.recover``."""
+        await self._session.recover()
+
+    async def commit(self) -> None:
+        """See ``Session.commit``."""
+        await self._session.commit()
+
+    async def rollback(self) -> None:
+        """See ``Session.rollback``."""
+        await self._session.rollback()
 
     @property
     def session_mode(self) -> AcknowledgeMode:
         """The acknowledge mode."""
         return self._session.acknowledge_mode
 
+    def get_session_mode(self) -> AcknowledgeMode:
+        """The same as ``session_mode``."""
+        return self.session_mode
+
     @property
     def transacted(self) -> bool:
         """True for a transacted context."""
         return self._session.transacted
+
+    def get_transacted(self) -> bool:
+        """The same as ``transacted``."""
+        return self.transacted
 
     # ---------------------------------------------------------------- the connection's calls
 
@@ -100,6 +156,10 @@ class Context(Getters):
     @client_id.setter
     def client_id(self, client_id: str) -> None:
         self.set_client_id(client_id)
+
+    def get_client_id(self) -> str | None:
+        """The same as ``client_id``."""
+        return self.client_id
 
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier: before anything is sent or consumed. Raises as ``Connection.set_client_id``."""
@@ -115,11 +175,23 @@ class Context(Getters):
         self._check_open()
         return self._shared.connection.metadata
 
+    def get_meta_data(self) -> ConnectionMetaData:
+        """The same as ``metadata``."""
+        return self.metadata
+
+    def get_metadata(self) -> ConnectionMetaData:
+        """The same as ``metadata``."""
+        return self.metadata
+
     @property
     def exception_listener(self) -> ExceptionListener | None:
         """The listener for problems without a caller."""
         self._check_open()
         return self._shared.connection.exception_listener
+
+    def get_exception_listener(self) -> ExceptionListener | None:
+        """The same as ``exception_listener``."""
+        return self.exception_listener
 
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """See ``Connection.set_exception_listener``."""
@@ -140,6 +212,10 @@ class Context(Getters):
     def auto_start(self) -> bool:
         """Creating a consumer starts the connection; default True."""
         return self._auto_start
+
+    def get_auto_start(self) -> bool:
+        """The same as ``auto_start``."""
+        return self.auto_start
 
     def set_auto_start(self, auto_start: bool) -> None:
         """Set ``auto_start``."""
@@ -211,6 +287,10 @@ class Context(Getters):
     def closed(self) -> bool:
         """True once it, its connection or its factory was closed."""
         return self._closed or self._session.closed
+
+    def get_closed(self) -> bool:
+        """The same as ``closed``."""
+        return self.closed
 
     async def close(self) -> None:
         """Close the session, and the connection with the last context on it. Idempotent; see ``Session.close``."""

@@ -17,7 +17,6 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
-from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
@@ -37,7 +36,7 @@ Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
 @attrs.define(eq=False, init=False)
-class ConnectionFactory(Getters):
+class ConnectionFactory:
     """Holds one broker client, and makes connections and contexts. ``async with`` closes it with all it made.
 
     Args:
@@ -82,6 +81,10 @@ class ConnectionFactory(Getters):
     @queue_browser_read_max.setter
     def queue_browser_read_max(self, limit: int) -> None:
         self.configuration = attrs.evolve(self.configuration, queue_browser_read_max=limit)
+
+    def get_queue_browser_read_max(self) -> int:
+        """The same as ``queue_browser_read_max``."""
+        return self.queue_browser_read_max
 
     def set_queue_browser_read_max(self, limit: int) -> None:
         """The same as setting ``queue_browser_read_max``."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
 
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.getters import Getters
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.senders.settings import checked_mode, checked_priority, log_left_out
-from jmsaio.errors import MessageFormatError, MessageNotWriteableError
-from jmsaio.model.arguments import check_flag, check_mapping
+from jmsaio.client.senders.template import MessageTemplate
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.messages.body import outgoing
@@ -26,46 +26,14 @@ _UNSET: Any = object()
 
 
 @attrs.define(eq=False)
-class JMSProducer(Getters):
+class JMSProducer(MessageTemplate):
     """JMSProducer: settings, headers and properties that go with each message; setters return the producer."""
 
     _open: Callable[[], Awaitable[MessageProducer]]
     _options: dict[str, Any] = attrs.field(factory=dict, init=False)
-    _template: Message = attrs.field(factory=Message, init=False)
     _disable_message_id: bool = attrs.field(default=False, init=False)
     _disable_message_timestamp: bool = attrs.field(default=False, init=False)
     _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
-
-    # ---------------------------------------------------------------- properties
-
-    def set_property(self, name: str, value: Any) -> JMSProducer:
-        """Set a property; it wins over one of the same name on the message. Raises as ``set_object_property``."""
-        self._template.set_object_property(name, value)
-        return self
-
-    def set_properties(self, properties: Mapping[str, Any]) -> JMSProducer:
-        """Set several properties."""
-        check_mapping(properties, "properties")
-        for name, value in properties.items():
-            self._template.set_object_property(name, value)
-        return self
-
-    def clear_properties(self) -> JMSProducer:
-        """Forget the properties."""
-        self._template.clear_properties()
-        return self
-
-    @property
-    def properties(self) -> Any:
-        """The properties, a mutable mapping; typed getters are on it as on a message: ``get_int_property`` ..."""
-        return self._template.properties
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("property_exists", "get_property_names") or (name[:4] == "get_" and name[-9:] == "_property"):
-            return getattr(self._template, name)
-        return super().__getattr__(name)
-
-    # ---------------------------------------------------------------- settings
 
     def set_delivery_mode(self, mode: int) -> JMSProducer:
         """Default PERSISTENT. Raises IllegalArgumentError for a mode that does not exist."""
@@ -114,83 +82,67 @@ class JMSProducer(Getters):
         """Delivery mode of each message."""
         return DeliveryMode(self._options.get("delivery_mode", 2))
 
+    def get_delivery_mode(self) -> DeliveryMode:
+        """The same as ``delivery_mode``."""
+        return self.delivery_mode
+
     @property
     def priority(self) -> int:
         """Priority of each message."""
         return int(self._options.get("priority", 4))
+
+    def get_priority(self) -> int:
+        """The same as ``priority``."""
+        return self.priority
 
     @property
     def time_to_live(self) -> float:
         """Time to live in seconds."""
         return float(self._options.get("time_to_live", 0.0))
 
+    def get_time_to_live(self) -> float:
+        """The same as ``time_to_live``."""
+        return self.time_to_live
+
     @property
     def delivery_delay(self) -> float:
         """Delivery delay in seconds."""
         return float(self._options.get("delivery_delay", 0.0))
+
+    def get_delivery_delay(self) -> float:
+        """The same as ``delivery_delay``."""
+        return self.delivery_delay
 
     @property
     def disable_message_id(self) -> bool:
         """As set; default False."""
         return self._disable_message_id
 
+    def get_disable_message_id(self) -> bool:
+        """The same as ``disable_message_id``."""
+        return self.disable_message_id
+
     @property
     def disable_message_timestamp(self) -> bool:
         """As set; default False."""
         return self._disable_message_timestamp
+
+    def get_disable_message_timestamp(self) -> bool:
+        """The same as ``disable_message_timestamp``."""
+        return self.disable_message_timestamp
 
     @property
     def async_listener(self) -> CompletionListener | FunctionPair | None:
         """The completion listener, or None."""
         return self._listener
 
+    def get_async_listener(self) -> CompletionListener | FunctionPair | None:
+        """The same as ``async_listener``."""
+        return self.async_listener
+
     def get_async(self) -> CompletionListener | FunctionPair | None:
         """The same as ``async_listener``."""
         return self._listener
-
-    # ---------------------------------------------------------------- headers
-
-    def set_jms_correlation_id(self, value: str | None) -> JMSProducer:
-        """JMSCorrelationID of each message that has none of its own. Raises MessageFormatError for what is no text."""
-        self._template.jms_correlation_id = value
-        return self
-
-    def set_jms_correlation_id_as_bytes(self, value: bytes | None) -> JMSProducer:
-        """JMSCorrelationID as bytes, likewise; of this and the text the one set last counts."""
-        self._template.jms_correlation_id_as_bytes = value
-        return self
-
-    def set_jms_reply_to(self, value: Destination | None) -> JMSProducer:
-        """JMSReplyTo of each message that has none of its own. Raises InvalidDestinationError for no destination."""
-        self._template.jms_reply_to = value
-        return self
-
-    def set_jms_type(self, value: str | None) -> JMSProducer:
-        """JMSType of each message that has none of its own. Raises MessageFormatError for what is no text."""
-        self._template.jms_type = value
-        return self
-
-    @property
-    def jms_correlation_id(self) -> str | None:
-        """As set; bytes are read as a message reads them."""
-        return self._template.jms_correlation_id
-
-    @property
-    def jms_correlation_id_as_bytes(self) -> bytes | None:
-        """As set; a text as UTF-8."""
-        return self._template.jms_correlation_id_as_bytes
-
-    @property
-    def jms_reply_to(self) -> Destination | None:
-        """As set."""
-        return self._template.jms_reply_to
-
-    @property
-    def jms_type(self) -> str | None:
-        """As set."""
-        return self._template.jms_type
-
-    # ---------------------------------------------------------------- sending
 
     async def send(
         self, destination: Destination, body: Any = _UNSET, *, message: Any = _UNSET
@@ -223,26 +175,6 @@ class JMSProducer(Getters):
         if foreign:
             write_back(given, sent._headers())
         return await future if listener is None else future
-
-    def _apply(self, message: Message) -> None:
-        """Put the producer's properties and headers on a message."""
-        template = self._template
-        if template._properties:
-            if message._read_only_properties:
-                raise MessageNotWriteableError(
-                    "a received message can't take the producer's properties; clear_properties first"
-                )
-            message._put_properties(template._properties)
-        head = template._head
-        if head is None:
-            return
-        own = message._headers()
-        if own.correlation_id is None:
-            own.correlation_id = head.correlation_id
-        if own.reply_to is None:
-            own.reply_to = head.reply_to
-        if own.type is None:
-            own.type = head.type
 
 
 def _only(body: Any, message: Any) -> Any:

@@ -234,6 +234,10 @@ class MessageProducer(Settings):
         """True after ``close``."""
         return self._closed
 
+    def get_closed(self) -> bool:
+        """The same as ``closed``."""
+        return self.closed
+
     async def close(self) -> None:
         """Wait for sends on their way and their completion listeners, ``close_timeout`` seconds at most. Idempotent.
 

@@ -11,7 +11,6 @@ import attrs
 from jmsaio.client.browser import QueueBrowser, open_browser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.getters import Getters
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
 from jmsaio.client.request import RequestReply
@@ -33,7 +32,7 @@ from jmsaio.model.modes import AcknowledgeMode
 
 
 @attrs.define(eq=False)
-class Session(Getters):
+class Session:
     """A session of a connection; made by ``connection.create_session``; ``async with`` closes it.
 
     Producers may be used by many tasks at once, each consumer by one task at a time.
@@ -62,10 +61,18 @@ class Session(Getters):
         self._runtime.check_open()
         return self._transacting is not None
 
+    def get_transacted(self) -> bool:
+        """The same as ``transacted``."""
+        return self.transacted
+
     @property
     def closed(self) -> bool:
         """True once ``close`` was called."""
         return self._runtime.closing
+
+    def get_closed(self) -> bool:
+        """The same as ``closed``."""
+        return self.closed
 
     # ---------------------------------------------------------------- destinations and messages
 

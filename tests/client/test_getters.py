@@ -1,39 +1,130 @@
-"""JMS's getters beside the properties."""
+"""JMS's getters: each noun declares ``get_priority()`` beside ``priority``, so that type checkers know it."""
 
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import pytest
 
 import jmsaio
 
+#: The getters of each class.
+GETTERS: dict[type[Any], str] = {
+    jmsaio.ConnectionFactory: "queue_browser_read_max",
+    jmsaio.Connection: "client_id closed exception_listener meta_data metadata queue_browser_read_max",
+    jmsaio.Session: "acknowledge_mode closed transacted",
+    jmsaio.MessageProducer: (
+        "closed delivery_delay delivery_mode destination disable_message_id disable_message_timestamp priority "
+        "time_to_live"
+    ),
+    jmsaio.MessageConsumer: "closed destination message_listener message_selector no_local",
+    jmsaio.QueueBrowser: "enumeration message_selector queue",
+    jmsaio.Context: (
+        "auto_start client_id closed exception_listener meta_data metadata session_mode transacted"
+    ),
+    jmsaio.JMSProducer: (
+        "async async_listener boolean_property byte_property delivery_delay delivery_mode disable_message_id "
+        "disable_message_timestamp double_property float_property int_property jms_correlation_id "
+        "jms_correlation_id_as_bytes jms_reply_to jms_type long_property object_property priority properties "
+        "property_names short_property string_property time_to_live"
+    ),
+}  # fmt: skip
+#: What a context does by asking its session.
+SESSION_CALLS = (
+    "create_queue create_topic create_temporary_queue create_temporary_topic create_message create_text_message "
+    "create_bytes_message create_map_message create_stream_message create_object_message unsubscribe acknowledge "
+    "recover commit rollback"
+)
+
+
+@pytest.mark.parametrize("noun", GETTERS, ids=lambda noun: noun.__name__)
+def test_each_noun_declares_its_getters_and_hides_no_others(noun: type[Any]) -> None:
+    declared = {name for name in dir(noun) if name.startswith("get_")}
+    assert declared == {f"get_{name}" for name in GETTERS[noun].split()}
+    assert not hasattr(noun, "__getattr__")
+    for name in declared:
+        assert callable(getattr(noun, name)) and getattr(noun, name).__doc__
+
+
+def test_each_property_has_its_getter() -> None:
+    for noun, getters in GETTERS.items():
+        properties = {name for name in dir(noun) if isinstance(getattr(noun, name), property)}
+        assert properties - set(getters.split()) == set(), noun
+
+
+def test_a_context_declares_the_calls_of_its_session() -> None:
+    for name in SESSION_CALLS.split():
+        assert callable(vars(jmsaio.Context)[name]) and vars(jmsaio.Context)[name].__doc__
+
 
 async def test_getters_read_the_properties() -> None:
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", client_id="getters") as connection:
-        assert connection.get_meta_data().jms_version == "3.1"
+        assert connection.get_meta_data().jms_version == connection.get_metadata().jms_version == "3.1"
         assert connection.get_client_id() == "getters"
+        assert connection.get_queue_browser_read_max() == connection.queue_browser_read_max
         async with connection.create_session() as session:
-            assert session.get_transacted() is False
+            assert session.get_transacted() is session.get_closed() is False
             assert session.get_acknowledge_mode() is jmsaio.AcknowledgeMode.AUTO
             queue = session.create_queue("q")
             async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
                 producer.set_priority(7)
                 assert (producer.get_priority(), producer.get_destination()) == (7, queue)
                 assert (producer.get_time_to_live(), producer.get_disable_message_id()) == (0, False)
+                assert (producer.get_delivery_delay(), producer.get_disable_message_timestamp()) == (0, False)
+                assert producer.get_delivery_mode() is jmsaio.DeliveryMode.PERSISTENT
                 assert consumer.get_message_selector() is None and consumer.get_no_local() is False
-            with pytest.raises(jmsaio.ObjectClosedError):
-                producer.get_priority()
+                assert (consumer.get_destination(), consumer.get_closed()) == (queue, False)
+            assert producer.get_closed() and consumer.get_closed()
+            for read in (producer.get_priority, consumer.get_no_local):
+                with pytest.raises(jmsaio.ObjectClosedError):
+                    read()
             browser = await session.create_browser(queue)
             assert browser.get_queue() == queue
         with pytest.raises(AttributeError, match="get_nothing"):
-            connection.get_nothing()
+            connection.get_nothing()  # type: ignore[attr-defined]  # the point
+        assert session.get_closed() and not connection.get_closed()
 
 
 async def test_the_simplified_api_has_them_too() -> None:
     url = f"memory://{uuid.uuid4()}"
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
+        assert factory.get_queue_browser_read_max() == factory.queue_browser_read_max
         assert context.get_auto_start() is True and context.get_client_id() is None
         assert context.get_session_mode() is jmsaio.AcknowledgeMode.AUTO
+        assert context.get_transacted() is context.get_closed() is False
+        assert context.get_exception_listener() is None
+        assert context.get_metadata() == context.get_meta_data() == context.metadata
         producer = context.create_producer().set_delivery_delay(2).set_jms_type("t").set_property("n", 5)
         assert (producer.get_delivery_delay(), producer.get_jms_type(), producer.get_int_property("n")) == (2, "t", 5)
+        assert producer.property_exists("n") and producer.get_property_names() == ["n"]
+        assert dict(producer.get_properties()) == {"n": 5}
+        assert producer.get_async_listener() is producer.get_async() is None
+
+
+async def test_a_contexts_calls_do_what_those_of_its_session_do() -> None:
+    url = f"memory://{uuid.uuid4()}"
+    async with (
+        jmsaio.ConnectionFactory(url) as factory,
+        await factory.create_context(jmsaio.AcknowledgeMode.TRANSACTED) as context,
+    ):
+        assert (context.create_queue("q"), context.create_topic("t")) == (jmsaio.Queue("q"), jmsaio.Topic("t"))
+        assert isinstance(await context.create_temporary_queue(), jmsaio.TemporaryQueue)
+        assert isinstance(await context.create_temporary_topic(), jmsaio.TemporaryTopic)
+        assert type(context.create_message()) is jmsaio.Message
+        assert context.create_text_message("a").text == "a"
+        assert context.create_bytes_message(b"a").get_body(bytes) == b"a"
+        assert context.create_map_message({"a": 1})["a"] == 1
+        assert isinstance(context.create_stream_message([1, "a"]), jmsaio.StreamMessage)
+        assert context.create_object_message({"a": 1}).get_object() == {"a": 1}
+        with pytest.raises(jmsaio.IllegalStateError, match="rollback"):
+            await context.recover()
+        with pytest.raises(jmsaio.InvalidDestinationError):
+            await context.unsubscribe("unknown", jmsaio.Topic("t"))
+        await context.acknowledge()
+        await context.create_producer().send(jmsaio.Queue("q"), "undone")
+        await context.rollback()
+        await context.create_producer().send(jmsaio.Queue("q"), "kept")
+        await context.commit()
+        async with context.create_consumer(jmsaio.Queue("q")) as consumer:
+            assert await consumer.receive_body(str, timeout=20) == "kept"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jmsaio.client.getters import Getters
 from jmsaio.errors import IllegalArgumentError, ObjectClosedError
 from jmsaio.model.arguments import check_flag, check_int
 from jmsaio.model.destinations import Destination
@@ -36,7 +35,7 @@ class Target:
 
 
 @attrs.define(eq=False, kw_only=True)
-class Settings(Getters):
+class Settings:
     """The settings of a producer; each raises ObjectClosedError once the producer is closed."""
 
     _runtime: SessionRuntime
@@ -55,6 +54,10 @@ class Settings(Getters):
         self._check_open()
         return None if self._target is None else self._target.destination
 
+    def get_destination(self) -> Destination | None:
+        """The same as ``destination``."""
+        return self.destination
+
     @property
     def delivery_mode(self) -> DeliveryMode:
         """Default delivery mode: PERSISTENT. Setting another value than 1 or 2 raises IllegalArgumentError."""
@@ -65,6 +68,10 @@ class Settings(Getters):
     def delivery_mode(self, mode: int) -> None:
         self._check_open()
         self._delivery_mode = checked_mode(mode)
+
+    def get_delivery_mode(self) -> DeliveryMode:
+        """The same as ``delivery_mode``."""
+        return self.delivery_mode
 
     @property
     def priority(self) -> int:
@@ -77,6 +84,10 @@ class Settings(Getters):
         self._check_open()
         self._priority = checked_priority(priority)
 
+    def get_priority(self) -> int:
+        """The same as ``priority``."""
+        return self.priority
+
     @property
     def time_to_live(self) -> float:
         """Default time to live in seconds; 0, the default, is for ever."""
@@ -86,6 +97,10 @@ class Settings(Getters):
     @time_to_live.setter
     def time_to_live(self, value: Duration) -> None:
         self.set_time_to_live(value)
+
+    def get_time_to_live(self) -> float:
+        """The same as ``time_to_live``."""
+        return self.time_to_live
 
     def set_time_to_live(self, value: Duration) -> None:
         """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
@@ -101,6 +116,10 @@ class Settings(Getters):
     @delivery_delay.setter
     def delivery_delay(self, value: Duration) -> None:
         self.set_delivery_delay(value)
+
+    def get_delivery_delay(self) -> float:
+        """The same as ``delivery_delay``."""
+        return self.delivery_delay
 
     def set_delivery_delay(self, value: Duration) -> None:
         """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
@@ -127,6 +146,10 @@ class Settings(Getters):
         check_flag(value, "disable_message_id")
         self._disable_message_id = value
 
+    def get_disable_message_id(self) -> bool:
+        """The same as ``disable_message_id``."""
+        return self.disable_message_id
+
     @property
     def disable_message_timestamp(self) -> bool:
         """Send without JMSTimestamp; default False."""
@@ -138,6 +161,10 @@ class Settings(Getters):
         self._check_open()
         check_flag(value, "disable_message_timestamp")
         self._disable_message_timestamp = value
+
+    def get_disable_message_timestamp(self) -> bool:
+        """The same as ``disable_message_timestamp``."""
+        return self.disable_message_timestamp
 
     def set_disable_message_id(self, value: bool) -> None:
         """The same as setting ``disable_message_id``."""

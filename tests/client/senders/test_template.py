@@ -1,0 +1,60 @@
+"""A template gives each message its properties, and the headers that the message has not set itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jmsaio.client.senders.template import MessageTemplate
+from jmsaio.errors import MessageNotWriteableError
+from jmsaio.model.destinations import Queue
+from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.values import Byte, Float, Long, Short
+
+KINDS: list[tuple[str, Any, Callable[[MessageTemplate, str], object]]] = [
+    ("object", "a", MessageTemplate.get_object_property),
+    ("boolean", True, MessageTemplate.get_boolean_property),
+    ("byte", Byte(1), MessageTemplate.get_byte_property),
+    ("short", Short(300), MessageTemplate.get_short_property),
+    ("int", 70_000, MessageTemplate.get_int_property),
+    ("long", Long(1 << 40), MessageTemplate.get_long_property),
+    ("float", Float(1.5), MessageTemplate.get_float_property),
+    ("double", 0.1, MessageTemplate.get_double_property),
+    ("string", "b", MessageTemplate.get_string_property),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "read"), KINDS, ids=[kind for kind, *_ in KINDS])
+def test_each_typed_getter_reads_the_property_of_its_type(
+    kind: str, value: object, read: Callable[[MessageTemplate, str], object]
+) -> None:
+    template = MessageTemplate().set_property(kind, value)
+    assert read(template, kind) == value
+    assert template.property_exists(kind) and template.get_property_names() == [kind]
+    assert not template.clear_properties().property_exists(kind)
+
+
+def test_properties_win_over_those_of_the_message_and_headers_do_not() -> None:
+    template = MessageTemplate().set_properties({"region": "EU"}).set_jms_type("order").set_jms_correlation_id("7")
+    template.set_jms_reply_to(Queue("replies"))
+    message = TextMessage("tea", properties={"region": "US", "amount": 5})
+    message.jms_type = "bill"
+    template._apply(message)
+    assert dict(message.properties) == {"region": "EU", "amount": 5}
+    assert (message.jms_type, message.jms_correlation_id, message.jms_reply_to) == ("bill", "7", Queue("replies"))
+
+
+def test_of_the_correlation_ids_the_one_set_last_counts() -> None:
+    template = MessageTemplate().set_jms_correlation_id("text").set_jms_correlation_id_as_bytes(b"bytes")
+    assert template.get_jms_correlation_id_as_bytes() == b"bytes"
+    assert template.set_jms_correlation_id("text").get_jms_correlation_id() == "text"
+
+
+def test_a_received_message_takes_no_properties() -> None:
+    message = TextMessage("tea")
+    message._read_only_properties = True
+    MessageTemplate()._apply(message)
+    with pytest.raises(MessageNotWriteableError, match="clear_properties"):
+        MessageTemplate().set_property("region", "EU")._apply(message)
