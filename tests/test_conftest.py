@@ -57,6 +57,12 @@ def test_nothing_is_missing_when_nothing_of_it_is_selected(tmp_path: Path) -> No
         assert "NOT TESTED" not in done.stdout
 
 
+def test_tests_of_the_pure_layers_are_the_fast_ones(tmp_path: Path) -> None:
+    done = run(tmp_path, "tests/rules/test_priority.py", "-m", "fast", "--collect-only", "-q")
+    selected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert selected == {"tests/rules/test_priority.py"}, "the others are the launcher's"
+
+
 def test_a_broker_that_runs_already_needs_no_java(tmp_path: Path) -> None:
     urls = {"JMSAIO_TEST_SERVICE_URL": "pulsar://127.0.0.1:1", "JMSAIO_TEST_WEB_URL": "http://127.0.0.1:1"}
     done = run(tmp_path, "--collect-only", "-q", **urls)

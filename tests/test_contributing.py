@@ -114,3 +114,19 @@ def test_continuous_integration_runs_what_the_scripts_run() -> None:
     steps = (ROOT / ".ci" / "run").read_text()
     written = [shlex.join(command) for name in ("check", "docs") for command in scripts()[name]]
     assert [command for command in written if f" {command}\n" not in steps] == []
+
+
+def test_classifiers_name_the_pythons_that_continuous_integration_runs_on() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    classified = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    [looked_for] = re.findall(r"for version in ([\d. ]+); do", (ROOT / ".ci" / "run").read_text())
+    assert looked_for.split() == classified
+    assert project["requires-python"] == f">={classified[0]}"
+    workflow = yaml.safe_load((HOSTING / "workflows" / "ci.yml").read_text())
+    [provided] = [
+        step["with"]["python-version"].split()
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if "python-version" in step.get("with", {})
+    ]
+    assert sorted(provided) == classified
