@@ -14,6 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 HOSTING = ROOT / ".github"
+RELEASING = ROOT / "jmsaio" / "guide" / "releasing.md"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,9 @@ def test_commit_hooks_use_the_tools_of_the_environment() -> None:
     assert [test for test in tests if not (ROOT / test).is_file()] == []
 
 
-def test_paths_in_the_contributors_guide_exist() -> None:
-    named = re.findall(r"`((?:jmsaio|tests|\.ci)/[\w./-]+)`", (HOSTING / "CONTRIBUTING.md").read_text())
+@pytest.mark.parametrize("guide", [HOSTING / "CONTRIBUTING.md", RELEASING], ids=lambda path: path.name)
+def test_paths_in_the_guides_for_contributors_exist(guide: Path) -> None:
+    named = re.findall(r"`((?:(?:jmsaio|tests|\.ci)/[\w./-]+)|[\w-]+\.(?:md|toml))`", guide.read_text())
     assert len(named) > 1
     assert [path for path in named if not (ROOT / path).exists()] == []
 
@@ -130,3 +132,22 @@ def test_classifiers_name_the_pythons_that_continuous_integration_runs_on() -> N
         if "python-version" in step.get("with", {})
     ]
     assert sorted(provided) == classified
+
+
+def test_the_release_guide_explains_each_step_of_continuous_integration() -> None:
+    steps = re.findall(r'^ *step "([^"]+)"', (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+) \|", RELEASING.read_text().partition("| step |")[2], re.MULTILINE)
+    named = [name for row in rows for name in row.split(", ")]
+    assert len(steps) > 5
+    assert {step.removesuffix(" $version") for step in steps} == set(named)
+
+
+def test_the_version_is_where_the_release_guide_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert f"`{project['tool']['hatch']['version']['path']}` holds the version" in RELEASING.read_text()
+
+
+def test_changelog_headings_have_the_form_that_the_release_guide_gives() -> None:
+    unreleased, *released = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert unreleased == "[Unreleased]"
+    assert [heading for heading in released if not re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", heading)] == []

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import jmsaio
 import jmsaio.testing
+from tests.support.documents import ROOT
+from tests.support.scripts import load
 
-ROOT = Path(__file__).parents[1]
 GUIDES = sorted(path.name for path in (ROOT / "jmsaio" / "guide").glob("*.md"))
 
 
 @pytest.fixture(scope="module")
 def hooks() -> ModuleType:
     """The site's hooks, which need no mkdocs before it calls them."""
-    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / ".mkdocs" / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(".mkdocs/hooks.py")
 
 
 def test_the_reference_has_each_public_name_once(hooks: ModuleType) -> None:

@@ -13,8 +13,8 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["guide"]) == 0
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [entry["name"] for entry in listed] == [
-        "benchmark", "compatibility", "configuration", "design", "migrating", "reliability", "selectors", "testing",
-        "wire-format",
+        "benchmark", "compatibility", "configuration", "design", "migrating", "releasing", "reliability",
+        "selectors", "testing", "wire-format",
     ]  # fmt: skip
     assert all(entry["title"] for entry in listed)
 
