@@ -152,7 +152,7 @@ class MalformedMessageError(MessageFormatError):
         Cancelling: it may or may not have been taken; repeat it.
         """
         if self._settle is None:
-            raise IllegalStateError("only the error of a consumer can acknowledge its message")
+            raise IllegalStateError("only an error that a consumer raised can acknowledge its message")
         return self._settle()
 
 

@@ -20,7 +20,7 @@ def require_plot() -> None:
         ImportError: matplotlib is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError("a picture needs matplotlib: pip install 'jmsaio[bench]'")
+        raise ImportError("the plot needs matplotlib: pip install 'jmsaio[bench]'")
 
 
 def write_plot(report: Report, file: str | os.PathLike[str]) -> None:

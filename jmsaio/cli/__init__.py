@@ -2,7 +2,7 @@
 here.
 
 Exit codes: 0 done, 1 error, 2 wrong use (an argument, an option, a configuration), 3 nothing there (no message to
-receive or browse, no broker running), 130 interrupted, 141 the reader of the output has gone.
+receive or browse, no broker running), 130 interrupted, 141 the reader of the output is gone.
 """
 
 from jmsaio.cli.app import main

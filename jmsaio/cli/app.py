@@ -32,7 +32,7 @@ from jmsaio.model.version import __version__
 #: What to do about an error, by its class; the first that fits counts.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (BrokerUnavailableError, "is a broker running there? 'jmsaio broker start' starts one on this machine"),
-    (OperationTimeoutError, "the broker is reached but slow or stuck; 'jmsaio broker status' tells of a local one"),
+    (OperationTimeoutError, "the broker was reached but is slow or stuck; for a local one see 'jmsaio broker status'"),
     (ConfigurationError, "all options: 'jmsaio guide configuration'"),
     (InvalidSelectorError, "the language: 'jmsaio guide selectors'"),
     (JMSSecurityError, "give credentials: -o authPlugin=token -o authParams=file:///path/of/token"),

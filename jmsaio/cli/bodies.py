@@ -77,7 +77,7 @@ class Source:
         if self.files or self.arguments:
             return self.files
         if sys.stdin.isatty():
-            raise click.UsageError("nothing to send: give a body, --file PATH, or pipe something in")
+            raise click.UsageError("nothing to send: give a body or --file PATH, or pipe something in")
         return (sys.stdin.buffer,)
 
     def count(self) -> int | None:
@@ -118,7 +118,7 @@ def make(kind: str, data: bytes) -> Message:
             return MapMessage(_expect(value, dict, "a JSON object"))
         return StreamMessage(_expect(value, list, "a JSON array")) if kind == "stream" else ObjectMessage(value)
     except (JMSError, ValueError) as error:
-        raise click.UsageError(f"no {kind} message: {error}") from None
+        raise click.UsageError(f"not a {kind} message: {error}") from None
 
 
 def from_record(line: bytes) -> Message:
@@ -139,7 +139,7 @@ def from_record(line: bytes) -> Message:
         if record.get("type") is not None:
             message.jms_type = record["type"]
     except (JMSError, ValueError, AttributeError, TypeError, KeyError) as error:
-        raise click.UsageError(f"no message in JSON: {error}") from None
+        raise click.UsageError(f"not a message in JSON: {error}") from None
     return message
 
 
@@ -158,7 +158,7 @@ def _from_kind(kind: str, body: Any, types: Any) -> Message:
         return ObjectMessage(_value(body, types or None))
     if kind == "header":
         return Message()
-    raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    raise ValueError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
 
 
 def _value(value: Any, kind: str | None) -> Any:

@@ -46,7 +46,7 @@ def guide(name: str | None, raw: bool | None) -> int:
     file_named = known.get(name.removesuffix(".md"))
     if file_named is None:
         hint = nearest(name, known) or f"; there are {', '.join(known)}"
-        raise click.UsageError(f"there is no guide {name!r}{hint}")
+        raise click.UsageError(f"unknown guide {name!r}{hint}")
     text = file_named.read_text(encoding="utf-8")
     if raw if raw is not None else not sys.stdout.isatty():
         click.echo(text, nl=False)

@@ -38,7 +38,7 @@ async def taken() -> None:
     looks, pause = 0, _PAUSE / 16
     while _left(output):
         if _reader_gone(output) and _left(output):  # asked again: it may have read the rest before it went
-            raise BrokenPipeError(errno.EPIPE, "the reader of the output has gone")
+            raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone")
         looks += 1
         if looks < _QUICK:
             await asyncio.sleep(0)

@@ -49,7 +49,7 @@ def sweep(
     """
     config = load(read_connection(url, settings))
     if not config.use_pulsar_admin:
-        raise click.UsageError("sweeping needs the admin interface; leave out jms.usePulsarAdmin=false")
+        raise click.UsageError("sweeping needs the admin interface; remove jms.usePulsarAdmin=false")
     return run(_sweep(config, idle, watch, yes, make_output(as_json)))
 
 

@@ -43,11 +43,11 @@ def parse_property(text: str) -> tuple[str, Any]:
         raise click.UsageError(f"property {text!r} is not name=value or name:type=value")
     reader = TYPES.get(kind if colon else "string")
     if reader is None:
-        raise click.UsageError(f"property {text!r}: type {kind!r} is none of {', '.join(TYPES)}")
+        raise click.UsageError(f"property {text!r}: type {kind!r} is not one of {', '.join(TYPES)}")
     try:
         return name, reader(value)
     except (ValueError, OverflowError, JMSError) as error:
-        raise click.UsageError(f"property {name!r}: {value!r} is no {kind}: {error}") from None
+        raise click.UsageError(f"property {name!r}: {value!r} is not a valid {kind}: {error}") from None
 
 
 def typed(value: Any, kind: str | None) -> Any:
@@ -62,7 +62,7 @@ def typed(value: Any, kind: str | None) -> Any:
         return Char(value)
     reader = TYPES.get(kind)
     if reader is None:
-        raise ValueError(f"type {kind!r} is none of {', '.join(TYPES)}")
+        raise ValueError(f"type {kind!r} is not one of {', '.join(TYPES)}")
     return reader(str(value).lower() if isinstance(value, bool) else str(value))
 
 

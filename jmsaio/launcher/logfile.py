@@ -77,7 +77,7 @@ def logs(lines: int = 50, *, directory: Path | None = None) -> str:
     home = directory if directory is not None else state_directory()
     paths = parts(home) if home.is_dir() else []
     if not paths:
-        raise LauncherError(f"there is no log: no broker was started in {home}")
+        raise LauncherError(f"no log: no broker was started in {home}")
     text = tail(paths[0], lines)
     for path in paths[1:]:
         wanted = lines - text.count("\n")

@@ -172,7 +172,7 @@ def fetch_jars(coordinates: Sequence[str], progress: Progress = silent, cache: P
                     jar.replace(home / "jars" / jar.name)
     absent = [place.name for place in places if not place.exists()]
     if absent:
-        raise DownloadError(f"Maven ended well, but {', '.join(absent)} did not come")
+        raise DownloadError(f"Maven succeeded, but {', '.join(absent)} did not arrive")
     return places
 
 

@@ -31,7 +31,7 @@ class Destination:
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             refused = shown(self.name)
-            raise InvalidDestinationError(f"a destination needs a name, a text that is not empty, not {refused}")
+            raise InvalidDestinationError(f"a destination needs a name, a non-empty string, not {refused}")
 
     def _kind(self) -> str:
         return "destination"
@@ -80,7 +80,7 @@ _Delete = Callable[[], Awaitable[None]]
 
 async def _delete(destination: Destination, delete: _Delete | None) -> None:
     if delete is None:
-        raise IllegalStateError(f"{destination!r} was not made by a connection, so there is nothing to delete")
+        raise IllegalStateError(f"{destination!r} was not created by a connection, so there is nothing to delete")
     await delete()
 
 
@@ -121,7 +121,7 @@ def as_destination(value: Any, argument: str = "destination") -> Destination:
         if isinstance(name, str):
             return kind(name)
     raise InvalidDestinationError(
-        f"{argument} must be a queue or topic (create_queue, create_topic), not {shown(value, 100)}"
+        f"{argument} must be a Queue or Topic (create_queue, create_topic), not {shown(value, 100)}"
     )
 
 
@@ -172,7 +172,7 @@ def _resolve(destination: Destination, system_namespace: str) -> Resolved:
     if isinstance(destination, Queue):  # a topic's name may have colons of its own
         named, subscription = _split(named, destination)
     if not named:
-        raise InvalidDestinationError(f"{destination!r} has no name in it")
+        raise InvalidDestinationError(f"{destination!r} has no name")
     if regex:
         return Resolved((), _full(named, system_namespace), subscription, overrides, True, visible)
     names = named.removesuffix(",").split(",") if multi else [named]
@@ -193,9 +193,9 @@ def _split(name: str, destination: Destination) -> tuple[str, str | None]:
     if not colon:
         return name, None
     if not suffix:
-        raise InvalidDestinationError(f"{destination!r} names no subscription behind its last ':'")
+        raise InvalidDestinationError(f"{destination!r} has no subscription after its last ':'")
     if not topic:
-        raise InvalidDestinationError(f"{destination!r} names no topic before ':{suffix}'")
+        raise InvalidDestinationError(f"{destination!r} has no topic before ':{suffix}'")
     return name[: len(name) - len(last)] + topic, suffix
 
 

@@ -40,7 +40,7 @@ def seconds(value: Any, what: str) -> float:
     if not value >= 0:  # so that NaN is caught, too
         raise IllegalArgumentError(f"{what} must not be negative, but is {shown(value)}")
     if value > _TEN_YEARS:
-        raise IllegalArgumentError(f"{what} is more than 10 years: it is in seconds, not milliseconds")
+        raise IllegalArgumentError(f"{what} is more than 10 years: give seconds, not milliseconds")
     return float(value)
 
 

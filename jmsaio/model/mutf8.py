@@ -63,5 +63,5 @@ def _decode_slowly(data: bytes) -> str:
 
 def _tail(data: bytes, index: int) -> int:
     if index >= len(data) or data[index] >> 6 != 0b10:
-        raise MessageFormatError(f"malformed modified UTF-8: a character breaks off at {index}")
+        raise MessageFormatError(f"malformed modified UTF-8: a character is cut off at {index}")
     return data[index] & 0x3F

@@ -56,7 +56,7 @@ def cut(value: Any, offset: int, length: int | None) -> bytes:
             raise wrong_type(number, argument, "an int")
     size = len(data) - offset if length is None else length
     if offset < 0 or size < 0 or offset + size > len(data):
-        raise IndexError(f"offset {offset} and length {length} are outside of {len(data)} bytes")
+        raise IndexError(f"offset {offset} and length {length} are outside {len(data)} bytes")
     return data[offset : offset + size]
 
 

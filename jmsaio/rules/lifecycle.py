@@ -55,5 +55,5 @@ def advance(state: State, event: Event, what: str) -> State:
     """
     after = _NEXT.get((state, event))
     if after is None:
-        raise ObjectClosedError(f"{event.value} on a {what} that is {state.value}; make a new one")
+        raise ObjectClosedError(f"{event.value} on a {what} that is {state.value}; create a new one")
     return after

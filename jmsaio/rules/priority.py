@@ -58,7 +58,7 @@ class PriorityBuffer:
             if queue:
                 self._size -= 1
                 return queue.popleft()
-        raise IndexError("pop from an empty inbox")
+        raise IndexError("pop from an empty buffer")
 
     def clear(self) -> None:
         """Forget everything."""

@@ -108,7 +108,7 @@ def _same_family(left: Node, right: Node, operator: str) -> None:
     """A Boolean literal beside another literal is a mistake: TRUE and FALSE are no names of properties."""
     match bare(left), bare(right):
         case Literal(value=one), Literal(value=other) if isinstance(one, bool) is not isinstance(other, bool):
-            reason = f"{_describe(left)} {operator} {_describe(right)} compares a Boolean with what is none"
+            reason = f"{_describe(left)} {operator} {_describe(right)} compares a Boolean with a non-Boolean"
             raise Refused(f"{reason}; TRUE and FALSE can't be names", left.at)
 
 
@@ -137,7 +137,7 @@ def _identifier(node: Node, word: str) -> None:
 
 def _name(node: Name) -> None:
     if node.name in FORBIDDEN:
-        raise Refused(f"the header {node.name} can't be used in a selector; those that can are {_ALLOWED}", node.at)
+        raise Refused(f"the header {node.name} can't be used in a selector; allowed are {_ALLOWED}", node.at)
 
 
 def _in_range(node: Literal, value: object) -> None:

@@ -75,7 +75,7 @@ def _jms_word(token: Token) -> Token:
             return Token.new_borrow_pos(word, str(token), token)
     for place, character in enumerate(token):
         if not is_identifier_part(character) or (place == 0 and not is_identifier_start(character)):
-            raise Refused(f"{character!r} can't stand in a name", (token.start_pos or 0) + place)
+            raise Refused(f"{character!r} is not allowed in a name", (token.start_pos or 0) + place)
     return token
 
 

@@ -61,7 +61,7 @@ class Selector:
         check_text(dialect, "dialect")
         if dialect not in _MAKERS:
             raise IllegalArgumentError(
-                f"dialect: there is no selector dialect {dialect!r:.40}; there are {', '.join(_MAKERS)}"
+                f"dialect: unknown selector dialect {dialect!r:.40}; there are {', '.join(_MAKERS)}"
             )
         self.text = text
         self.dialect = dialect

@@ -110,7 +110,7 @@ class FaultProxy:
     def start(self) -> None:
         """Listen. Blocks until it does. Raises OSError if ``listen_port`` is taken."""
         if self._portal is not None:
-            raise RuntimeError("a proxy is used once: make another one")
+            raise RuntimeError("a proxy can be used once: create another one")
         self._portal = self._stack.enter_context(start_blocking_portal(backend="asyncio"))
         try:
             self._portal.call(self._listen)
@@ -158,7 +158,7 @@ class FaultProxy:
             direction: which way; default: both.
         """
         if size is not None and size < 1:
-            raise ValueError("slices have at least 1 byte")
+            raise ValueError("slices must have at least 1 byte")
 
         def change(rules: Rules) -> None:
             rules.slice_size, rules.slice_pause = size, pause
@@ -285,7 +285,7 @@ class FaultProxy:
     @property
     def _running(self) -> BlockingPortal:
         if self._portal is None:
-            raise RuntimeError("the proxy does not run: use it in a with")
+            raise RuntimeError("the proxy is not running: use it in an 'async with' block")
         return self._portal
 
     def _call(self, function: Callable[[], T]) -> T:

@@ -102,5 +102,5 @@ def test_what_receive_writes_send_takes(message: Message) -> None:
      b'{"properties": {"a": 1}, "types": {"a": "nosuch"}}'],
 )  # fmt: skip
 def test_a_broken_line_is_told_with_its_number(line: bytes) -> None:
-    with pytest.raises(click.UsageError, match="line 2: no message in JSON"):
+    with pytest.raises(click.UsageError, match="line 2: not a message in JSON"):
         list(Source((), (io.BytesIO(b"{}\n" + line),), "text", records=True).messages())

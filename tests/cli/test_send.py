@@ -86,7 +86,7 @@ async def test_every_send_says_what_it_sent(config: dict[str, Any], capsys: pyte
     assert await _send(job(config, Source(("b",), (), "text")), Output(as_json=False)) == 0
     assert capsys.readouterr().out.startswith("sent ID:")
     broken = Source((), (io.BytesIO(b'{"body": "c"}\n{"body": "d"}\n{\n'),), "text", records=True)
-    with pytest.raises(click.UsageError, match=r"2 sent, then: .*line 3: no message in JSON"):
+    with pytest.raises(click.UsageError, match=r"2 sent, then: .*line 3: not a message in JSON"):
         await _send(job(config, broken), Output(as_json=False))
     assert [message.text for message in await received(config, 4)] == ["a", "b", "c", "d"]
 

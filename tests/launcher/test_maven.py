@@ -86,7 +86,7 @@ def test_a_maven_that_says_nothing(maven, tmp_path: Path) -> None:  # type: igno
     with pytest.raises(DownloadError, match="exit code 7"):
         fetch_jars(["a:b:1"], cache=tmp_path / "cache")
     maven("exit 0")
-    with pytest.raises(DownloadError, match=r"b-1\.jar did not come"):
+    with pytest.raises(DownloadError, match=r"b-1\.jar did not arrive"):
         fetch_jars(["a:b:1"], cache=tmp_path / "cache")
 
 

@@ -33,7 +33,7 @@ from jmsaio.selector.check import FORBIDDEN
         ("a = 9223372036854775808", 5, "directly after a minus"),
         ("a = -(9223372036854775808)", 7, "directly after a minus"),
         ("a = +9223372036854775808", 6, "directly after a minus"),
-        ("TRUE = 'a'", 1, "TRUE = a string compares a Boolean with what is none"),
+        ("TRUE = 'a'", 1, "TRUE = a string compares a Boolean with a non-Boolean"),
         ("a = 1 OR (5) <> FALSE", 11, "TRUE and FALSE can't be names"),
     ],
 )

@@ -44,7 +44,7 @@ from jmsaio.selector.parser import MAX_LENGTH, parse
         ("a = 1_000", 5, "1_000 is not a number"),
         ("a = 0b1", 5, "is not a number"),
         ("a = 1e999", 5, "does not fit in a double"),
-        ("a\u00d7b = 1", 2, "can't stand in a name"),
+        ("a\u00d7b = 1", 2, "is not allowed in a name"),
         ("   ", 4, "ends here"),
         ("a =\n\n;", 6, "';'"),
         ("f(a)", 2, "found '('"),

@@ -256,7 +256,7 @@ async def test_a_server_that_is_away() -> None:
 def test_what_can_not_be() -> None:
     """A proxy that does not run, one that was used, and a URL without a port are refused."""
     proxy = FaultProxy.of("pulsar://127.0.0.1:1")
-    with pytest.raises(RuntimeError, match="use it in a with"):
+    with pytest.raises(RuntimeError, match="use it in an"):
         proxy.reset()
     with proxy:
         assert proxy.url == f"pulsar://127.0.0.1:{proxy.port}"

@@ -33,7 +33,7 @@ def outgoing(given: Any, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
     if isinstance(given, Message):
         return given, False
     if given is None:
-        raise MessageFormatError("there is no message to send: None; for an empty text send TextMessage(None)")
+        raise MessageFormatError("the message to send is None; for an empty text message send TextMessage(None)")
     foreign = is_foreign(given)
     return adopt(given, left_out) if foreign else message_for(given), foreign
 
@@ -57,14 +57,14 @@ def message_for(body: Any) -> Message:
         try:
             return MapMessage(body)
         except (MessageFormatError, IllegalArgumentError) as error:
-            raise MessageFormatError(f"no MapMessage can hold this dict: {error}; {_AS_OBJECT}") from error
+            raise MessageFormatError(f"a MapMessage can't hold this dict: {error}; {_AS_OBJECT}") from error
     if isinstance(body, list | tuple):
         try:
             return StreamMessage(body)
         except MessageFormatError as error:
-            raise MessageFormatError(f"no StreamMessage can hold this list: {error}; {_AS_OBJECT}") from error
+            raise MessageFormatError(f"a StreamMessage can't hold this list: {error}; {_AS_OBJECT}") from error
     if isinstance(body, JavaObject):
         return ObjectMessage(body)
     if isinstance(body, bool | int | float):
-        raise MessageFormatError(f"{shown(body, 100)} is no body by itself; {_AS_OBJECT}")
+        raise MessageFormatError(f"{shown(body, 100)} is not a body by itself; {_AS_OBJECT}")
     raise MessageFormatError(f"no message can hold a {type(body).__name__}; send str, bytes, dict, list or a message")

@@ -101,7 +101,7 @@ class BytesMessage(Message):
         self._check_readable()
         end = self._position + layout.size
         if end > len(self._data):
-            raise MessageEOFError(f"{layout.size} bytes wanted, {len(self._data) - self._position} left")
+            raise MessageEOFError(f"{layout.size} bytes needed, {len(self._data) - self._position} left")
         value = layout.unpack_from(self._data, self._position)[0]
         self._position = end
         return value
@@ -152,10 +152,10 @@ class BytesMessage(Message):
         data, start = self._data, self._position + _USHORT.size
         left = len(data) - start
         if left < 0:
-            raise MessageEOFError(f"the length of a text wanted, {left + _USHORT.size} bytes left")
+            raise MessageEOFError(f"the length of a text needed, {left + _USHORT.size} bytes left")
         length: int = _USHORT.unpack_from(data, self._position)[0]
         if length > left:
-            raise MessageEOFError(f"a text of {length} bytes wanted, {left} left")
+            raise MessageEOFError(f"a text of {length} bytes needed, {left} left")
         text = decode_mutf8(bytes(data[start : start + length]))
         self._position = start + length
         return text
@@ -175,7 +175,7 @@ class BytesMessage(Message):
         view = writable_bytes(buffer)
         wanted = len(view) if length is None else length
         if wanted < 0 or wanted > len(view):
-            raise IndexError(f"length {wanted} is outside of a buffer of {len(view)} bytes")
+            raise IndexError(f"length {wanted} is outside a buffer of {len(view)} bytes")
         left = len(self._data) - self._position
         if left == 0 and wanted:
             return -1
@@ -232,7 +232,7 @@ class BytesMessage(Message):
         self._check_writable()
         data = encode_mutf8(typed(str, value, "utf"))
         if len(data) > _MAX_UTF:
-            raise MessageFormatError(f"write_utf takes {_MAX_UTF} bytes at most, not {len(data)}; use write_bytes")
+            raise MessageFormatError(f"write_utf takes at most {_MAX_UTF} bytes, not {len(data)}; use write_bytes")
         self._data += _USHORT.pack(len(data)) + data
 
     def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:

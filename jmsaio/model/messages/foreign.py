@@ -84,7 +84,7 @@ def adopt(foreign: Any, left_out: LeftOut = _unsaid) -> Message:
     if isinstance(foreign, Message):
         return foreign
     if not is_foreign(foreign):
-        raise MessageFormatError(f"this is no message: {type(foreign).__name__}")
+        raise MessageFormatError(f"not a message: {type(foreign).__name__}")
     try:
         message = _copy_body(foreign, left_out)
         for name in list(foreign.get_property_names()):

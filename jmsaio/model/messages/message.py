@@ -237,7 +237,7 @@ class Message(Properties):
         """
         if not self.is_body_assignable_to(body_type):
             wanted = getattr(body_type, "__name__", body_type)
-            raise MessageFormatError(f"the body of this {type(self).__name__} can't be had as body_type {wanted}")
+            raise MessageFormatError(f"the body of this {type(self).__name__} can't be read as body_type {wanted}")
         return self._body_copy()  # type: ignore[no-any-return]  # checked above
 
     def _body_copy(self) -> Any:

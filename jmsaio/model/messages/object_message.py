@@ -54,7 +54,7 @@ def snapshot(value: Any) -> Any:
 
 def _check_json(value: Any, depth: int) -> None:
     if depth > _MAX_DEPTH:
-        raise MessageFormatError(f"an object message takes lists and dicts nested {_MAX_DEPTH} deep at most")
+        raise MessageFormatError(f"an object message takes lists and dicts nested at most {_MAX_DEPTH} deep")
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, _WRAPPERS)):
         if isinstance(value, int):
             canonical(value, "object")  # refuses what no long can hold, as everywhere else
@@ -69,7 +69,7 @@ def _check_json(value: Any, depth: int) -> None:
             _check_json(item, depth + 1)
     else:
         raise MessageFormatError(
-            f"an object message holds bytes or JSON-able values, not {type(value).__name__}; make bytes of it yourself"
+            f"an object message holds bytes or JSON-able values, not {type(value).__name__}; convert it to bytes"
         )
 
 

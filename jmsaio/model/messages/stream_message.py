@@ -80,7 +80,7 @@ class StreamMessage(Message):
         if not self._reading:
             raise MessageNotReadableError("the body is write-only; call reset first")
         if self._position >= len(self._values):
-            raise MessageEOFError("there is no value left in the stream message")
+            raise MessageEOFError("the stream message has no more values")
         return self._values[self._position]
 
     def _next(self) -> Value:
@@ -158,7 +158,7 @@ class StreamMessage(Message):
             self._position += 1
             return -1
         if not isinstance(value, bytes):
-            raise MessageFormatError(f"number {self._position + 1} of the stream is no bytes value")
+            raise MessageFormatError(f"number {self._position + 1} of the stream is not a bytes value")
         if not len(view):
             return 0
         if self._offset == len(value):  # the part before ended exactly with the value

@@ -121,7 +121,7 @@ class _Compiler:
                 return _any([self.condition(term) for term in terms])
         evaluate = self.value(node)
         if not _is_condition(node):
-            raise Refused("this can't be a condition", node.at)
+            raise Refused("this is not a condition", node.at)
         return evaluate
 
     def value(self, node: Node) -> Evaluator:

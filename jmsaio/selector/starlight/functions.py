@@ -38,7 +38,7 @@ def make(call: Call, arguments: tuple[Evaluator, ...]) -> Evaluator:
         raise Refused(f"there is no function {call.function}; there are {', '.join(ARGUMENTS)}", call.at)
     if len(arguments) < least or (most is not None and len(arguments) > most):
         counts = f"{least}" if least == most else f"{least} or {most}"
-        raise Refused(f"{call.function} takes {counts} arguments, here are {len(arguments)}", call.at)
+        raise Refused(f"{call.function} takes {counts} arguments, not {len(arguments)}", call.at)
     return _MAKERS[call.function](call, arguments)
 
 
@@ -50,9 +50,9 @@ def _machine(call: Call, place: int, *, consumes: bool) -> Machine:
     try:
         pattern = compile_pattern(node.value)
     except ValueError as error:
-        raise Refused(f"this regular expression is not taken: {error}", node.at) from None
+        raise Refused(f"unsupported regular expression: {error}", node.at) from None
     if consumes and pattern.nullable:
-        raise Refused(f"this regular expression is not taken: in {call.function} it must not match nothing", node.at)
+        raise Refused(f"unsupported regular expression: in {call.function} it must not match the empty string", node.at)
     return Machine(pattern)
 
 
@@ -78,10 +78,10 @@ def _in_list(call: Call, arguments: tuple[Evaluator, ...]) -> Evaluator:
     def evaluate(look: Look) -> Value:
         items, value = members(look), candidate(look)
         if not isinstance(items, tuple):
-            raise SelectorRuntimeError("the first argument of INLIST is no list")
+            raise SelectorRuntimeError("the first argument of INLIST is not a list")
         for item in items:
             if item is None:
-                raise SelectorRuntimeError("INLIST met a NULL in the list")
+                raise SelectorRuntimeError("the list of INLIST contains NULL")
             if same(item, value):
                 return True
         return False

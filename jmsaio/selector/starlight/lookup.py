@@ -82,7 +82,7 @@ def view(get: Look) -> Look:
 def _string(name: str, value: object) -> Value:
     if value is None or isinstance(value, str):
         return value
-    raise SelectorRuntimeError(f"the Java plugin can't use {name} when it is no string")
+    raise SelectorRuntimeError(f"the Java plugin can't use {name} unless it is a string")
 
 
 def _group(name: str, value: object) -> Value:
@@ -106,14 +106,14 @@ def _timestamp(name: str, value: object) -> Value:
 def _long(name: str, value: object) -> Value:
     if isinstance(value, int) and not isinstance(value, bool):
         return Long(value)
-    raise SelectorRuntimeError(f"the Java plugin can't use {name} when it is no long")
+    raise SelectorRuntimeError(f"the Java plugin can't use {name} unless it is a long")
 
 
 def _int(name: str, value: object) -> int:
     if type(native(value)) is int:
         assert isinstance(value, int)  # as just seen
         return int(value)
-    raise SelectorRuntimeError(f"the Java plugin can't use {name} when it is no int")
+    raise SelectorRuntimeError(f"the Java plugin can't use {name} unless it is an int")
 
 
 def _identity(name: str, value: object) -> Value:
@@ -234,4 +234,4 @@ def _decoded(text: str | None) -> str | None:
         padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
         return base64.b64decode(text + padding, validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError) as error:
-        raise SelectorRuntimeError("the correlation id is no Base64") from error
+        raise SelectorRuntimeError("the correlation id is not Base64") from error

@@ -181,11 +181,11 @@ class _Reader:
         lazy = self.peek() == "?"
         self.place += lazy
         if self.peek() in ("*", "+", "?", "{"):
-            raise self.error("a quantifier after a quantifier is not taken")
+            raise self.error("a quantifier after a quantifier is not supported")
         if not part.repeatable:
             raise self.error("an anchor can't be repeated")
         if part.nullable and (most is None or most > 1):
-            raise self.error("what can match nothing can't be repeated")
+            raise self.error("a part that can match the empty string can't be repeated")
         if len(part.code) * (least if most is None else most) > MOST_INSTRUCTIONS:
             raise self.error("the pattern is too large")
         code = part.code * least
@@ -209,7 +209,7 @@ class _Reader:
             return None
         found = _REPEAT.match(self.text, self.place)
         if found is None:
-            raise self.error("this '{' begins no repetition; write \\{ for the character")
+            raise self.error("this '{' does not begin a repetition; write \\{ for the character")
         least = int(found[1])
         most = least if found[2] is None else None if found[3] is None else int(found[3])
         if max(least, most or 0) > MOST_REPEATS or (most is not None and most < least):
@@ -221,7 +221,7 @@ class _Reader:
         """One character, class, group or anchor."""
         character = self.peek()
         if character in ("*", "+", "?", "{"):
-            raise self.error(f"there is nothing before {character!r} to repeat")
+            raise self.error(f"nothing to repeat before {character!r}")
         self.place += 1
         match character:
             case "(":
@@ -246,7 +246,7 @@ class _Reader:
         slot = None
         if self.peek() == "?":
             if self.text[self.place : self.place + 2] != "?:":
-                raise self.error("of the groups that begin with (? only (?: is taken")
+                raise self.error("of the groups that begin with (? only (?: is supported")
             self.place += 2
         else:
             self.groups += 1
@@ -295,7 +295,7 @@ class _Reader:
                 self.place += 1
                 high = self.member(first=False)
                 if isinstance(high, Characters) or high < low:
-                    raise self.error("this is no range of characters")
+                    raise self.error("this is not a range of characters")
                 ranges.append((low, high))
             else:
                 singles.add(low)
@@ -311,7 +311,7 @@ class _Reader:
             raise self.error("a class has no ']'")
         following = self.text[self.place + 1 : self.place + 2]
         if character == "[" or (character in "&~|-" and following == character):
-            raise self.error("nested classes and operations on classes are not taken; write a backslash before it")
+            raise self.error("nested classes and operations on classes are not supported; write a backslash before it")
         if character == "-" and not first and following != "]":
             raise self.error("write \\- for this character")
         if character == "^" and first:

@@ -24,16 +24,17 @@ def test_taken(text: str, groups: int, nullable: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("(", "no '\\)'"), (")", "no '\\('"), ("*a", "nothing before"), ("a**", "after a quantifier"),
+        ("(", "no '\\)'"), (")", "no '\\('"), ("*a", "nothing to repeat before"), ("a**", "after a quantifier"),
         ("a*+", "after a quantifier"), ("(?=a)", "only \\(\\?:"), ("(?<n>a)", "only \\(\\?:"),
         ("(?i)a", "only \\(\\?:"), ("\\1", "one meaning"), ("\\b", "one meaning"), ("\\Qa\\E", "one meaning"),
         ("\\p{L}", "one meaning"), ("\\Z", "one meaning"), ("a\\", "one meaning"), ("[", "no '\\]'"),
-        ("[]", "can't be empty"), ("[a[b]]", "nested classes"), ("[a&&b]", "nested classes"), ("[z-a]", "no range"),
-        ("[a-\\d]", "no range"), ("[^^a]", "\\\\\\^"), ("[a-c-e]", "\\\\-"), ("a{", "begins no repetition"),
-        ("a{,2}", "begins no repetition"), ("a{3,2}", "smaller number first"), ("a{256}", "up to 255"),
-        ("(a*)*", "match nothing"), ("(a|)+", "match nothing"), ("(a?){2}", "match nothing"), ("^*", "anchor"),
+        ("[]", "can't be empty"), ("[a[b]]", "nested classes"), ("[a&&b]", "nested classes"), ("[z-a]", "not a range"),
+        ("[a-\\d]", "not a range"), ("[^^a]", "\\\\\\^"), ("[a-c-e]", "\\\\-"), ("a{", "does not begin a repetition"),
+        ("a{,2}", "does not begin a repetition"), ("a{3,2}", "smaller number first"), ("a{256}", "up to 255"),
+        ("(a*)*", "match the empty string"), ("(a|)+", "match the empty string"),
+        ("(a?){2}", "match the empty string"), ("^*", "anchor"),
         ("$+", "anchor"), ("\\x4", "2 hexadecimal"), ("\\ud800", "4 hexadecimal"), ("(((a{200}){200}))", "too large"),
-        ("(" * 30, "nested too deeply"), ("\\é", "one meaning"), ("{2}", "nothing before"),
+        ("(" * 30, "nested too deeply"), ("\\é", "one meaning"), ("{2}", "nothing to repeat before"),
     ],
 )  # fmt: skip
 def test_refused(text: str, says: str) -> None:
