@@ -10,6 +10,7 @@
     ├── SelectorRuntimeError            a selector of the Starlight dialect failed on one message
     ├── MessageEOFError                 read past the end of a stream or bytes message
     ├── MessageFormatError              a value of the wrong type, an unacceptable message
+    │   ├── NoTextError                 the text of a message that holds none; also an AttributeError
     │   └── MalformedMessageError       received bytes that are not what the message claims to be
     ├── MessageNotReadableError         body is write-only
     ├── MessageNotWriteableError        body or properties are read-only
@@ -108,6 +109,10 @@ class MessageEOFError(JMSError):
 
 class MessageFormatError(JMSError):
     """A value has a type that the message or the reader does not take."""
+
+
+class NoTextError(MessageFormatError, AttributeError):
+    """The text of a message that is no TextMessage. Also an AttributeError: ``hasattr(message, "text")`` is False."""
 
 
 class MalformedMessageError(MessageFormatError):

@@ -12,26 +12,6 @@ from tests.support.documents import Block, all_blocks
 
 pytestmark = [pytest.mark.xdist_group("documentation types"), pytest.mark.timeout(300)]
 
-_NO_BODY = "a Message has no typed accessor for its body yet"
-_MAYBE_NONE = "receive(timeout) may return None, and the block does not check for it"
-_NO_ANNOTATIONS = "its functions have no annotations, and a Message has no typed accessor for its body yet"
-#: Blocks that don't type-check yet: a text that only this block has, and what keeps it from checking.
-UNCHECKED = {
-    "jms.clientId=billing": _NO_BODY,
-    "memory://guide-benchmark": _MAYBE_NONE,
-    "memory://guide-migrating": f"{_NO_BODY}; {_MAYBE_NONE}",
-    "memory://guide-dead-letters": f"{_NO_BODY}; {_MAYBE_NONE}",
-    "memory://guide-transactions": f"{_NO_BODY}; {_MAYBE_NONE}",
-    "memory://guide-selectors": f"{_NO_BODY}; {_MAYBE_NONE}",
-    "memory://guide-wire": f"{_NO_BODY}; {_MAYBE_NONE}",
-    "async def test_it_answers_in_capitals": _NO_ANNOTATIONS,
-}
-
-
-def reason(block: Block) -> str | None:
-    """Why a block can't type-check yet; None if it must."""
-    return next((why for text, why in UNCHECKED.items() if text in block.text), None)
-
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Block, list[str]]:
@@ -41,16 +21,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Block, list[str]
 
 @pytest.mark.parametrize("block", all_blocks("python"), ids=str)
 def test_python_type_checks(block: Block, errors: Mapping[Block, list[str]]) -> None:
-    if reason(block) is None:
-        assert errors[block] == []
-    else:
-        assert errors[block], "this block type-checks now: take it off the list of those that don't"
-
-
-def test_each_exception_is_one_block() -> None:
-    """An entry whose block is gone or was rewritten must go, too."""
-    texts = [block.text for block in all_blocks("python")]
-    assert {text: sum(text in block for block in texts) for text in UNCHECKED} == dict.fromkeys(UNCHECKED, 1)
+    assert errors[block] == []
 
 
 def test_a_wrong_call_in_a_block_is_found_at_its_line(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import attrs
 
@@ -17,11 +17,13 @@ from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData
 from jmsaio.client.producer import MessageProducer
+from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration
+from jmsaio.model.messages.body import Sendable
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -256,7 +258,9 @@ class Context:
         """See ``Session.create_browser``."""
         return self._session.create_browser(queue, selector)
 
-    async def request(self, destination: Destination, body: Any, *, timeout: Duration, **options: Any) -> Message:
+    async def request(
+        self, destination: Destination, body: Sendable, *, timeout: Duration, **options: Unpack[SendOptions]
+    ) -> Message:
         """See ``Session.request``; starts the connection unless ``auto_start`` is off."""
         self._check_open()
         if self._auto_start:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, overload
 
 import attrs
 
@@ -17,8 +17,8 @@ from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.messages.body import outgoing
-from jmsaio.model.messages.foreign import is_foreign, write_back
+from jmsaio.model.messages.body import Sendable, outgoing
+from jmsaio.model.messages.foreign import MessageLike, is_foreign, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 
@@ -144,6 +144,12 @@ class JMSProducer(MessageTemplate):
         """The same as ``async_listener``."""
         return self._listener
 
+    @overload
+    async def send(self, destination: Destination, body: Sendable) -> Receipt | asyncio.Future[Receipt]: ...
+    @overload
+    async def send(
+        self, destination: Destination, *, message: Message | MessageLike
+    ) -> Receipt | asyncio.Future[Receipt]: ...
     async def send(
         self, destination: Destination, body: Any = _UNSET, *, message: Any = _UNSET
     ) -> Receipt | asyncio.Future[Receipt]:

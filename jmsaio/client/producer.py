@@ -7,13 +7,14 @@ import time
 from asyncio import _get_running_loop
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.pending import PendingSend
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.senders.settings import Settings, Target, checked_mode, checked_priority, log_left_out
@@ -25,7 +26,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
 from jmsaio.model.durations import Duration, milliseconds
-from jmsaio.model.messages.body import outgoing
+from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.foreign import write_back
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class MessageProducer(Settings):
 
     # ---------------------------------------------------------------- sending
 
+    @overload
+    async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
+    @overload
+    async def send(self, destination: Destination, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
     async def send(
         self,
         destination_or_message: Any,
@@ -100,6 +105,25 @@ class MessageProducer(Settings):
         )
         return await future
 
+    @overload
+    async def send_async(
+        self,
+        message: Sendable,
+        /,
+        *,
+        completion_listener: CompletionListener | FunctionPair = ...,
+        **options: Unpack[SendOptions],
+    ) -> asyncio.Future[Receipt]: ...
+    @overload
+    async def send_async(
+        self,
+        destination: Destination,
+        message: Sendable,
+        /,
+        *,
+        completion_listener: CompletionListener | FunctionPair = ...,
+        **options: Unpack[SendOptions],
+    ) -> asyncio.Future[Receipt]: ...
     async def send_async(
         self,
         destination_or_message: Any,

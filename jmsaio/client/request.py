@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
+from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.settings import log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
 from jmsaio.model.arguments import check_mapping
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
-from jmsaio.model.messages.body import outgoing
+from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.message import Message
 
 if TYPE_CHECKING:
@@ -43,20 +43,20 @@ class RequestReply:
     async def request(
         self,
         destination: Destination,
-        body: Any,
+        body: Sendable,
         timeout: Duration,
-        properties: Mapping[str, Any] | None,
-        options: Mapping[str, Any],
+        options: SendOptions,
     ) -> Message:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
+        properties = options.get("properties")
         if properties is not None:
             check_mapping(properties, "properties")
         message, _ = outgoing(body, log_left_out)
         try:
             async with asyncio.timeout(limit):
                 producer = await self._open()
-                return await self._exchange(producer, destination, message, properties, options)
+                return await self._exchange(producer, destination, message, options)
         except TimeoutError as error:
             raise TimeoutError(f"no reply from {destination!r} within {limit} s") from error
 
@@ -65,8 +65,7 @@ class RequestReply:
         producer: MessageProducer,
         destination: Destination,
         message: Message,
-        properties: Mapping[str, Any] | None,
-        options: Mapping[str, Any],
+        options: SendOptions,
     ) -> Message:
         key = message.jms_correlation_id
         if key is None or key in self._made:  # in that case the same object was sent as another request
@@ -79,7 +78,7 @@ class RequestReply:
         self._replies[key] = reply
         message_id = None
         try:
-            sent = await producer.send_async(destination, message, properties=properties, **options)
+            sent = await producer.send_async(destination, message, **options)
             message_id = message.jms_message_id
             if message_id is not None:
                 self._replies[message_id] = reply

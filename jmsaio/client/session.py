@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import attrs
 
@@ -17,11 +17,13 @@ from jmsaio.client.request import RequestReply
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_consumer
 from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
+from jmsaio.model.messages.body import Sendable
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -257,11 +259,10 @@ class Session:
     async def request(
         self,
         destination: Destination,
-        body: Any,
+        body: Sendable,
         *,
         timeout: Duration,
-        properties: Mapping[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[SendOptions],
     ) -> Message:
         """Send a request and wait for its reply; hundreds may wait at once over one reply queue.
 
@@ -269,8 +270,7 @@ class Session:
             destination: where the request goes.
             body: a message or a body, as for ``producer.send``.
             timeout: seconds until the reply must be here.
-            properties: set on the request.
-            options: ``priority``, ``time_to_live`` and the like, as for ``producer.send``.
+            options: ``properties``, ``priority``, ``time_to_live`` and the like, as for ``producer.send``.
 
         Returns:
             The message whose JMSCorrelationID is the request's JMSMessageID, or the request's JMSCorrelationID.
@@ -284,7 +284,7 @@ class Session:
         if self._requests is None:
             self._requests = RequestReply(self)
             self._runtime.children[self._requests] = None
-        return await self._requests.request(destination, body, timeout, properties, options)
+        return await self._requests.request(destination, body, timeout, options)
 
     # ---------------------------------------------------------------- acknowledgement and transactions
 

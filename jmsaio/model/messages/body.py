@@ -8,12 +8,26 @@ from typing import Any, Final
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.arguments import shown
 from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.foreign import LeftOut, _unsaid, adopt, is_foreign
+from jmsaio.model.messages.foreign import LeftOut, MessageLike, _unsaid, adopt, is_foreign
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
+
+#: What an application may send: a message, also of another library, or a body that makes one.
+Sendable = (
+    Message
+    | MessageLike
+    | str
+    | bytes
+    | bytearray
+    | memoryview
+    | Mapping[str, Any]
+    | list[Any]
+    | tuple[Any, ...]
+    | JavaObject
+)
 
 _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 

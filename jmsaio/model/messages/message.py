@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from jmsaio.errors import MessageFormatError, MessageNotWriteableError
+from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextError
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.messages.headers import Headers
@@ -218,6 +218,18 @@ class Message(Properties):
         self._headers().priority = value
 
     # ---------------------------------------------------------------- body
+
+    @property
+    def text(self) -> str | None:
+        """The text of a TextMessage.
+
+        Most messages hold a text, so it can be read without asking for the class first, as in
+        ``async for message in consumer: print(message.text)``. For other bodies use ``get_body``, or ``isinstance``.
+
+        Raises:
+            NoTextError: a message of another kind. It is a MessageFormatError and an AttributeError.
+        """
+        raise NoTextError(f"a {type(self).__name__} has no text; read it with get_body, or check isinstance first")
 
     def clear_body(self) -> None:
         """Remove the body and make it writable. The properties stay."""

@@ -1,0 +1,26 @@
+"""The keywords of a send, for type checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from jmsaio.model.durations import Duration
+
+
+class SendOptions(TypedDict, total=False):
+    """What may be given with one message; None, like leaving it out, means the producer's setting.
+
+    Attributes:
+        properties: set on the message before it is sent.
+        delivery_mode: DeliveryMode.
+        priority: 0 to 9.
+        time_to_live: seconds, 0 for ever.
+        delivery_delay: seconds.
+    """
+
+    properties: Mapping[str, Any] | None
+    delivery_mode: int | None
+    priority: int | None
+    time_to_live: Duration | None
+    delivery_delay: Duration | None
