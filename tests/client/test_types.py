@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
-from jmsaio import Message, MessageProducer, TextMessage
-from jmsaio.client.senders.options import SendOptions
+from jmsaio import Message, TextMessage
 from tests.support.block_types import type_errors
 from tests.support.documents import Block
 
@@ -106,18 +104,6 @@ def test_ordinary_code_type_checks_and_mistakes_do_not(tmp_path: Path) -> None:
     for number, (line, named) in enumerate(WRONG.items(), first):
         errors = [error for error in found[wrong] if error.startswith(f"line {number} of")]
         assert any(named in error for error in errors), (line, errors)
-
-
-def test_the_keywords_of_send_are_those_that_type_checkers_know() -> None:
-    for call in (MessageProducer.send, MessageProducer.send_async):
-        keywords = {
-            name: each.annotation
-            for name, each in inspect.signature(call).parameters.items()
-            if each.kind is inspect.Parameter.KEYWORD_ONLY and name != "completion_listener"
-        }
-        declared = {name: getattr(kind, "__forward_arg__", kind) for name, kind in SendOptions.__annotations__.items()}
-        assert keywords == declared
-        assert SendOptions.__required_keys__ == frozenset()
 
 
 def test_only_text_messages_have_a_text() -> None:
