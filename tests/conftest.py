@@ -24,6 +24,7 @@ if str(ROOT) not in sys.path:
 from jmsaio import launcher  # noqa: E402 - after the path
 from jmsaio.launcher.maven import fetch_jars  # noqa: E402 - after the path
 from tests.kit import virtual_time  # noqa: E402 - after the path
+from tests.kit.tiers import is_fast, on_virtual_time  # noqa: E402 - after the path
 from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
 from tests.support.broker import (  # noqa: E402 - after the path
     LaunchedBroker,
@@ -54,23 +55,12 @@ _MISSING = pytest.StashKey[tuple[str, int]]()
 
 watch_launcher()
 virtual_time.install()
-#: Folders whose tests wait for nothing outside of their loop, but for those marked otherwise.
-VIRTUAL = tuple(
-    ROOT / "tests" / folder for folder in ("client", "conformance", "transport/contract", "transport/memory")
-)
-
-
-def _on_virtual_time(item: pytest.Item) -> bool:
-    """Whether a test runs on virtual time."""
-    if any(item.get_closest_marker(name) is not None for name in ("broker", "java", "real_time")):
-        return False
-    return any(item.path.is_relative_to(folder) for folder in VIRTUAL)
 
 
 @pytest.fixture
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """jmsaio runs on asyncio; tests on the embedded broker on virtual time."""
-    return "asyncio", {"loop_factory": VirtualLoop if _on_virtual_time(request.node) else None}
+    return "asyncio", {"loop_factory": VirtualLoop if on_virtual_time(request.node) else None}
 
 
 # --- several processes ---------------------------------------------------------------------------------------------
@@ -129,6 +119,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("fast")
     if fixtures & (BROKER_FIXTURES | JAVA_FIXTURES) and item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
+    if is_fast(item):
+        item.add_marker("fast")
 
 
 def _folder(item: pytest.Item) -> str:

@@ -1,0 +1,36 @@
+"""The tiers of the tests: which are fast, and which run on virtual time.
+
+``pytest -m fast`` is the inner loop: the pure layers, and what runs on the embedded broker without waiting for real time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+#: Folders whose tests need nothing but their event loop, if they have one: they run on virtual time.
+VIRTUAL = ("client", "conformance", "transport/contract", "transport/memory")
+#: Folders whose tests are fast.
+FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")
+#: Marks of tests that wait for something outside their process or their loop.
+OUTSIDE = ("broker", "java", "real_time")
+
+
+def on_virtual_time(item: pytest.Item) -> bool:
+    """Whether a test runs on virtual time."""
+    return _lies_in(item, VIRTUAL) and not _has(item, OUTSIDE)
+
+
+def is_fast(item: pytest.Item) -> bool:
+    """Whether a test belongs to the fast tier."""
+    return _lies_in(item, FAST) and not _has(item, (*OUTSIDE, "slow"))
+
+
+def _lies_in(item: pytest.Item, folders: tuple[str, ...]) -> bool:
+    return any(item.path.is_relative_to(TESTS / folder) for folder in folders)
+
+
+def _has(item: pytest.Item, marks: tuple[str, ...]) -> bool:
+    return any(item.get_closest_marker(mark) is not None for mark in marks)
