@@ -24,7 +24,7 @@ if str(ROOT) not in sys.path:
 from jmsaio import launcher  # noqa: E402 - after the path
 from jmsaio.launcher.maven import fetch_jars  # noqa: E402 - after the path
 from tests.kit import virtual_time  # noqa: E402 - after the path
-from tests.kit.tiers import is_fast, on_virtual_time  # noqa: E402 - after the path
+from tests.kit.tiers import is_fast, load_profile, on_virtual_time  # noqa: E402 - after the path
 from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
 from tests.support.broker import (  # noqa: E402 - after the path
     LaunchedBroker,
@@ -91,6 +91,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    load_profile(fast=config.option.markexpr == "fast")
     if is_worker(config):
         join(Path(config.workerinput["journal"]))  # type: ignore[attr-defined] # pytest-xdist's attribute
 

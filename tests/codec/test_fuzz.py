@@ -30,6 +30,7 @@ def test_what_is_not_allowed_is_noticed(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "payload" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.codec.fuzz", "--seconds", "0.5"],

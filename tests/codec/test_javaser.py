@@ -98,6 +98,7 @@ def test_any_bytes(data: bytes, magic: bool) -> None:
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [248, 249, 250, 255, 1018, 1019, 5000, 65_535])
 @pytest.mark.parametrize("step", [1, 7, 255, 1024, 70_000])
 def test_block_data_may_be_split_anywhere(length: int, step: int) -> None:

@@ -70,6 +70,7 @@ def test_a_keyword_has_its_fields_type_and_a_duration_may_be_a_timedelta(holder:
         assert set(get_args(types[name]) or [types[name]]) == of_field, name
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("documentation types")
 @pytest.mark.timeout(300)
 def test_a_type_checker_finds_misspelt_keywords_and_wrong_values(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The tiers of the tests: which are fast, and which run on virtual time.
 
-``pytest -m fast`` is the inner loop: the pure layers, and what runs on the embedded broker without waiting for real time.
+``pytest -m fast`` is the inner loop: the pure layers, and what runs on the embedded broker without real waiting.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parents[1]
 #: Folders whose tests need nothing but their event loop, if they have one: they run on virtual time.
@@ -16,6 +17,17 @@ VIRTUAL = ("client", "conformance", "transport/contract", "transport/memory")
 FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")
 #: Marks of tests that wait for something outside their process or their loop.
 OUTSIDE = ("broker", "java", "real_time")
+
+#: Examples of a property in the fast tier; in a whole run as many as its test says, or Hypothesis by itself.
+FAST_EXAMPLES = 15
+
+
+def load_profile(fast: bool) -> None:
+    """Tell Hypothesis how much to try. A crowded machine makes no property false."""
+    crowded = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("whole", crowded)
+    settings.register_profile("fast", crowded, max_examples=FAST_EXAMPLES)
+    settings.load_profile("fast" if fast else "whole")
 
 
 def on_virtual_time(item: pytest.Item) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from jmsaio.model.wire import WireId
 from jmsaio.rules.resting import BUNDLE, BURST, GONE, LONGEST, RATE, Resting
@@ -96,6 +97,7 @@ def test_what_others_take_makes_room_for_more() -> None:
     assert gone == 10 * BURST and resting.wait(now) is None and resting.count("o") == 0
 
 
+@pytest.mark.slow
 def test_what_only_took_long_is_no_reason_for_more() -> None:
     resting = Resting()
     add(resting, range(5 * int(BURST)), 0.0)
@@ -112,6 +114,7 @@ def test_what_only_took_long_is_no_reason_for_more() -> None:
     assert returned < 10 * 2 * (BURST + BUNDLE)
 
 
+@pytest.mark.slow
 def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
     resting = Resting()
     add(resting, range(10 * int(BURST)), 0.0, "a")

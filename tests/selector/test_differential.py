@@ -113,6 +113,7 @@ def record_of(values: Values) -> ReceivedRecord:
     return Record(properties)
 
 
+@pytest.mark.slow
 def test_records_give_the_same_answers_as_values() -> None:
     valid = 0
     for text, values in pairs(Generator(7, odd=0.1), 800, 5):

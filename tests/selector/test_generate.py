@@ -52,6 +52,7 @@ def test_deep_trees_are_cut_into_functions(text: str) -> None:
     assert selector.matches({"a": 1, "b": True}) in (True, False)
 
 
+@pytest.mark.slow
 def test_wide_conditions_inside_others() -> None:
     text = "NOT (" + " OR ".join(f"a = {number}" for number in range(2_000)) + ")"
     assert Selector(text).matches({"a": 1_999}) is False

@@ -18,6 +18,7 @@ def definition(pattern: str, escape: str | None, text: str) -> bool:
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.text("ab%_\\", max_size=8), st.text("ab%_\\\n", max_size=10), st.sampled_from([None, "\\", "%", "_", "a"]))
 def test_matches_as_defined(pattern: str, text: str, escape: str | None) -> None:

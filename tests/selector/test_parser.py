@@ -88,6 +88,7 @@ def test_hostile_texts_are_refused(text: str, dialect: str) -> None:
         Selector(text, dialect)  # type: ignore[arg-type]  # one of the two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["jms", "starlight"])
 @pytest.mark.parametrize(
     "text",
@@ -122,6 +123,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=12), st.sampled_from([" ", ""]), st.sampled_from(["jms", "starlight"]))
 def test_any_text_is_a_selector_or_refused(pieces: list[str], glue: str, dialect: str) -> None:

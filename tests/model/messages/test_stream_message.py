@@ -201,6 +201,7 @@ def test_no_buffer(buffer: Any, error: type[Exception]) -> None:
     assert message.read_bytes(rest) == 3 and rest[:3] == b"bcd", "the place in the field was kept"
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.binary(max_size=9), st.integers(0, 9))), st.integers(1, 5))
 def test_byte_fields_through_any_buffer(values: list[Any], size: int) -> None:
     message, found = received(StreamMessage(values)), []

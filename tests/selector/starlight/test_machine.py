@@ -40,6 +40,7 @@ class Expressions:
         return self.random.choice(["", "", "", "^"]) + text + self.random.choice(["", "", "", "$"])
 
 
+@pytest.mark.slow
 def test_the_same_matches_as_pythons_engine() -> None:
     expressions = Expressions(5)
     compared = 0
@@ -80,6 +81,7 @@ def test_no_pattern_hangs() -> None:
         assert list(machine(pattern).matches(text[:300])) == []
 
 
+@pytest.mark.slow
 def test_matches_have_a_budget() -> None:
     with pytest.raises(SelectorRuntimeError, match="steps"):
         list(machine("a.*b|a").matches("a" * 10_000))

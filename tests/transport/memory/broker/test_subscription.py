@@ -402,4 +402,5 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
+TestMachine.pytestmark = [pytest.mark.slow]
 TestMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
