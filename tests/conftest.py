@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parent
-ROOT = TESTS.parent
+ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # tests import their helpers as tests.x, whatever starts pytest
 
@@ -47,8 +46,6 @@ from tests.support.workers import (  # noqa: E402 - after the path
 JAVA_SOURCES = Path(__file__).parent / "java"
 BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
 JAVA_FIXTURES = frozenset({"java_classpath", "java_peer_dir", "javac", "maven_jars"})
-#: The folders of the layers that never wait: their tests are the fast ones.
-FAST = frozenset({"model", "config", "codec", "selector", "rules"})
 #: Seconds for a test that may have to start a broker first: 8 s on a quiet machine, a minute on a crowded one.
 SLOW_LIMIT = 300
 _MISSING = pytest.StashKey[tuple[str, int]]()
@@ -116,18 +113,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("java")
     if "own_broker" in fixtures:
         item.add_marker(pytest.mark.xdist_group("own broker"))
-    if _folder(item) in FAST and not any(item.get_closest_marker(name) for name in ("broker", "java")):
-        item.add_marker("fast")
     if fixtures & (BROKER_FIXTURES | JAVA_FIXTURES) and item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
     if is_fast(item):
         item.add_marker("fast")
-
-
-def _folder(item: pytest.Item) -> str:
-    """The folder directly below this one that a test lies in; its file's name if it lies in none."""
-    place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
-    return place.parts[0]
 
 
 @pytest.hookimpl(trylast=True)
