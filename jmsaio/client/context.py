@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Unpack
 
 import attrs
@@ -14,6 +13,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData
 from jmsaio.client.producer import MessageProducer
@@ -42,7 +42,7 @@ class _Shared:
 
 
 @attrs.define(eq=False)
-class Context:
+class Context(AsyncClosing):
     """JMSContext: a connection and a session in one; made by a factory or another context; ``async with`` closes it."""
 
     _shared: _Shared
@@ -318,11 +318,3 @@ class Context:
         self._session._runtime.home.check_process()
         if self.closed and not callback_context.listens(self._session._runtime):
             raise ObjectClosedError("the context is closed; make a new one")
-
-    async def __aenter__(self) -> Context:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

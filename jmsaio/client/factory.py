@@ -8,7 +8,6 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Unpack
 
 import anyio
@@ -17,6 +16,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
@@ -36,7 +36,7 @@ Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
 @attrs.define(eq=False, init=False)
-class ConnectionFactory:
+class ConnectionFactory(AsyncClosing):
     """Holds one broker client, and makes connections and contexts. ``async with`` closes it with all it made.
 
     Args:
@@ -252,14 +252,6 @@ class ConnectionFactory:
         self._senders = self._transport = None
         if errors:
             raise errors[0]
-
-    async def __aenter__(self) -> ConnectionFactory:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._connections)} connections"

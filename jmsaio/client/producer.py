@@ -6,7 +6,6 @@ import asyncio
 import time
 from asyncio import _get_running_loop
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import attrs
@@ -14,6 +13,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.pending import PendingSend
 from jmsaio.client.senders.receipt import Receipt
@@ -38,12 +38,13 @@ _UNSET: Any = object()
 
 
 @attrs.define(eq=False, kw_only=True)
-class MessageProducer(Settings):
+class MessageProducer(Settings, AsyncClosing):
     """Sends messages to one destination, or to any when made without one. May be used by many tasks at once.
 
     Made by ``session.create_producer``; ``async with`` closes it.
     """
 
+    _runtime: SessionRuntime
     _transacting: LocalTransaction | None
     _prefix: str
     _sequence: int = 0
@@ -246,6 +247,11 @@ class MessageProducer(Settings):
             connection.configuration.system_namespace,
         ))  # fmt: skip
 
+    def _check_open(self) -> None:
+        self._runtime.home.check_process()
+        if self._closed or self._runtime.refuses():
+            raise ObjectClosedError("the producer is closed; create a new one")
+
     def next_message_id(self) -> str:
         """An id of this producer that no message has; for correlation ids."""
         self._sequence += 1
@@ -284,14 +290,6 @@ class MessageProducer(Settings):
             return  # the session itself waits for them, once for all its producers
         if len(self._runtime.sends) or len(self._runtime.completions):
             await self._runtime.settle_sends(self._runtime.close_timeout)
-
-    async def __aenter__(self) -> MessageProducer:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         where = "any destination" if self._target is None else repr(self._target.destination)

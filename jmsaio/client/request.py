@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import anyio
 import attrs
 
 from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.settings import log_left_out
@@ -148,7 +148,7 @@ async def _end(listening: Session, queue: TemporaryQueue | None) -> None:
 
 
 @attrs.define(eq=False)
-class _Requestor:
+class _Requestor(AsyncClosing):
     """JMS's simple requestor: one request at a time, the next message on the temporary destination is its reply."""
 
     _session: Session
@@ -170,14 +170,6 @@ class _Requestor:
         """Close the session, as in Java, and delete the temporary destination. Idempotent."""
         await self._session.close()
         await self._replies.delete()  # type: ignore[union-attr]  # a temporary destination
-
-    async def __aenter__(self) -> _Requestor:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 class QueueRequestor(_Requestor):

@@ -18,6 +18,7 @@ import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, entered, leave
 from jmsaio.errors import JMSError
+from jmsaio.transport.waiters import Waiters
 
 #: A piece of work: what to run. It reports its own failures.
 Job = Callable[[], Awaitable[None]]
@@ -73,8 +74,8 @@ class CallbackWorker:
 
     next_job: Callable[[], Job | None]
     _first: deque[Job] = attrs.field(factory=deque, init=False)
-    _waiting: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
-    _idle: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _waiting: Waiters = attrs.field(factory=Waiters, init=False)
+    _idle: Waiters = attrs.field(factory=Waiters, init=False)
     _running: int = attrs.field(default=0, init=False)
 
     def add(self, job: Job) -> None:
@@ -84,10 +85,7 @@ class CallbackWorker:
 
     def wake(self) -> None:
         """There may be a message job."""
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._waiting.wake()
 
     @property
     def busy(self) -> bool:
@@ -97,9 +95,7 @@ class CallbackWorker:
     async def idle(self) -> None:
         """Wait until no callback runs and none waits to be told. Cancelling changes nothing."""
         while self.busy:
-            future = asyncio.get_running_loop().create_future()
-            self._idle.append(future)
-            await future
+            await self._idle.wait()
 
     async def run_added(self) -> None:
         """Run what ``add`` took, here: for a session whose workers have ended."""
@@ -112,9 +108,7 @@ class CallbackWorker:
         while True:
             job = self._first.popleft() if self._first else self.next_job()
             if job is None:
-                future = asyncio.get_running_loop().create_future()
-                self._waiting.append(future)
-                await future
+                await self._waiting.wait()
                 continue
             self._running += 1
             try:
@@ -122,10 +116,7 @@ class CallbackWorker:
             finally:
                 self._running -= 1
                 if not self.busy:
-                    idle, self._idle = self._idle, []
-                    for waiter in idle:
-                        if not waiter.done():
-                            waiter.set_result(None)
+                    self._idle.wake()
             await asyncio.sleep(0)
 
 

@@ -13,6 +13,7 @@ from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
+from jmsaio.transport.waiters import Waiters
 
 
 class PendingSend:
@@ -69,14 +70,13 @@ class PendingSends(set[PendingSend]):
     __slots__ = ("_none_left",)
 
     def __init__(self) -> None:
-        self._none_left: asyncio.Event | None = None  # while ``settle`` waits
+        self._none_left = Waiters()
 
     def complete(self, send: PendingSend) -> None:
         """The outcome of a send is known."""
         self.discard(send)
-        if self._none_left is not None and not self:
-            self._none_left.set()
-            self._none_left = None
+        if not self:
+            self._none_left.wake()
 
     async def settle(self, timeout: float) -> None:
         """Wait until every send has its outcome, for ``timeout`` seconds at most. Cancelling changes nothing.
@@ -86,8 +86,6 @@ class PendingSends(set[PendingSend]):
         """
         with anyio.move_on_after(timeout) as scope:
             while self:
-                if self._none_left is None:
-                    self._none_left = asyncio.Event()
                 await self._none_left.wait()
         if scope.cancelled_caught:
             raise OperationTimeoutError(f"{len(self)} sends had no outcome within {timeout:.3g} s")
