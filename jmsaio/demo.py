@@ -84,7 +84,7 @@ async def browser(connection: Any, say: Say) -> None:
 
 
 async def durable_subscription(connection: Any, say: Say) -> None:
-    """A durable subscription belongs to a client id and a name. It collects what is published while nobody listens."""
+    """A durable subscription belongs to a client id and a name. It collects what is published while no one listens."""
     async with connection.create_session() as session:
         news = session.create_topic("news")
         producer = await session.create_producer(news)
@@ -102,7 +102,7 @@ async def durable_subscription(connection: Any, say: Say) -> None:
 
 
 async def redelivery(connection: Any, say: Say) -> None:
-    """What fails comes again, marked and counted. After the limit it goes to the dead letter queue, not round for ever.
+    """A message that fails is redelivered, marked and counted. After the limit it goes to the dead letter queue.
 
     The limit is an option of the destination, with the name that Starlight for JMS uses.
     """

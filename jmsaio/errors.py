@@ -14,7 +14,7 @@
     │   └── MalformedMessageError       received bytes that are not what the message claims to be
     ├── MessageNotReadableError         body is write-only
     ├── MessageNotWriteableError        body or properties are read-only
-    ├── ResourceAllocationError         the provider can't allocate what is asked for
+    ├── ResourceAllocationError         the provider can't allocate what the call needs
     │   └── MessageTooLargeError        a message above the broker's size limit
     ├── TransactionInProgressError      not allowed inside a transaction
     ├── TransactionRolledBackError      commit ended in a rollback
@@ -119,7 +119,7 @@ class MalformedMessageError(MessageFormatError):
     """Received bytes are not what the message claims to be; the message was not acknowledged.
 
     A consumer that raises it, or reports it to the ExceptionListener, keeps the message for a while and then gives it
-    back: it comes again, unless ``acknowledge`` was called.
+    back: it is redelivered, unless ``acknowledge`` was called.
 
     Attributes:
         record: the received record as it came, or None.
@@ -146,12 +146,12 @@ class MalformedMessageError(MessageFormatError):
         return MappingProxyType(dict(found))
 
     def acknowledge(self) -> Awaitable[None]:
-        """Acknowledge the message, and no other one, so that it does not come again; await it.
+        """Acknowledge this message and no other, so that it is not redelivered; await it.
 
         In a transacted session that becomes final with the commit. A second call has no effect.
 
         Raises:
-            IllegalStateError: the message was given back meanwhile and comes again, or no consumer raised this error.
+            IllegalStateError: the message was already given back, or no consumer raised this error.
             ObjectClosedError: the session is closed.
 
         Cancelling: it may or may not have been taken; repeat it.
@@ -170,7 +170,7 @@ class MessageNotWriteableError(JMSError):
 
 
 class ResourceAllocationError(JMSError):
-    """The provider can't allocate what is asked for."""
+    """The provider can't allocate what the call needs."""
 
 
 class MessageTooLargeError(ResourceAllocationError):

@@ -39,7 +39,7 @@ def load_average() -> float:
 def yardstick() -> float:
     """Milliseconds that this process needs for a fixed piece of work, about 30 on a machine of 2024.
 
-    A virtual machine may get less of its processor than the load average tells; then this grows.
+    A virtual machine may get less of its processor than the load average shows; then this grows.
     """
     begin = time.perf_counter()
     total = 0

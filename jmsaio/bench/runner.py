@@ -44,7 +44,7 @@ class Progress:
     scenario: Scenario | None
 
 
-#: Is told where a run stands.
+#: Called with the progress of a run.
 Listener = Callable[[Progress], None]
 
 
@@ -77,7 +77,7 @@ def run(
         workload: amounts; default is the documented workload.
         json_file: write the report there.
         plot_file: write a picture there (needs matplotlib: ``pip install 'jmsaio[bench]'``).
-        progress: is told before each measurement.
+        progress: called before each measurement.
 
     Raises:
         ValueError: ``only`` matches no row or is not a regular expression, or ``rounds`` is below 1.

@@ -52,10 +52,10 @@ class Scenario:
     Attributes:
         name: short and unique, ``group.peer``; what ``--only`` looks at.
         title: what the row shows, for the table.
-        group: the block it stands in.
+        group: the block it belongs to.
         target: ``module:function`` that measures it in a child process.
         url: the broker it measures.
-        prepare: ``module:function`` that runs first in a child process of its own, for example to fill the topic.
+        prepare: ``module:function`` that runs first in a separate child process, for example to fill the topic.
         timeout: seconds after which the child process is ended.
         extra: passed on to the task.
     """

@@ -77,7 +77,7 @@ class Task:
     Attributes:
         target: ``module:function`` that measures.
         url: broker URL as ``jmsaio.connect`` takes it.
-        topic: name of a queue (or Pulsar topic) that nobody else uses.
+        topic: name of a queue (or Pulsar topic) that no one else uses.
         loop: ``asyncio`` or ``uvloop``.
         workload: amounts.
         extra: what only some targets need, for example the Java class path.

@@ -40,7 +40,7 @@ def bench(
     if url is not None:
         from jmsaio.config import load
 
-        load(url)  # a mistake in it is told before anything runs
+        load(url)  # report a mistake in it before anything runs
     if plot_file is not None:
         try:
             benchmark.require_plot()

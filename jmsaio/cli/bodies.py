@@ -1,4 +1,4 @@
-"""What is sent: bodies from arguments, files and standard input, and whole messages from JSON lines."""
+"""What to send: bodies from arguments, files and standard input, and whole messages from JSON lines."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def make(kind: str, data: bytes) -> Message:
 
 
 def from_record(line: bytes) -> Message:
-    """A message from a line of ``jmsaio receive --json``; id, times and destination are given anew.
+    """A message from a line of ``jmsaio receive --json``; it gets a new id, new times and a new destination.
 
     Raises:
         click.UsageError: not such a line.

@@ -106,7 +106,7 @@ def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
 @_directory
 @json_option
 def status(directory: Path | None, as_json: bool | None) -> int:
-    """Tell whether a broker runs, and where. The exit code is 3 when none does."""
+    """Show whether a broker runs, and where. The exit code is 3 if none does."""
     from jmsaio import launcher
 
     output = make_output(as_json)

@@ -32,7 +32,7 @@ def browse(
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
     config = read_connection(url, settings)
     if selector:
-        Selector(selector)  # a mistake in it is told before a broker is asked
+        Selector(selector)  # report a mistake in it before connecting
     return run(_browse(config, name, selector, count, headers, make_output(as_json)))
 
 

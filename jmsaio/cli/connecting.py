@@ -21,7 +21,7 @@ from jmsaio.transport.pulsar.admin.causes import cause_of
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Seconds to wait for a broker, unless an option says otherwise: somebody sits in front of it.
+#: Seconds to wait for a broker, unless an option says otherwise: a person is waiting.
 CONNECT_TIMEOUT = 3.0
 
 #: Arguments of a connection as the options give them: config and keyword options of ``jmsaio.connect``.
@@ -40,7 +40,7 @@ def broker_options(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def connection_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options that name and configure the broker, and tell what kind of destination is meant."""
+    """Add the options that name and configure the broker, and that say which kind of destination is meant."""
     topic = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
     return broker_options(topic(command))
 
@@ -78,7 +78,7 @@ async def require_rest(config: Configuration) -> None:
     """Look whether anybody listens where the REST interface should be: a call would be repeated for half a minute.
 
     Raises:
-        BrokerUnavailableError: nobody does; says why.
+        BrokerUnavailableError: no broker answers; says why.
     """
     place = urlsplit(config.web_service_url)
     host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
@@ -106,7 +106,7 @@ def refusal(config: Configuration) -> str:
 
 
 def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run a command's coroutine on a loop of its own; an interrupt closes the connection first."""
+    """Run a command's coroutine on a new event loop; an interrupt closes the connection first."""
     return asyncio.run(work)
 
 

@@ -1,6 +1,6 @@
 """What the reader of a pipe has taken: only that may be acknowledged.
 
-A pipe keeps up to 64 KB for its reader. What lies there is lost when the reader ends, although it was written and
+A pipe keeps up to 64 KB for its reader. What is still in it is lost when the reader ends, although it was written and
 flushed without an error.
 """
 
@@ -25,7 +25,7 @@ _PAUSE = 0.01
 async def taken() -> None:
     """Wait until the reader of standard output has taken all that was written; at once if it is not a pipe.
 
-    Where the system doesn't tell how much lies in a pipe (it does on Linux), written and flushed is taken.
+    Where the system doesn't report how much is in a pipe (Linux does), what was written and flushed counts as taken.
 
     Raises:
         BrokenPipeError: the reader has gone and left something behind.
@@ -51,13 +51,13 @@ def _pipe() -> int | None:
     """Standard output as a file descriptor if it is a pipe."""
     try:
         descriptor = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # somebody put an object without one in its place
+    except (OSError, ValueError, AttributeError):  # replaced by an object without one
         return None
     return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
 
 
 def _left(output: int) -> int:
-    """Bytes that nobody has read yet."""
+    """Bytes that no one has read yet."""
     count = array.array("i", [0])
     fcntl.ioctl(output, termios.FIONREAD, count)
     return count[0]
@@ -65,5 +65,5 @@ def _left(output: int) -> int:
 
 def _reader_gone(output: int) -> bool:
     poll = select.poll()
-    poll.register(output, 0)  # a reader that is gone is told without being asked for
+    poll.register(output, 0)  # reports a reader that is gone, without asking for it
     return bool(poll.poll(0))

@@ -19,7 +19,7 @@ from jmsaio.selector import Selector
 
 @attrs.frozen
 class Job:
-    """What is to be received and how.
+    """What to receive and how.
 
     Attributes:
         config: the connection's configuration.
@@ -93,7 +93,7 @@ def receive(
     limit = None if everything or follow else count or 1
     config = read_connection(url, settings)
     if selector:
-        Selector(selector)  # a mistake in it is told before a broker is asked
+        Selector(selector)  # report a mistake in it before connecting
     subscription = subscriptions[0] if subscriptions else None
     job = Job(config, name, topic, selector, subscription, limit, timeout, headers)
     return run(_receive(job, make_output(as_json)))

@@ -36,7 +36,7 @@ class SendingStopped(JMSError):
 
 @attrs.frozen
 class Job:
-    """What is to be sent and how.
+    """What to send and how.
 
     Attributes:
         config: the connection's configuration.
@@ -191,7 +191,7 @@ class Window:
 
     Attributes:
         output: where receipts are reported.
-        single: there is only one message, so people are told its id.
+        single: there is only one message, so its id is shown.
         advance: told how many are confirmed.
         sent: how many are confirmed.
         failed: how many were not stored.
@@ -222,7 +222,7 @@ class Window:
     async def settle(self) -> None:
         """Wait for all, and count those that fail."""
         while self._pending:
-            with contextlib.suppress(JMSError):  # counted; the first error is the one that is told
+            with contextlib.suppress(JMSError):  # counted; the first error is reported
                 await self._next()
 
     def outcome(self) -> str:
@@ -257,7 +257,7 @@ class Window:
             self.output.line(f"sent {receipt.jms_message_id}")
 
     def drop(self) -> None:
-        """Nobody will ask the rest for their outcome."""
+        """No one will ask for the outcome of the rest."""
         for future in self._pending:
             future.cancel()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long nobody must have used it.",
+    help="How long it must have been unused.",
 )
 @click.option(
     "--watch",
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --yes: how long to watch before deleting; a client that reconnects is back by then.",
 )
-@click.option("--yes", is_flag=True, help="Delete what is found; default: only list it.")
+@click.option("--yes", is_flag=True, help="Delete the leftovers; default: only list them.")
 @json_option
 def sweep(
     url: str | None, settings: tuple[str, ...], idle: float, watch: float, yes: bool, as_json: bool | None

@@ -117,4 +117,4 @@ class JsonStage:
         self.output.record({"chapter": self.chapter, "happened": text})
 
     async def close(self) -> None:
-        """Nothing more to tell: the lines are complete."""
+        """Nothing more to show: the lines are complete."""

@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
 
 
 def mark(value: Any) -> str | None:
-    """Name of the value's type when JSON does not tell it, else None."""
+    """Name of the value's type if JSON does not show it, else None."""
     for kind in (Byte, Short, Long, Float, Char):
         if isinstance(value, kind):
             return kind.__name__.lower()

@@ -18,7 +18,7 @@ from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.values import canonical
 
-#: Property that tells how the String of an object message is to be read, and its one value.
+#: Property that says how to read the String of an object message, and its only value.
 OBJECT_FORMAT: Final = "JMS_jmsaio_object"
 JSON: Final = "json"
 #: Nesting of JSON that is read; a message takes no more when it is made either.

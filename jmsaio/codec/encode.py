@@ -31,7 +31,7 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
     value; receivers see None for a missing one.
 
     Args:
-        message: any of ours, also a received one.
+        message: any of our message classes; may be a received one.
         stamp: what the send decided.
 
     Raises:
@@ -71,5 +71,5 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
 
 
 def _key(group: bool | int | float | str | None) -> str | None:
-    """The partition key of a group; an empty group id is no group."""
+    """The partition key of a group; an empty group id means no group."""
     return None if group is None else to_java(group) or None

@@ -38,7 +38,7 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
 
     Raises:
         MessageFormatError: a text with a lone surrogate.
-        InvalidDestinationError: JMSReplyTo is no destination.
+        InvalidDestinationError: JMSReplyTo is not a destination.
     """
     if head.correlation_id is not None:
         value = head.correlation_id
@@ -121,7 +121,7 @@ def priority(wire: Mapping[str, str]) -> int:
 
 
 def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
-    """JMSCorrelationID: what its Base64 holds, as text where it is UTF-8; what is no Base64 is the id itself."""
+    """JMSCorrelationID: the decoded Base64, as text if it is UTF-8; anything that is not Base64 is the id itself."""
     text = wire.get(CORRELATION_ID)
     if text is None:
         return None

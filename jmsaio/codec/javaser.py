@@ -2,7 +2,7 @@
 
 Written and read are null, String, byte[] and the eight boxes of java.lang. Nothing else is ever made from a stream:
 an object of another class is a ``JavaObject`` with the stream's bytes, and inside a map an error. There is no
-recursion, and a length is compared with what is left before anything is made of it.
+recursion, and lengths are checked against the bytes left before memory is allocated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Class:
 
     Attributes:
         name: Java's name.
-        description: what stands in the stream behind the name, up to the superclass.
+        description: what follows the name in the stream, up to the superclass.
         parent: the superclass, or None.
         layout: the one field, None for an array and for Number.
         make: makes the value of what was unpacked.
@@ -195,7 +195,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         if data[: len(MAGIC)] != MAGIC:
-            raise MalformedMessageError("this is no Java serialization stream of version 5")
+            raise MalformedMessageError("this is not a Java serialization stream of version 5")
         self._data = data
         self._position = len(MAGIC)
         self._block = 0
@@ -274,7 +274,7 @@ class _Reader:
             if first is None:
                 first = name
             elif name != expected:
-                raise MalformedMessageError(f"{name} is no superclass of {first}")
+                raise MalformedMessageError(f"{name} is not a superclass of {first}")
             if name is None or tag == _REFERENCE:
                 return first
             expected = _CLASSES[name].parent
@@ -286,7 +286,7 @@ class _Reader:
         known = _CLASSES.get(name)
         if known is None:
             if below is not None:
-                raise MalformedMessageError(f"{name[:200]} is no superclass of {below}")
+                raise MalformedMessageError(f"{name[:200]} is not a superclass of {below}")
             raise _UnknownClassError(name)
         if self._take(len(known.description)) != known.description:
             raise MalformedMessageError(f"{name} is described in a way that Java does not")
@@ -334,10 +334,10 @@ class _Reader:
 
 
 def read_map(data: bytes) -> dict[str, Value]:
-    """The canonical values of a map's stream. What stands behind the last entry is not looked at, as in Java.
+    """The canonical values of a map's stream. What follows the last entry is ignored, as in Java.
 
     Raises:
-        MalformedMessageError: it is no such stream, breaks off, or has a value of another class.
+        MalformedMessageError: it is not such a stream, is cut off, or has a value of another class.
         MessageFormatError: a text that is not modified UTF-8.
     """
     reader = _Reader(data)
@@ -356,7 +356,7 @@ def read_object(data: bytes) -> Value | JavaObject:
     """The canonical value of an object's stream, or a ``JavaObject`` where its class has no fixed layout.
 
     Raises:
-        MalformedMessageError: it is no such stream, or breaks off.
+        MalformedMessageError: it is not such a stream, or is cut off.
         MessageFormatError: a text that is not modified UTF-8.
     """
     try:

@@ -22,7 +22,7 @@ from jmsaio.model.wire import (
     ReceivedRecord,
 )
 
-#: Names of headers and of our own marks: never properties of a message, whoever wrote them.
+#: Names of headers and of our own marks: never properties of a message, whichever client wrote them.
 HIDDEN: Final = RESERVED | {
     CONNECTION_ID, "JMSMessageID", "JMSTimestamp", "JMSDestination", "JMSRedelivered", OBJECT_FORMAT,
 }  # fmt: skip
@@ -39,7 +39,7 @@ _MARKS: Final[dict[type, str]] = {
     float: "double",
 }
 _WORDS: Final = frozenset({"boolean", "byte", "short", "int", "integer", "long", "float", "double"})
-#: Names are few and come again with every message; what is known about each is kept, up to these bounds.
+#: Names are few and recur in every message, so what is known about each is cached, up to these bounds.
 _CACHED: Final = 4096
 _LONGEST_CACHED: Final = 128
 #: Name of a property to the name of its mark; "" for a property that is left out.

@@ -74,10 +74,10 @@ _FIXED: Final[dict[int, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
 
 
 def decode_stream(data: bytes) -> list[Value]:
-    """The canonical values of a payload. A length is compared with what is left before anything is made of it.
+    """The canonical values of a payload. Lengths are checked against the bytes left.
 
     Raises:
-        MalformedMessageError: an unknown tag, or a value that breaks off.
+        MalformedMessageError: an unknown tag, or a value that is cut off.
         MessageFormatError: a text that is not modified UTF-8.
     """
     values: list[Value] = []

@@ -48,7 +48,7 @@ def expiration(record: ReceivedRecord) -> int:
 
 
 def due(record: ReceivedRecord, now: int) -> int:
-    """JMSDeliveryTime in milliseconds since the epoch while it lies ahead of ``now``, else 0.
+    """JMSDeliveryTime in milliseconds since the epoch if it is later than ``now``, else 0.
 
     A message without delay has one, too, from before it was published: by the sender's clock, which may be ahead of
     ours.

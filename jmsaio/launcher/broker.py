@@ -1,7 +1,7 @@
 """Starts and stops a real Apache Pulsar broker on this machine, without Docker.
 
-A broker is one Java process in a process group of its own. It goes on when the program that started it ends;
-everything it needs to be found again lies in its state directory.
+A broker is one Java process in its own process group. It keeps running when the program that started it ends;
+its state directory has everything that is needed to find it again.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         (home / LOGGING).write_text(data_text(LOGGING), encoding="utf-8")
         if sessions.end_last(home, java, jars):
             progress("the last broker was killed: what belonged to its session is removed")
-        state.forget(home)  # between spawning and saving, nobody may take the old process for the new one
+        state.forget(home)  # between spawning and saving, no one may take the old process for the new one
         process = _spawn(list(command(java, jars, options)), home)
         started = BrokerStatus(
             pid=process.pid,
@@ -232,12 +232,12 @@ def _end(broker: BrokerStatus, timeout: float) -> None:
 
 def _signal(group: int, number: signal.Signals) -> None:
     """Send a signal to a process group."""
-    with contextlib.suppress(ProcessLookupError):  # it ended by itself, which is what is wanted
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(group, number)
 
 
 def _gone(broker: BrokerStatus, timeout: float) -> bool:
-    """Wait until the process has ended; collect it if it is a child of ours."""
+    """Wait until the process has ended; reap it if it is our child."""
     deadline = time.monotonic() + timeout
     while state.is_alive(broker.state_directory):
         if time.monotonic() > deadline:

@@ -3,7 +3,7 @@
 JMSError
 └── LauncherError               anything this package raises on purpose
     ├── ToolError               Java or Maven is missing or too old
-    ├── DownloadError           Maven could not fetch what is needed
+    ├── DownloadError           Maven could not download a file
     ├── PortTakenError          something else listens on the port; carries it
     └── StartError              the broker ended or was not ready in time; carries the end of its log
 """
@@ -30,7 +30,7 @@ class ToolError(LauncherError):
 
 
 class DownloadError(LauncherError):
-    """Maven could not fetch what is needed.
+    """Maven could not download a file.
 
     Attributes:
         output: the end of Maven's output.

@@ -33,11 +33,11 @@ JAVA_CLIENT = ("com.datastax.oss:pulsar-jms-all:9.0.0", "com.fasterxml.jackson.c
 
 
 def silent(_: str) -> None:
-    """Progress that nobody wants to see."""
+    """Ignores progress."""
 
 
 def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, timeout: float = MAVEN_TIMEOUT) -> None:
-    """Run Maven goals on a pom given as text, in a folder of its own.
+    """Run Maven goals on a pom given as text, in a separate folder.
 
     Args:
         goals: goals and ``-D`` properties.

@@ -2,7 +2,7 @@
 
 A broker that finds the old node of its own storage deletes it while it makes the new one. When the news of the deletion
 comes late, as it does on a busy machine, it takes the new node for the lost one and makes it again, and again: Pulsar
-4.0 never comes out of this, answers nobody and fills its log (apache/pulsar#17759). So the old session is ended
+4.0 never recovers from this, answers no one and fills its log (apache/pulsar#17759). So the old session is ended
 before the new one begins, as a metadata service would have done.
 """
 
@@ -39,7 +39,7 @@ def end_last(home: Path, java: Path, jars: Path) -> bool:
         Whether there was anything to end.
 
     Raises:
-        ToolError: the Java is no JDK.
+        ToolError: the Java installation is not a JDK.
         StartError: it did not work.
     """
     in_order = (home / _ENDED).exists()

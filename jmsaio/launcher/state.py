@@ -1,6 +1,6 @@
-"""What is known of a local broker: a file in its state directory, and a lock that lives as long as its process.
+"""The state of a local broker: a file in its state directory, and a lock that lives as long as its process.
 
-The broker inherits an open lock file. Whoever wants to know whether it runs tries the lock: that can't be fooled by a
+The broker inherits an open lock file. To find out whether it runs, try the lock: that can't be fooled by a
 process number that was given to another program, nor by a broker that was killed.
 """
 
@@ -71,7 +71,7 @@ def save(status: BrokerStatus) -> None:
 
 
 def forget(directory: Path) -> None:
-    """Delete the status file of a broker that has ended: its process number may be somebody else's by now."""
+    """Delete the status file of a broker that has ended: another process may have its number by now."""
     (directory / _FILE).unlink(missing_ok=True)
 
 

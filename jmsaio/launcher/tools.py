@@ -15,7 +15,7 @@ from jmsaio.launcher.errors import ToolError
 MINIMUM_JAVA = 17
 #: The first Maven that runs the plugin version which the launcher asks for.
 MINIMUM_MAVEN = (3, 2, 5)
-#: Seconds that a tool may take to tell its version.
+#: Seconds that a tool may take to report its version.
 VERSION_TIMEOUT = 60.0
 
 _HOMES = {"java": "JAVA_HOME", "javac": "JAVA_HOME", "mvn": "MAVEN_HOME"}
@@ -88,7 +88,7 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
         java = java_version(text)
         version, enough = java, java is not None and java >= MINIMUM_JAVA
     if not enough:
-        told = f"is version {version}" if version is not None else f"does not tell its version: {text.strip()[-200:]}"
+        told = f"is version {version}" if version is not None else f"does not report its version: {text.strip()[-200:]}"
         raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {told}", tool)
     return path
 

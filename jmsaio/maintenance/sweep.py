@@ -34,7 +34,7 @@ class Leftover:
     Attributes:
         topic: full topic name.
         subscription: its name, None for the topic as a whole.
-        idle: seconds since its last sign of life, None if that can't be told: it is never deleted then.
+        idle: seconds since its last sign of life, None if unknown: then it is never deleted.
     """
 
     topic: str
@@ -48,10 +48,10 @@ class Leftover:
 
 
 async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[Leftover]:
-    """Leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or nobody knows for how long.
+    """Leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or for an unknown time.
 
     Raises:
-        NotFoundError: there is no such namespace.
+        NotFoundError: the namespace does not exist.
         AdminError, JMSSecurityError: the broker does not answer, or refuses.
     """
     parts: dict[str, list[str]] = {}

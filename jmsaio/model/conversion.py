@@ -54,7 +54,7 @@ def convert_property(value: Value, target: JmsType, name: str = "") -> Any:
 
     Raises:
         MessageFormatError: the matrix has no such conversion.
-        NumberFormatError: a String that is no such number, or a missing value read as a whole number.
+        NumberFormatError: a String that is not such a number, or a missing value read as a whole number.
         NullValueError: a missing value read as float or double.
     """
     return _convert(PROPERTY_MATRIX, value, target, name, "property")

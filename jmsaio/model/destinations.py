@@ -127,7 +127,7 @@ def as_destination(value: Any, argument: str = "destination") -> Destination:
 
 @attrs.frozen
 class Resolved:
-    """What a destination stands for at the broker.
+    """The topics and subscription that a destination names at the broker.
 
     Attributes:
         topics: full topic names; empty for a pattern.
@@ -169,7 +169,7 @@ def _resolve(destination: Destination, system_namespace: str) -> Resolved:
     multi, regex = visible.startswith(_MULTI), visible.startswith(_REGEX)
     named = visible[len(_MULTI) :] if multi else visible[len(_REGEX) :] if regex else visible
     subscription = None
-    if isinstance(destination, Queue):  # a topic's name may have colons of its own
+    if isinstance(destination, Queue):  # a topic's name may contain colons
         named, subscription = _split(named, destination)
     if not named:
         raise InvalidDestinationError(f"{destination!r} has no name")
@@ -216,4 +216,4 @@ def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
     found = tree.get("consumerConfig", {})
     if not isinstance(found, dict):
         raise InvalidDestinationError(f"{destination!r}: consumerConfig needs a key, as in consumerConfig.name=value")
-    return MappingProxyType(found)  # the result is remembered, so nobody may change it
+    return MappingProxyType(found)  # the result is cached, so it must not change

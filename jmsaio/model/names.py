@@ -46,7 +46,7 @@ def _property_name_problem(name: str) -> str | None:
     if name in RESERVED or name in _HEADERS:
         return "is that of a header; use the header's own attribute"
     if name.endswith((TYPE_SUFFIX, TYPE_SUFFIX_READ)):
-        return "has the ending that tells a property's type on the wire"
+        return "has the ending that marks a property's type on the wire"
     if name.upper() in RESERVED_WORDS:
         return "is a word of the selector language"
     if not is_identifier_start(name[0]) or not all(map(is_identifier_part, name)):

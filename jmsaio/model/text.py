@@ -162,7 +162,7 @@ def parse_float(text: str | None) -> Float:
     """Java's ``Float.valueOf(text)``, rounded once. Raises NumberFormatError as ``parse_double``."""
     value = parse_double(text)
     if _between_floats(abs(value)):
-        # The double itself is a rounded number, so here it does not tell to which float the text is nearer.
+        # The double itself is a rounded number, so here it does not show which float is nearer to the text.
         exact = _exact(str(text).strip(_TRIMMED))
         if exact != value:
             value = math.nextafter(value, math.inf if exact > value else -math.inf)
@@ -170,7 +170,7 @@ def parse_float(text: str | None) -> Float:
 
 
 def _between_floats(value: float) -> bool:
-    """True when a double of 0 or more lies exactly half way between two floats."""
+    """True when a double of 0 or more is exactly half way between two floats."""
     rounded = round_float(value)
     if rounded == value or math.isnan(value):
         return False

@@ -45,7 +45,7 @@ def cut(value: Any, offset: int, length: int | None) -> bytes:
 
     Raises:
         MessageFormatError: ``value`` is not bytes.
-        IllegalArgumentTypeError: an offset or length that is no int.
+        IllegalArgumentTypeError: an offset or length that is not an int.
         IndexError: the part is not inside of ``value`` (IndexOutOfBoundsException).
     """
     if not isinstance(value, bytes | bytearray | memoryview):
@@ -79,7 +79,7 @@ def writable_bytes(buffer: Any) -> memoryview:
 
 
 def is_kind(kind: type, body_type: Any) -> bool:
-    """True if ``body_type`` is a class of which ``kind`` is one; anything that is no class is not."""
+    """True if ``body_type`` is a class of which ``kind`` is one; False for anything that is not a class."""
     try:
         return isinstance(body_type, type) and issubclass(kind, body_type)
     except TypeError:  # a protocol that can't be checked

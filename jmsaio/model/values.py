@@ -1,6 +1,6 @@
 """Values with a JMS type: Python's own where the type is obvious, wrappers where it is not.
 
-A stored value's class tells its JMS type: ``bool`` boolean, ``Byte``, ``Short``, plain ``int`` (32 bits) int, ``Long``,
+A stored value's class is its JMS type: ``bool`` boolean, ``Byte``, ``Short``, plain ``int`` (32 bits) int, ``Long``,
 ``Float``, plain ``float`` double, ``str`` String, ``Char``, ``bytes`` byte[], and None.
 """
 

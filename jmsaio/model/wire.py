@@ -107,7 +107,7 @@ class ReceivedRecord(Protocol):
         redelivery_count: how often the broker delivered it before, 0 at first.
         message_id: where it is stored.
         topic: full name of the topic (of the partition, where there are partitions).
-        sequence_id: the producer's number for it, or None where the transport can't tell.
+        sequence_id: the producer's number for it, or None if the transport does not know it.
         size: approximate bytes it occupies in the client.
     """
 
@@ -133,6 +133,6 @@ class ReceivedRecord(Protocol):
     def size(self) -> int: ...
 
 
-#: What stands for a record that was set aside: the record, or the fields of its ``WireId`` in a plain tuple. There may
+#: What represents a record that was set aside: the record, or the fields of its ``WireId`` in a plain tuple. There may
 #: be very many, and Python's garbage collector passes over plain tuples of numbers.
 SetAside = ReceivedRecord | tuple[int, int, int, int]

@@ -33,7 +33,7 @@ class Rejection(enum.Enum):
 
 
 class Fate(enum.Enum):
-    """What is done with it."""
+    """What happens to it."""
 
     ACKNOWLEDGE = "acknowledge"
     GIVE_BACK = "give back"
@@ -61,10 +61,10 @@ class GiveBackDelays:
     """Delays for messages that are given back again and again: 1 s doubling to 60 s for each message.
 
     Unless they are ``exact``, each delay is lengthened by up to a half, by a number drawn from the message's place and
-    its turn: messages that were given back together come again apart, so that a shared subscription that deals them out
+    its turn: messages given back together are redelivered separately, so that a shared subscription that deals them out
     in turn does not deal them to the same wrong consumers each time.
 
-    Bounded: beyond ``capacity`` messages the one given back longest ago is forgotten and starts anew.
+    Bounded: beyond ``capacity`` messages the one given back longest ago is forgotten and starts again.
 
     Attributes:
         first: first delay in seconds.
@@ -82,7 +82,7 @@ class GiveBackDelays:
     _times: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
     def next(self, place: WireId) -> float:
-        """Seconds until the message at ``place`` shall come again."""
+        """Seconds until the message at ``place`` is to be redelivered."""
         times = self._times.pop(place, 0)
         self._times[place] = times + 1
         if len(self._times) > self.capacity:
@@ -99,7 +99,7 @@ class GiveBackDelays:
 
 
 def asks_for_delay(config: ConsumerConfig) -> bool:
-    """The configuration says what lies between deliveries of a message that the application gives back."""
+    """The configuration sets a delay for messages that the application gives back."""
     return config.negative_ack_backoff is not None or config.negative_ack_redelivery_delay is not None
 
 

@@ -43,7 +43,7 @@ class Ledger(Generic[Inbox, Record]):
         return len(self._entries)
 
     def delivered(self, inbox: Inbox, record: Record) -> int:
-        """Note a delivery; the number returned stands for it in ``acknowledge``."""
+        """Note a delivery; returns its number for ``acknowledge``."""
         number = self._next
         self._next = number + 1
         self._entries[number] = (inbox, record)

@@ -1,4 +1,4 @@
-"""Counting deliveries, and what is done when the application could not handle a message.
+"""Counts deliveries, and decides what happens to a message that the application could not handle.
 
 The count that an application sees is the larger of what the broker says and what this client did itself, because
 Pulsar's count is always 0 on exclusive and failover subscriptions.
@@ -15,7 +15,7 @@ from jmsaio.model.wire import WireId
 
 
 class Again(enum.Enum):
-    """How a message comes again."""
+    """How a message is redelivered."""
 
     AT_ONCE = "at once"
     GIVE_BACK = "give back"
@@ -52,7 +52,7 @@ class DeliveryCounts:
 
 
 def again(times: int, max_local: int, broker_dead_letters: bool) -> Again:
-    """How a message that a listener failed on, or that was recovered, comes again.
+    """How a message is redelivered that a listener failed on, or that was recovered.
 
     Args:
         times: how often the application has had it.

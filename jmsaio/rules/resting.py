@@ -2,9 +2,9 @@
 
 They rest unacknowledged in the client and go back in bundles, so that consumers elsewhere get them:
 
-* soon at first and then less and less often, because a record that comes again and again is wanted by nobody;
-* with a budget for all of them, which grows with what did not come again: somebody else took it. So a large number that
-  only comes back costs little, and never stands before new records for long;
+* soon at first and then less and less often, because no one wants a record that keeps coming back;
+* with a budget for all of them, which grows with each record that did not come back, because another consumer took it.
+  So a large number that only comes back costs little, and never delays new records for long;
 * those that came least often first, the newest first.
 
 Brokers give back whole entries (batches), so records of one entry go back together.
@@ -27,7 +27,7 @@ BUNDLE = 256
 FIRST, LONGEST, GROWTH = 0.1, 60.0, 1.3
 #: Records that may go back at once, and those that may in each second after that.
 BURST, RATE = 2_000.0, 200.0
-#: Seconds after which a record that did not come again was taken by somebody else, and what each is worth.
+#: Seconds after which a record that did not come back counts as taken by another consumer, and what each is worth.
 GONE, GAIN = 2.0, 2.0
 #: Entries remembered after they went back.
 REMEMBERED = 50_000
@@ -43,7 +43,7 @@ class Bundle:
         owner: whose records they are.
         turns: how often they went back before.
         until: no entry is begun in it after this time.
-        records: what stands for them, in the order in which they came.
+        records: what represents them, in the order in which they came.
         entry: ledger and number of the last one's entry.
         resting: it was not taken.
     """
@@ -71,7 +71,7 @@ class Resting:
     """What rests for one subscription. Times are seconds of one clock.
 
     Attributes:
-        crediting: what does not come again was taken by others; not so where receiving pauses.
+        crediting: records that do not come back count as taken by others; False while receiving pauses.
     """
 
     crediting: bool = True

@@ -1,4 +1,6 @@
-"""The type pass of the jms dialect: what can't have the needed type is refused when the selector is made (JMS 3.8.1).
+"""The type pass of the jms dialect: what can't have the needed type is refused when the selector is made.
+
+Jakarta Messaging 3.1, 3.8.1 Message selector.
 
 A name may be anything until a message comes; a literal, arithmetic and a condition have their type at once.
 """
@@ -27,7 +29,7 @@ from jmsaio.selector.nodes import (
 )  # fmt: skip
 from jmsaio.selector.refusal import Refused
 
-#: Headers that a selector may not name (JMS 3.8.1.1).
+#: Headers that a selector may not name (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
 FORBIDDEN: Final = frozenset({"JMSDestination", "JMSReplyTo", "JMSExpiration", "JMSRedelivered", "JMSDeliveryTime"})
 
 _ALLOWED = "JMSDeliveryMode, JMSPriority, JMSMessageID, JMSTimestamp, JMSCorrelationID and JMSType"
@@ -93,7 +95,7 @@ def _condition(node: Node, where: str) -> None:
 
 
 def _value(node: Node) -> None:
-    """``node`` stands beside = or <>: a string, a number, a Boolean or a condition in parentheses."""
+    """``node`` is an operand of = or <>: a string, a number, a Boolean or a condition in parentheses."""
     inner = bare(node)
     match inner:
         case Literal(value=value):
@@ -105,7 +107,7 @@ def _value(node: Node) -> None:
 
 
 def _same_family(left: Node, right: Node, operator: str) -> None:
-    """A Boolean literal beside another literal is a mistake: TRUE and FALSE are no names of properties."""
+    """A Boolean literal beside another literal is a mistake: TRUE and FALSE are not names of properties."""
     match bare(left), bare(right):
         case Literal(value=one), Literal(value=other) if isinstance(one, bool) is not isinstance(other, bool):
             reason = f"{_describe(left)} {operator} {_describe(right)} compares a Boolean with a non-Boolean"

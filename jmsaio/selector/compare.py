@@ -1,4 +1,6 @@
-"""Comparisons of the jms dialect: three-valued, by family, numbers after Java's promotion (JMS 3.8.1.3, 3.8.1.2).
+"""Comparisons of the jms dialect: three-valued, by family, numbers after Java's promotion.
+
+Jakarta Messaging 3.1, 3.8.1.2 Null values and 3.8.1.3 Special notes.
 
 Every function takes canonical values and gives True, False or None (UNKNOWN). NULL on either side is UNKNOWN; values
 of different families (string, number, Boolean) are never equal, unequal or ordered: FALSE.
@@ -13,7 +15,7 @@ from jmsaio.selector.numbers import DOUBLE, FLOAT, RANKS, single_of
 
 
 def _promoted(left: object, right: object) -> tuple[float, float] | None:
-    """Both numbers in the type in which Java compares them, or None when one is no number."""
+    """Both numbers in the type in which Java compares them, or None if one is not a number."""
     level_left, level_right = RANKS.get(type(left), 0), RANKS.get(type(right), 0)
     if level_left == 0 or level_right == 0:
         return None
@@ -87,7 +89,7 @@ def between(subject: object, low: object, high: object) -> bool | None:
 
 
 def not_between(subject: object, low: object, high: object) -> bool | None:
-    """``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE for what is no number."""
+    """``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE for anything but a number."""
     under, over = less(subject, low), less(high, subject)
     if under or over:
         return True
@@ -95,12 +97,12 @@ def not_between(subject: object, low: object, high: object) -> bool | None:
 
 
 def inside(subject: object, values: frozenset[str]) -> bool | None:
-    """``subject IN values``: UNKNOWN for what is no string, so that NOT IN does not match it either."""
+    """``subject IN values``: UNKNOWN for anything but a string, so that NOT IN does not match it either."""
     return subject in values if type(subject) is str else None
 
 
 def truth(value: object) -> bool | None:
-    """A name that stands as a condition: its Boolean, UNKNOWN when missing, FALSE for any other type."""
+    """A name used as a condition: its Boolean, UNKNOWN when missing, FALSE for any other type."""
     return value if value is None or type(value) is bool else False
 
 

@@ -38,7 +38,7 @@ OnValues = Callable[[wire_values.Get, wire_values.Get], Result]
 
 #: Values of short texts, found faster than they are parsed.
 _SMALL: Final = {str(value): value for value in range(1_000)}
-#: Nesting of the generated expression after which a part becomes a function of its own: Python limits parentheses.
+#: Nesting of the generated expression after which a part becomes a separate function: Python limits parentheses.
 _MOST_NESTING = 10
 _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -186,7 +186,7 @@ class _Source:
         raise AssertionError(node)  # the type pass lets nothing else through
 
     def likeness(self, node: Like) -> str:
-        """LIKE: a test made once; what is no string gives FALSE for both forms."""
+        """LIKE: a test made once; anything but a string gives FALSE for both forms."""
         assert isinstance(node.subject, Name)  # the type pass lets nothing else through
         escape = None if node.escape is None else str(node.escape.value)
         test = self.constant(matcher(str(node.pattern.value), escape))
@@ -210,7 +210,7 @@ class _Source:
         return f"v{self.count}"
 
     def part(self, expression: str) -> str:
-        """``expression`` moved into a function of its own."""
+        """``expression`` moved into a separate function."""
         name = f"part{len(self.parts)}"
         self.parts.append(f"def {name}({self.passed}): return {expression}")
         return f"{name}({self.passed})"

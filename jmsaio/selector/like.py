@@ -1,6 +1,6 @@
 """LIKE patterns: turned once into a test of a string that takes time linear in the text for each ``%``.
 
-``%`` stands for any run of characters and ``_`` for exactly one (a Unicode code point); the escape character makes a
+``%`` matches any run of characters and ``_`` for exactly one (a Unicode code point); the escape character makes a
 following ``%``, ``_`` or escape character stand for itself and is an ordinary character anywhere else.
 """
 
@@ -32,7 +32,7 @@ def elements(pattern: str, escape: str | None) -> list[str | int]:
 
 
 def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
-    """A function that tells whether a whole string matches ``pattern``.
+    """A function that checks whether a whole string matches ``pattern``.
 
     Args:
         pattern: text with ``%`` and ``_``.

@@ -1,4 +1,7 @@
-"""Text of literals to values, for both dialects (JMS 3.8.1.1; ActiveMQ's lexer for the Starlight dialect)."""
+"""Text of literals to values, for both dialects.
+
+Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax; ActiveMQ's lexer for the Starlight dialect.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ _MOST_DIGITS = 100
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
-#: 2^63, which a long can't hold: a literal of this value stands only directly under a minus.
+#: 2^63, which a long can't hold: a literal of this value may only follow a minus directly.
 BEYOND = Big(2**63)
 
 
 def string_value(image: str) -> str:
-    """The string that a literal with its quotes stands for; a quote inside is written twice."""
+    """The string of a quoted literal; a quote inside is written twice."""
     return image[1:-1].replace("''", "'")
 
 

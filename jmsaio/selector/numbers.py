@@ -1,4 +1,5 @@
-"""Java's numbers for selectors: ranks, promotion, wrapping and rounding (JMS 3.8.1.3, Java's binary numeric promotion).
+"""Java's numbers for selectors: ranks, promotion, wrapping and rounding by Java's binary numeric
+promotion (Jakarta Messaging 3.1, 3.8.1.3 Special notes).
 
 Values are canonical: plain ``int`` and its subclasses ``Byte``, ``Short``, ``Int``, ``Long``; ``float`` and ``Double``
 are doubles, ``Float`` is a float. A plain int beyond 32 bits (from a mapping of the caller) counts as a long.
@@ -12,7 +13,7 @@ from typing import Final
 from jmsaio.model.values import Byte, Double, Float, Int, Long, Short, round_float
 
 INT, LONG, FLOAT, DOUBLE = 1, 2, 3, 4
-#: Rank of the number classes; a class that is not here is no number.
+#: Rank of the number classes; a class that is not here is not a number.
 RANKS: Final[dict[type, int]] = {
     int: INT, Byte: INT, Short: INT, Int: INT, Long: LONG, Float: FLOAT, float: DOUBLE, Double: DOUBLE,
 }  # fmt: skip
@@ -21,7 +22,7 @@ _EXACT = 2**53
 
 
 class Mismatch:
-    """Result of arithmetic on something that is no number: the surrounding comparison is FALSE (JMS 3.8.1.3)."""
+    """Result of arithmetic on something that is not a number: the surrounding comparison is FALSE."""
 
     def __repr__(self) -> str:
         return "MISMATCH"
@@ -105,7 +106,7 @@ def _combine(operator: str, left: object, right: object) -> object:
 
 
 def add(left: object, right: object) -> object:
-    """``left + right``: None with a NULL operand, MISMATCH with one that is no number."""
+    """``left + right``: None with a NULL operand, MISMATCH with one that is not a number."""
     return _combine("+", left, right)
 
 

@@ -17,7 +17,8 @@ from jmsaio.selector.starlight.comments import blanked
 
 #: Longest selector, in characters. Long enough for an IN list with thousands of entries.
 MAX_LENGTH = 65_536
-#: Words that are no identifiers, in any case of letters (JMS 3.8.1.1); XPATH and XQUERY in the Starlight dialect only.
+#: Words that are not identifiers, in any case of letters (Jakarta Messaging 3.1, 3.8.1.1 Message selector
+#: syntax); XPATH and XQUERY in the Starlight dialect only.
 RESERVED = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
 RESERVED_STARLIGHT = RESERVED | {"XPATH", "XQUERY"}
 
@@ -42,7 +43,7 @@ def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
         start: offset at which the selector begins; the places of nodes and errors count from the text's own beginning.
 
     Raises:
-        InvalidSelectorError: the text is no selector, is longer than MAX_LENGTH, or nests deeper than MAX_DEPTH.
+        InvalidSelectorError: the text is not a selector, is longer than MAX_LENGTH, or nests deeper than MAX_DEPTH.
     """
     if len(text) > MAX_LENGTH:
         raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text, MAX_LENGTH)

@@ -28,7 +28,7 @@ CACHED: Final = 256
 
 
 class Selector:
-    """A condition over headers and properties that picks messages (JMS 3.8).
+    """A condition over headers and properties that picks messages (Jakarta Messaging 3.1, 3.8 Message selection).
 
     Args:
         text: the selector. "No selector" (None or the empty string) is the caller's case.
@@ -36,8 +36,8 @@ class Selector:
             also given to server-side filtering.
 
     Raises:
-        InvalidSelectorError: the text is no selector; ``column`` tells where.
-        IllegalArgumentError: there is no such dialect.
+        InvalidSelectorError: the text is not a selector; ``column`` says where.
+        IllegalArgumentError: an unknown dialect.
 
     Attributes:
         text: as given.
@@ -45,7 +45,7 @@ class Selector:
         matches_record: function of a received record and of ``header(record, name)``, which is asked for the values of
             JMS headers and of JMSXDeliveryCount, JMSXGroupID and JMSXGroupSeq only. True selects; False and None
             (UNKNOWN) do not. Properties are read from the record as they stand on the wire: a type mark in either
-            spelling counts, and a property whose text is no number of its marked type is UNKNOWN. Only the
+            spelling counts, and a property whose text is not a number of its marked type is UNKNOWN. Only the
             ``starlight`` dialect raises, SelectorRuntimeError.
     """
 

@@ -16,7 +16,7 @@ from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
 from jmsaio.model.wire import DELIVERY_MODE
 from jmsaio.selector.numbers import MISMATCH
 
-#: Headers that a selector may name in both dialects (JMS 3.8.1.1).
+#: Headers that a selector may name in both dialects (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
 HEADERS: Final = frozenset(
     {"JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType"}
 )
@@ -27,7 +27,7 @@ Get = Callable[[str], object]
 
 
 def typed(properties: Mapping[str, str], text: str, mark: str, old_mark: str) -> object:
-    """The value of a raw property by its type mark; None (so UNKNOWN) when the text is no number of that type.
+    """The value of a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
 
     Args:
         properties: the record's.
@@ -55,7 +55,7 @@ def load(properties: Mapping[str, str], name: str, mark: str, old_mark: str) -> 
 
 
 def plain(value: object) -> object:
-    """A caller's value as a canonical one: subclasses as their base, MISMATCH for what is no JMS property value."""
+    """A caller's value as a canonical one: subclasses as their base, MISMATCH for anything but a JMS property value."""
     kind = type(value)
     if value is None or kind in _CANONICAL:
         return value

@@ -1,4 +1,4 @@
-"""What a service needs for its own tests: an embedded broker for each test, faults on demand, time that stands still.
+"""For the tests of a service: an embedded broker for each test, faults on demand, a clock that the test moves.
 
 ``FaultProxy`` brings faults of the network to a real broker.
 

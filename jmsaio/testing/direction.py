@@ -1,4 +1,4 @@
-"""One direction of a connection through the fault proxy, and what is to happen to the bytes that go that way."""
+"""One direction of a connection through the fault proxy, and the faults of the bytes that go that way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FrameFault:
     Attributes:
         action: ``flip``, ``swallow`` or ``cut``.
         command: type of the frames; None for all.
-        part: where the byte lies that is flipped.
+        part: the part of the frame whose byte is flipped.
         skip: matching frames that still pass before the first is hit.
         left: how many will still be hit; None for all until ``clear``.
         hits: how many were hit.
@@ -51,7 +51,7 @@ class FrameFault:
 
 @attrs.define
 class Rules:
-    """What is to happen in one direction, for all connections.
+    """The faults of one direction, for all connections.
 
     Attributes:
         latency: seconds that bytes wait.
@@ -72,7 +72,7 @@ class Rules:
     traffic: Traffic = attrs.field(factory=Traffic)
 
     def hit(self, command: int, frame: Callable[[], bytes]) -> tuple[str, bytes] | None:
-        """What is done to this frame, and what passes of it then; None if it passes unharmed."""
+        """The fault of this frame, and what passes of it; None if it passes unharmed."""
         for fault in self.faults:
             if fault.left == 0 or fault.command not in (None, command):
                 continue
@@ -193,7 +193,7 @@ class Pipe:
             target.write(data)
 
     def _govern(self) -> None:
-        """Read from the source as long as there is room: whoever sends feels what the receiver would let it feel."""
+        """Read from the source as long as there is room: the sender feels the receiver's back pressure."""
         if self._source is None or self._source.is_closing():
             return
         if self._rules.stalled or self._full or self._target is None or self._size > _WAITING:

@@ -1,4 +1,4 @@
-"""An embedded broker of its own for a test."""
+"""A separate embedded broker for a test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EmbeddedBroker:
 
     Attributes:
         url: what to connect to.
-        faults: what is to go wrong.
+        faults: the script of faults.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -49,7 +49,7 @@ class EmbeddedBroker:
             return self._broker.create(full_name(topic), partitions)
 
     def subscriptions(self, topic: str) -> list[str]:
-        """Names of the subscriptions of a topic, sorted. Raises NotFoundError if there is no such topic."""
+        """Names of the subscriptions of a topic, sorted. Raises NotFoundError for an unknown topic."""
         with self._broker.lock:
             return sorted({name for log in self._broker.find(full_name(topic)) for name in subscriptions_of(log)})
 
@@ -61,7 +61,7 @@ class EmbeddedBroker:
             subscription: its Pulsar name; default: the one of a JMS queue.
 
         Raises:
-            NotFoundError: there is no such topic or subscription.
+            NotFoundError: the topic or subscription does not exist.
         """
         with self._broker.lock:
             logs = self._broker.find(full_name(topic))
@@ -74,10 +74,10 @@ class EmbeddedBroker:
 
 @contextmanager
 def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> Iterator[EmbeddedBroker]:
-    """A new, empty embedded broker, which is let go of at the end.
+    """A new, empty embedded broker, discarded at the end.
 
     Args:
-        name: its name, as in ``memory://name``; default: one that nobody else has.
+        name: its name, as in ``memory://name``; default: a unique one.
         clock: where its time comes from; default: the machine's. With a ``ManualClock`` nothing that has to do with
             time happens in the broker (delayed delivery, redelivery after a delay, time-outs) until the test advances
             it. Waiting in the client, such as ``receive(timeout=...)``, goes by real time all the same.

@@ -1,4 +1,4 @@
-"""The fault script: what is to go wrong in an embedded broker, in the order of writing, each fault once."""
+"""The fault script: what goes wrong in an embedded broker, in the order of the calls, each fault once."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class FaultScript:
             self._broker.disturbed = self._broker.down or bool(self._broker.faults.sends)
 
     def lose_acknowledgements(self, times: int = 1) -> None:
-        """The broker does not hear of the next messages acknowledged: they come again once their consumer is closed,
+        """The broker loses the next acknowledgements: their messages are redelivered once their consumer is closed,
         is dropped, or its ack timeout is over."""
         with self._broker.lock:
             self._broker.faults.lost_acknowledgements += times
 
     def drop_consumers(self, topic: str, subscription: str = "jms-queue", *, error: JMSError | None = None) -> int:
-        """The consumers of a subscription lose their connection; what they did not acknowledge comes again.
+        """The consumers of a subscription lose their connection; unacknowledged messages are redelivered.
 
         Args:
             topic: name of the topic.
@@ -55,7 +55,7 @@ class FaultScript:
             How many consumers there were.
 
         Raises:
-            NotFoundError: there is no such topic.
+            NotFoundError: the topic does not exist.
         """
         with self._broker.lock:
             logs = self._broker.find(full_name(topic))
@@ -72,7 +72,7 @@ class FaultScript:
 
     def take_down(self) -> None:
         """The broker can't be reached: connecting fails, sends wait, nothing is delivered, open transactions are over,
-        and what was not acknowledged will come again."""
+        and unacknowledged messages will be redelivered."""
         with self._broker.lock:
             self._broker.take_down()
 

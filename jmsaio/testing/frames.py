@@ -65,7 +65,7 @@ class Part(enum.Enum):
     """A part of a frame in which a byte can be damaged; only SIZE and COMMAND are in every frame.
 
     Attributes:
-        SIZE: the size of the whole frame: whoever reads it loses the framing.
+        SIZE: the size of the whole frame: its reader loses the framing.
         COMMAND: the command's own fields.
         CHECKSUM: the CRC-32C of a message.
         METADATA: the metadata of a message.
@@ -87,13 +87,13 @@ def frame_end(buffer: bytes | bytearray, start: int) -> int | None:
 
 
 def command_type(buffer: bytes | bytearray, start: int) -> int:
-    """Number of the command of the frame at ``start``; 0 for what is none. Every client writes the type first."""
+    """Number of the command of the frame at ``start``; 0 if there is none. Every client writes the type first."""
     at = start + 2 * _SIZE
     return buffer[at + 1] if buffer[at : at + 1] == b"\x08" and at + 1 < len(buffer) else 0
 
 
 def part_of(frame: bytes, part: Part) -> range:
-    """Where a part lies in a frame; empty if the frame does not have it."""
+    """The position of a part in a frame; empty if the frame does not have it."""
     command = range(2 * _SIZE, 2 * _SIZE + int.from_bytes(frame[_SIZE : 2 * _SIZE]))
     if part is Part.SIZE:
         return range(_SIZE)

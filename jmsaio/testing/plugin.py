@@ -1,6 +1,6 @@
 """Fixtures for pytest: ``pytest_plugins = ["jmsaio.testing.plugin"]`` in the topmost conftest.
 
-``jms_broker`` is an embedded broker of its own for each test. A test that also asks for ``jms_clock`` has a broker
+``jms_broker`` is a separate embedded broker for each test. A test that also asks for ``jms_clock`` has a broker
 whose time stands still until ``jms_clock.advance(seconds)``.
 """
 
@@ -22,7 +22,7 @@ def jms_clock() -> ManualClock:
 
 @pytest.fixture
 def jms_broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker]:
-    """An embedded broker of its own for the test: connect to ``jms_broker.url``."""
+    """A separate embedded broker for the test: connect to ``jms_broker.url``."""
     clock = request.getfixturevalue("jms_clock") if "jms_clock" in request.fixturenames else None
     with embedded_broker(clock=clock) as broker:
         yield broker

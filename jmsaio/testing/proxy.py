@@ -44,7 +44,7 @@ class FaultProxy:
                 proxy.stall(seconds=2)  # nothing passes for two seconds, connections stay open
                 proxy.swallow(Command.SEND_RECEIPT)  # the next confirmation of the broker is lost
 
-    It runs in a thread with a loop of its own, so it goes on while the test's loop is blocked. Its calls may come from
+    It runs in a thread with its own loop, so it keeps working while the test's loop is blocked. Its calls may come from
     any thread, take no time, and have taken effect when they return: for the connections that are open, and for those
     that come later. Without a ``direction`` they mean both. It is used once: ``async with`` or ``with``.
 
@@ -190,7 +190,7 @@ class FaultProxy:
         return self._call(self._reset_all)
 
     def half_close(self, direction: Direction) -> int:
-        """Whoever receives in this direction hears that nothing more comes (FIN), once what waits has passed.
+        """The receiver in this direction sees the end of the stream (FIN), once what waits has passed.
 
         What is sent that way later is dropped; the other direction goes on. Returns how many connections there were.
         """
@@ -247,7 +247,7 @@ class FaultProxy:
             times: how many frames; None: all until ``clear``.
 
         Returns:
-            The fault; its ``hits`` tells what has happened.
+            The fault; its ``hits`` counts the frames it hit.
         """
         return self._add(FrameFault("flip", command, part, skip, times), direction)
 

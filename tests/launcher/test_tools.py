@@ -67,7 +67,7 @@ def test_too_old_is_named(tmp_path: Path) -> None:
 
 def test_a_stub_that_tells_nothing_is_refused(tmp_path: Path) -> None:
     fake(tmp_path, "java", "The operation couldn't be completed. Unable to locate a Java Runtime.", 1)
-    with pytest.raises(ToolError, match=r"does not tell its version: .*Unable to locate"):
+    with pytest.raises(ToolError, match=r"does not report its version: .*Unable to locate"):
         require("java", {"PATH": f"{tmp_path}:/usr/bin:/bin"})
 
 

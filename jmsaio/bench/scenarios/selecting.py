@@ -1,4 +1,4 @@
-"""The selector row: a compiled selector on received messages whose properties nobody has decoded."""
+"""The selector row: a compiled selector on received messages whose properties are not decoded yet."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ LeftOut = Callable[[str, Exception], None]
 
 
 def _unsaid(what: str, error: Exception) -> None:
-    """Nobody asks."""
+    """Does nothing."""
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def adopt(foreign: Any, left_out: LeftOut = _unsaid) -> Message:
-    """A message of ours with the content of a foreign one.
+    """Our own message with the content of a foreign one.
 
     Left out are an object body or a property that can't be read, whatever it raises; a property whose value has no JMS
     type; a JMSReplyTo that is not a destination; and the properties that only a provider sets.

@@ -116,7 +116,7 @@ class Message(Properties):
 
     @property
     def jms_correlation_id(self) -> str | None:
-        """JMSCorrelationID as text; bytes are read as UTF-8, what is not UTF-8 as U+FFFD."""
+        """JMSCorrelationID as text; bytes are decoded as UTF-8, invalid bytes as U+FFFD."""
         value = self._headers().correlation_id
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 

@@ -25,7 +25,7 @@ class JavaObject:
     """A Java object as it came, never made into an object.
 
     Attributes:
-        class_name: name of its class, as the stream tells it.
+        class_name: name of its class, from the stream.
         data: the whole serialization stream.
     """
 

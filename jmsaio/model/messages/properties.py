@@ -75,7 +75,7 @@ class Properties:
         return properties
 
     def _property(self, name: str) -> Property:
-        """One property, or None; of a received message straight from its record while nobody has asked for them all."""
+        """One property, or None; straight from the record until all properties of a received message are decoded."""
         if type(name) is not str:
             check_text(name, "name")
         properties = self._properties

@@ -80,7 +80,7 @@ class TextMessage(Message):
 
 
 def _text(value: Any) -> str:
-    """A text of a subclass as a plain one. Raises MessageFormatError for what is no text."""
+    """A text of a subclass as a plain one. Raises MessageFormatError for anything but text."""
     if not isinstance(value, str):
         raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")
     return str.__str__(value)

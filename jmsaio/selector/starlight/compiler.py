@@ -2,8 +2,8 @@
 
 Every part becomes an evaluator, a function of a look-up of names. The engine has two ways to ask a condition, and they
 differ in what an error or NULL in one term does to the others: ``evaluate`` looks at all terms of an AND until one is
-FALSE, ``matches`` stops at the first that is not TRUE. The plugin selects by ``matches``; ``evaluate`` only tells FALSE
-from UNKNOWN where it does not select.
+FALSE, ``matches`` stops at the first that is not TRUE. The plugin selects by ``matches``; ``evaluate`` only
+distinguishes FALSE from UNKNOWN where it does not select.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Compiler:
         return lambda look: any(part(look) is True for part in parts)
 
     def condition(self, node: Node) -> Evaluator:
-        """A condition asked by ``evaluate``; a name stands for its Boolean.
+        """A condition asked by ``evaluate``; a name means its Boolean.
 
         Raises:
             Refused: the node can't be a condition.
@@ -192,7 +192,7 @@ class _Compiler:
         ]
 
     def membership(self, node: In) -> Evaluator:
-        """IN: NULL for what is no string."""
+        """IN: NULL for anything but a string."""
         if not isinstance(plain(node.subject), Name):
             raise Refused("the left side of IN must be a name", node.subject.at)
         subject, members, negated = self.value(node.subject), frozenset(node.values), node.negated
@@ -204,7 +204,7 @@ class _Compiler:
         return evaluate
 
     def likeness(self, node: Like) -> Evaluator:
-        """LIKE: FALSE for what is no string, so that NOT LIKE is TRUE."""
+        """LIKE: FALSE for anything but a string, so that NOT LIKE is TRUE."""
         escape = None if node.escape is None else str(node.escape.value)
         if node.escape is not None and escape is not None and ord(escape) > 0xFFFF:
             raise Refused("ESCAPE needs a string of exactly one character", node.escape.at)
@@ -262,7 +262,7 @@ def _check_equality(node: Compare) -> None:
 
 
 def _cast(value: Evaluator) -> Evaluator:
-    """A name as a condition: FALSE for what is no Boolean."""
+    """A name as a condition: FALSE for anything but a Boolean."""
 
     def evaluate(look: Look) -> Value:
         found = value(look)

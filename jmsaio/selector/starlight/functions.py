@@ -35,7 +35,7 @@ def make(call: Call, arguments: tuple[Evaluator, ...]) -> Evaluator:
     """
     least, most = ARGUMENTS.get(call.function, (0, -1))
     if most == -1:
-        raise Refused(f"there is no function {call.function}; there are {', '.join(ARGUMENTS)}", call.at)
+        raise Refused(f"unknown function {call.function}; the functions are {', '.join(ARGUMENTS)}", call.at)
     if len(arguments) < least or (most is not None and len(arguments) > most):
         counts = f"{least}" if least == most else f"{least} or {most}"
         raise Refused(f"{call.function} takes {counts} arguments, not {len(arguments)}", call.at)

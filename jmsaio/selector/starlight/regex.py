@@ -121,7 +121,7 @@ def compile_pattern(text: str) -> Pattern:
     """Compile ``text``.
 
     Raises:
-        ValueError: it is no pattern, or not one that both languages read alike; the text says what and where.
+        ValueError: it is not a pattern, or the two languages read it differently; the text says what and where.
     """
     reader = _Reader(text)
     part = reader.alternatives(0)

@@ -1,6 +1,6 @@
 """Values, equality, order and arithmetic as in ActiveMQ's engine, whose classes matter more than its numbers.
 
-A value's Python class stands for its Java class: bool Boolean, Byte, Short, int Integer, Long, Float, float Double, str
+A value's Python class represents its Java class: bool Boolean, Byte, Short, int Integer, Long, Float, float Double, str
 String, Big BigDecimal, tuple List, None null. The promotion is not symmetric, doubles are ordered as by
 ``Double.compareTo`` (NaN equals itself, -0.0 is below 0.0), ``/`` and ``%`` always give doubles. Where Java throws,
 these functions raise SelectorRuntimeError.
@@ -109,7 +109,7 @@ def _float_order(left: float, right: float) -> int:
 
 
 def _rank(value: float) -> int:
-    """Order of the values that ``<`` can't tell apart: -0.0, 0.0 and other numbers, NaN."""
+    """Order of the values that ``<`` does not distinguish: -0.0, 0.0 and other numbers, NaN."""
     if math.isnan(value):
         return 2
     return -1 if value == 0.0 and math.copysign(1.0, value) < 0 else 0
@@ -233,7 +233,7 @@ OPERATORS: Final = {"+": add, "-": subtract, "*": multiply, "/": divide, "%": re
 
 
 def negate(value: Value) -> Value:
-    """``- value``: NULL for what is no number."""
+    """``- value``: NULL for anything but a number."""
     if type(value) not in _NUMBERS:
         return None
     assert isinstance(value, (int, float))  # the set has numbers only

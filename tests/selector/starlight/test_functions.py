@@ -43,7 +43,7 @@ def test_answers(text: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "says"),
     [
-        ("regex('a', s)", 1, "there is no function regex"),
+        ("regex('a', s)", 1, "unknown function regex"),
         ("REGEX('a')", 1, "REGEX takes 2 arguments, not 1"),
         ("SPLIT('a') = s", 1, "SPLIT takes 2 or 3"),
         ("REGEX(s, s)", 7, "must be a string literal"),
