@@ -1,7 +1,7 @@
 """The ``jmsaio`` command: demo, send, receive, browse, bench, broker, sweep, guide. click and rich are imported only
 here.
 
-Exit codes: 0 done, 1 error, 2 wrong use (an argument, an option, a configuration), 3 nothing there (no message to
+Exit codes: 0 done, 1 error, 2 wrong usage (an argument, an option, a configuration), 3 nothing found (no message to
 receive or browse, no broker running), 130 interrupted, 141 the reader of the output is gone.
 """
 

@@ -43,8 +43,8 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 error, 2 wrong use, 3 nothing there, 130 interrupted, 141 the reader of the output "
-    "has gone. On a terminal the commands write for people, else (or with --json) JSON lines.",
+    epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing found, 130 interrupted, 141 output pipe closed. On a "
+    "terminal the commands write text, otherwise (or with --json) JSON lines.",
 )
 @click.version_option(__version__, "--version", prog_name="jmsaio")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("-r", "--rounds", type=click.IntRange(min=1), help="How often each row is measured; default 5.")
+@click.option("-r", "--rounds", type=click.IntRange(min=1), help="How many times to measure each row; default 5.")
 @click.option("--smoke", is_flag=True, help="Tiny amounts that only show that every row runs.")
 @click.option("--only", metavar="REGEX", help="Only rows whose name matches.")
 @click.option("--loop", type=click.Choice(["asyncio", "uvloop"]), default="asyncio", show_default=True)
-@click.option("--json-file", type=click.Path(dir_okay=False), help="Write the whole report there.")
-@click.option("--plot", "plot_file", type=click.Path(dir_okay=False), help="Write a picture there (needs matplotlib).")
+@click.option("--json-file", type=click.Path(dir_okay=False), help="Write the full report to this file.")
+@click.option(
+    "--plot", "plot_file", type=click.Path(dir_okay=False), help="Write a plot to this file (needs matplotlib)."
+)
 @json_option
 def bench(
     url: str | None, rounds: int | None, smoke: bool, only: str | None, loop: str, json_file: str | None,

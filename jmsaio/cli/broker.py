@@ -60,7 +60,7 @@ def start(
     port: int, web_port: int, directory: Path | None, memory: str, timeout: float, fresh: bool, no_filter: bool,
     settings: tuple[str, ...], as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Start the broker and wait until it is ready; it goes on running when the command ends."""
+    """Start the broker and wait until it is ready; it keeps running after the command ends."""
     from jmsaio import launcher
 
     values = dict(_setting(text) for text in settings)
@@ -84,12 +84,12 @@ def start(
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Seconds that it may take to end in order, then it is killed; 0 kills it at once.",
+    help="Seconds to let it shut down before it is killed; 0 kills it at once.",
 )
 @_directory
 @json_option
 def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
-    """Stop the broker; what it stored stays. The exit code is 3 when none was running."""
+    """Stop the broker; its data is kept. The exit code is 3 if none was running."""
     from jmsaio import launcher
 
     output = make_output(as_json)

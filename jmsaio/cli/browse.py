@@ -18,7 +18,7 @@ from jmsaio.selector import Selector
 @connection_options
 @click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages at most; default: all.")
-@click.option("-H", "--headers", is_flag=True, help="Show all headers to people, too (JSON always has them).")
+@click.option("-H", "--headers", is_flag=True, help="Show all headers in text output, too (JSON always has them).")
 @json_option
 def browse(
     name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
@@ -26,7 +26,7 @@ def browse(
 ) -> int:  # fmt: skip
     """Look at the messages of a queue; they stay where they are.
 
-    The exit code is 3 when there is none.
+    The exit code is 3 if there are none.
     """
     if topic:
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")

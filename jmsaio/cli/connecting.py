@@ -34,7 +34,7 @@ def broker_options(command: Callable[P, T]) -> Callable[P, T]:
         click.option("-u", "--url", metavar="URL",
                      help="Broker, or a JSON or TOML file that names it; default: $JMSAIO_URL."),
         click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="An option by Starlight's name or ours: -o jms.clientId=billing. May be repeated."),
+                     help="An option, by Starlight's name or jmsaio's: -o jms.clientId=billing. Repeatable."),
     ]  # fmt: skip
     return functools.reduce(lambda done, option: option(done), reversed(options), command)
 

@@ -5,5 +5,5 @@ ERROR = 1
 USAGE = 2
 NOTHING = 3
 INTERRUPTED = 130
-#: The reader of the output has gone: 128 and the signal's number, as a shell shows it for other commands.
+#: The output pipe is closed: 128 and the signal's number, as a shell shows it for other commands.
 BROKEN_PIPE = 141

@@ -29,7 +29,7 @@ def title(text: str) -> str:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--raw/--rendered", default=None, help="Markdown as it is, or rendered; default: raw unless a terminal.")
+@click.option("--raw/--rendered", default=None, help="Plain Markdown, or rendered; default: rendered on a terminal.")
 def guide(name: str | None, raw: bool | None) -> int:
     """Show a guide, or list them all."""
     known = guides()

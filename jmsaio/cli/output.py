@@ -1,4 +1,4 @@
-"""Where output goes: for people on a terminal, JSON lines when piped or asked for. Remarks go to standard error."""
+"""Output: text on a terminal, JSON lines when piped or with --json. Remarks go to standard error."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Output:
 
     Attributes:
         as_json: write JSON lines.
-        console: standard output for people.
-        remarks: standard error for people: progress, hints, counts.
+        console: standard output, for text.
+        remarks: standard error: progress, hints, counts.
     """
 
     as_json: bool
@@ -41,7 +41,7 @@ class Output:
     )
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line for people; nothing in it is markup."""
+        """A line of text; nothing in it is markup."""
         self.console.print(Text(text, style=style))
 
     def record(self, data: Mapping[str, Any]) -> None:
@@ -73,5 +73,8 @@ def show_help_alone(context: click.Context) -> None:
 
 #: Adds ``--json/--no-json`` to a command, as the parameter ``as_json``.
 json_option = click.option(
-    "--json/--no-json", "as_json", default=None, help="JSON lines, or text for people; default: JSON unless a terminal."
+    "--json/--no-json",
+    "as_json",
+    default=None,
+    help="Write JSON lines or text; default: text on a terminal, else JSON.",
 )

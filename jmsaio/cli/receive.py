@@ -47,17 +47,17 @@ class Job:
 @connection_options
 @click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages; default 1.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Until no message comes for the time-out.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Receive until no message arrives within the time-out.")
 @click.option("-F", "--follow", is_flag=True, help="Until interrupted.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     help="Seconds to wait for a message; default 10, with --all 2, with --follow no end.",
 )
-@click.option("--durable", metavar="NAME", help="Durable subscription of a topic; -o jms.clientId=... makes it yours.")
+@click.option("--durable", metavar="NAME", help="Durable subscription of a topic; set -o jms.clientId=... as well.")
 @click.option("--shared", metavar="NAME", help="Shared subscription of a topic, which ends with its last consumer.")
 @click.option("--shared-durable", metavar="NAME", help="Shared durable subscription of a topic.")
-@click.option("-H", "--headers", is_flag=True, help="Show all headers to people, too (JSON always has them).")
+@click.option("-H", "--headers", is_flag=True, help="Show all headers in text output, too (JSON always has them).")
 @json_option
 def receive(
     name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
@@ -66,10 +66,10 @@ def receive(
 ) -> int:  # fmt: skip
     """Take messages from a queue (or topic, with -t).
 
-    Each message is acknowledged when it is written out and, in a pipe, read by the next command: when the command is
-    interrupted, or that one ends, the rest stays on the queue. What the next command has read and then fails to use
-    is its own loss; to be safe from that, receive into a file. A message that can't be read is written as it came, with
-    kind "raw". The exit code is 3 when no message came, and 1 when one could not be read.
+    Each message is acknowledged once it is written and, in a pipe, read by the next command: if either command ends
+    early, the rest stays on the queue. A message that the next command has read but not processed is lost; to be safe,
+    receive into a file. A message that can't be decoded is written as received, with kind "raw". The exit code is 3 if
+    no message arrived, and 1 if one could not be decoded.
 
     \b
       jmsaio receive orders
@@ -154,7 +154,7 @@ def _consumer(session: Any, job: Job) -> Any:
 
 
 def write(output: Output, message: Any, headers: bool) -> None:
-    """Write a message, or the error of one that can't be read, out: as a JSON line or for people."""
+    """Write a message, or the error of one that can't be read, out: as a JSON line or as text."""
     if isinstance(message, MalformedMessageError):
         if output.as_json:
             output.record(raw_to_json(message))

@@ -93,7 +93,7 @@ class Job:
 @click.option("--correlation-id", help="Header JMSCorrelationID.")
 @click.option("--type", "jms_type", help="Header JMSType.")
 @click.option("--reply-to", help="Header JMSReplyTo, a queue; topic:NAME for a topic.")
-@click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this often.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this many times.")
 @json_option
 def send(
     name: str, bodies: tuple[str, ...], url: str | None, settings: tuple[str, ...], topic: bool,
@@ -103,8 +103,8 @@ def send(
 ) -> int:  # fmt: skip
     """Send messages to a queue (or topic, with -t).
 
-    Bodies are arguments, files, or standard input. Every message is confirmed by the broker before the command ends,
-    which says what it sent. An empty standard input is refused: the command before the pipe may have failed.
+    Bodies are arguments, files, or standard input. The command ends when the broker has confirmed every message, and
+    reports what it sent. An empty standard input is refused: the command before the pipe may have failed.
 
     \b
       jmsaio send orders 'hello' -p region=EU -p amount:int=5

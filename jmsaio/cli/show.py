@@ -1,4 +1,4 @@
-"""A message as a JSON object, and as text for people."""
+"""A message as a JSON object, and as text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def to_json(message: Message) -> dict[str, Any]:
 
 
 def to_text(message: Message, *, headers: bool = False) -> Text:
-    """The message for people: id and time, properties with their types, headers, body. Control characters are shown."""
+    """The message as text: id and time, properties with their types, headers, body. Control characters are shown."""
     text = Text()
     text.append(printable(message.jms_message_id or "(no id)"), style="bold")
     if message.jms_timestamp:
@@ -94,7 +94,7 @@ def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
 
 
 def raw_to_text(error: MalformedMessageError) -> Text:
-    """A message that can't be read, for people."""
+    """A message that can't be read, as text."""
     text = Text()
     text.append(printable(str(error)), style="red")
     for name, value in error.properties.items():

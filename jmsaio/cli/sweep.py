@@ -42,10 +42,10 @@ def sweep(
     """List what crashed clients left behind, and delete it with --yes.
 
     Looks in the namespace of jms.systemNamespace for topics named jms-temp-* and subscriptions named jmsaio-nd-*
-    that have neither producer nor consumer and were not used for an hour; never touches anything else. What can't be
-    told the age of is listed and never deleted.
+    that have neither producer nor consumer and were unused for an hour; never touches anything else. Leftovers of
+    unknown age are listed, but never deleted.
 
-    The exit code is 3 when there is nothing, 1 when something could not be deleted.
+    The exit code is 3 if nothing was found, 1 if something could not be deleted.
     """
     config = load(read_connection(url, settings))
     if not config.use_pulsar_admin:
