@@ -33,6 +33,10 @@ Wake = Callable[[], None]
 Route = Callable[[OutgoingRecord, int], int | None]
 
 
+#: Property of a durable subscription: "true" when its consumers may share it, else "false". See ``Subscription``.
+SHARED_PROPERTY = "jmsaio.shared"
+
+
 @attrs.frozen
 class LinkChange:
     """What happened to the link to the broker, or to one subscription's, without a caller who could be told.

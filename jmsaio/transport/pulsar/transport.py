@@ -37,6 +37,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.consumers.opening import Opening
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
@@ -59,10 +60,10 @@ _log = logging.getLogger("jmsaio")
 
 CAPABILITIES = Capabilities(
     transactions=False,
-    subscription_properties=False,
-    non_durable=False,
+    subscription_properties=True,
+    non_durable=True,
     sequence_ids=False,
-    delayed_exclusive=False,
+    delayed_exclusive=True,
     exact_redelivery_count=False,
 )
 #: Asked for at connect; a partition's name, so that no broker creates it.
@@ -99,6 +100,7 @@ class PulsarTransport:
         holds_native(self)
         self._owned = NativeClient(self._client)
         self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
+        self._opening = Opening(self._subscribe, self._admin, config.close_timeout)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._reach = Reach(config)
         self._watch = Watch(
@@ -255,10 +257,12 @@ class PulsarTransport:
             NotFoundError: no such topic, and the broker creates none.
             JMSSecurityError: no right to do so.
             OperationTimeoutError: no answer within ``operation_timeout``; BrokerUnavailableError where none can come.
-            IllegalStateError: ``durable=False``, which pulsar-client does not offer.
 
         Cancellation: what was made is closed again.
         """
+        return await self._opening.open(subscription, wake)
+
+    async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
         try:
             receiver = await self._subscriber.open(subscription, wake, self._forget)
         except OperationTimeoutError as error:

@@ -159,29 +159,12 @@ async def test_later_messages_pass_held_ones(session_on_pulsar: jmsaio.Session, 
     async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
         await send(session_on_pulsar, topic, 20, 4)
         assert await bodies(consumer, 1) == ["at once"]
-        assert len(consumer._inbox._held) == 20
         admin = session_on_pulsar._runtime.connection.transport.admin
         assert admin is not None
         assert await admin.backlog(f"persistent://public/default/{topic.name}", subscription) >= 20
         assert await bodies(consumer, 20) == [str(number) for number in range(20)]
         assert await consumer.receive(timeout=0.3) is None
     await session_on_pulsar.unsubscribe(subscription, topic)
-
-
-@pytest.mark.broker
-async def test_above_the_bound_receiving_pauses(
-    session_on_pulsar: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
-) -> None:
-    topic = session_on_pulsar.create_topic(name("held"))
-    async with session_on_pulsar.create_consumer(topic) as consumer:
-        consumer._inbox._held.most_records = 8
-        await send(session_on_pulsar, topic, 20, 4)
-        found = await bodies(consumer, 1)
-        assert len(warnings(caplog)) == 1
-        found += await bodies(consumer, 20)
-        assert sorted(map(str, found)) == sorted([*map(str, range(20)), "at once"])
-        assert found.index("at once") >= 8  # it stood behind what could not be held
-        assert len(warnings(caplog)) == 1
 
 
 @pytest.mark.broker
@@ -215,7 +198,6 @@ async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, n
             assert consumer._inbox.subscription.type is SubscriptionType.SHARED
             await send(session, topic, 2, 4)
             assert await bodies(consumer, 1) == ["at once"]
-            assert not consumer._inbox._held
             assert sorted(map(str, await bodies(consumer, 2))) == ["0", "1"]
 
 

@@ -189,13 +189,14 @@ class Harness:
         pattern: str | None = None,
         durable: bool = True,
         properties: Mapping[str, str] | None = None,
+        replace: bool = False,
         **consumer: Any,
     ) -> Inbox:
         """Subscribe."""
         woken = asyncio.Event()
         subscription = Subscription(
             topics=topics, name=name, type=type, config=ConsumerConfig(**consumer), position=position, pattern=pattern,
-            durable=durable, properties=properties or {},
+            durable=durable, properties=properties or {}, replace=replace,
         )  # fmt: skip
         return Inbox(await self.transport.open_receiver(subscription, woken.set), woken)
 

@@ -173,17 +173,6 @@ async def test_delayed_records_come_at_their_time(harness: Harness) -> None:
     assert await inbox.consume(1) == ["late"]
 
 
-async def test_delayed_records_on_an_exclusive_subscription(harness: Harness) -> None:
-    topic = harness.topic()
-    inbox = await harness.inbox(topic, type=EXCLUSIVE)
-    due = int(time.time() * 1000) + 1500
-    await harness.fill(topic, record("late", deliver_at=due), "soon")
-    got = await inbox.consume(2)
-    assert sorted(got) == ["late", "soon"]
-    if harness.capabilities.delayed_exclusive:
-        assert got == ["soon", "late"]
-
-
 async def test_a_record_is_moved_to_the_dead_letters_at_will(harness: Harness) -> None:
     topic, other = harness.topic(), harness.topic("dead")
     policy = DeadLetterPolicy(max_redeliver_count=5, dead_letter_topic=other, initial_subscription_name="kept")

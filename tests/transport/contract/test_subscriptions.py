@@ -182,28 +182,6 @@ async def test_unsubscribe_is_refused_while_others_consume(harness: Harness) -> 
     assert await inboxes[1].consume(1) == ["kept"]
 
 
-async def test_a_subscription_that_is_not_durable_ends_with_its_last_consumer(harness: Harness) -> None:
-    topic = harness.topic()
-    durable = not harness.capabilities.non_durable
-    inboxes = [await harness.inbox(topic, durable=durable) for _ in range(2)]
-    await harness.fill(topic, "1", "2")
-    await inboxes[0].close()
-    assert sorted(await inboxes[1].consume(2)) == ["1", "2"]
-    await inboxes[1].close()
-    left = (await harness.admin.stats(topic)).subscriptions
-    assert (durable and "s" in left) or (not durable and "s" not in left)
-
-
-async def test_subscription_properties_are_kept_with_a_new_subscription(harness: Harness) -> None:
-    if not harness.capabilities.subscription_properties:
-        return  # said by the capability; the administration's way is in test_admin
-    topic = harness.topic()
-    inbox = await harness.inbox(topic, properties={"a": "b"})
-    await inbox.close()
-    await harness.inbox(topic, properties={"a": "c"})
-    assert await harness.admin.subscription_properties(topic, "s") == {"a": "b"}
-
-
 async def test_receive_takes_no_more_than_asked_and_never_waits(harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic)

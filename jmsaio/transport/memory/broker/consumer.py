@@ -138,6 +138,14 @@ class Consumer:
             services.timers.add(watched[0][0], self._overdue)
         dispatcher.dispatch()
 
+    def queue_in_order(self, record: StoredRecord) -> None:
+        """Queue a record before those with higher numbers."""
+        queue, number = self.queue, record.number
+        if queue and number < queue[-1].number:
+            queue.insert(next(place for place, queued in enumerate(queue) if queued.number > number), record)
+        else:
+            queue.append(record)
+
     def park(self, number: int) -> None:
         """Keep a record of one of its keys until it has a permit."""
         heapq.heappush(self.parked, number)

@@ -23,10 +23,12 @@ class Policy(Protocol):
     Attributes:
         solo: the only consumer that records go to, or None when there is a choice.
         follows: it has to be told which records were settled.
+        ordered: what is given back comes again before later records, also before those already in the queue.
     """
 
     solo: Consumer | None
     follows: bool
+    ordered: bool
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """A consumer came; returns the one that has to give back what it did not take yet, if any."""
@@ -37,8 +39,11 @@ class Policy(Protocol):
     def room(self, consumer: Consumer) -> None:
         """A consumer has permits again."""
 
-    def pick(self, record: StoredRecord) -> Consumer | None:
-        """Who gets ``record`` now; None: nobody, it stays first in line."""
+    def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
+        """Who gets ``record`` now; None: no one, it stays first in line.
+
+        ``again``: it was given back, so that an ordered policy finds room for it beyond the queue's capacity.
+        """
 
     def settled(self, record: StoredRecord) -> None:
         """A record went out of a consumer's hands."""
@@ -52,6 +57,7 @@ class SingleActive:
     """
 
     follows = False
+    ordered = True
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
@@ -79,10 +85,12 @@ class SingleActive:
     def room(self, consumer: Consumer) -> None:
         """Nothing to note."""
 
-    def pick(self, record: StoredRecord) -> Consumer | None:
-        """The active consumer, if it has a permit."""
+    def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
+        """The active consumer, if it has a permit, or needs none."""
         active = self.solo
-        return active if active is not None and len(active.queue) < active.capacity else None
+        if active is None or (len(active.queue) >= active.capacity and not (again and active.capacity)):
+            return None
+        return active
 
     def settled(self, record: StoredRecord) -> None:
         """Nothing to note."""
@@ -92,6 +100,7 @@ class RoundRobin:
     """Shared: each record to the next consumer with a permit."""
 
     follows = False
+    ordered = False
 
     def __init__(self) -> None:
         self._ready: deque[Consumer] = deque()
@@ -122,7 +131,7 @@ class RoundRobin:
             consumer.listed = True
             self._ready.append(consumer)
 
-    def pick(self, record: StoredRecord) -> Consumer | None:
+    def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
         """The next one; those without permits leave the list until they have some."""
         ready = self._ready
         while ready:
@@ -145,6 +154,7 @@ class ByKey:
     """
 
     follows = True
+    ordered = False
 
     def __init__(self) -> None:
         self._ring: list[tuple[int, Consumer]] = []
@@ -183,7 +193,7 @@ class ByKey:
         """It can be chosen for records without key."""
         self._turn.room(consumer)
 
-    def pick(self, record: StoredRecord) -> Consumer | None:
+    def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
         """The consumer of the record's key, which may have no permit; then the record is parked with it."""
         key = record.key
         if key is None:

@@ -132,7 +132,7 @@ class BrokerSubscription:
                     continue
             else:
                 record = backlog[0]
-            consumer = policy.pick(record)
+            consumer = policy.pick(record, bool(replay))
             if consumer is None:
                 return
             if replay:
@@ -143,7 +143,8 @@ class BrokerSubscription:
 
     def _deliver(self, record: StoredRecord, consumer: Consumer) -> None:
         number = record.number
-        if len(consumer.queue) >= consumer.capacity:
+        ordered = self._policy.ordered
+        if len(consumer.queue) >= consumer.capacity and not ordered:
             self.returned[number] = record
             consumer.park(number)
             return
@@ -157,7 +158,10 @@ class BrokerSubscription:
             if count:
                 handed = RedeliveredRecord(record, count)
         consumer.held[number] = record
-        consumer.queue.append(handed)
+        if ordered:
+            consumer.queue_in_order(handed)
+        else:
+            consumer.queue.append(handed)
         if consumer.port.armed:
             consumer.port.notify()
 

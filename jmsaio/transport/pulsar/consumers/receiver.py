@@ -10,10 +10,11 @@ broker send everything unacknowledged again, behind what is already prefetched. 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from jmsaio.transport.base import Position, Subscription, SubscriptionType, Tran
 from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.emulation.delays import DelayedRecords
 from jmsaio.transport.pulsar.emulation.handed import Handed
 from jmsaio.transport.pulsar.emulation.nack_tracker import NackTracker
 from jmsaio.transport.pulsar.emulation.tally import Tally
@@ -40,6 +42,8 @@ from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.native_log import Damage
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.native.record import PulsarRecord
+
+_log = logging.getLogger("jmsaio")
 
 #: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
 ACK_GROUP_TIME = 0.1
@@ -60,6 +64,8 @@ class PulsarReceiver:
     Attributes:
         subscription: what it subscribed to.
         dead_letters: where records go that were given back too often, or None.
+        after_close: called at last, with the seconds left, if the subscription ends with its last consumer and this
+            receiver could not delete it because there were others.
     """
 
     def __init__(
@@ -74,6 +80,7 @@ class PulsarReceiver:
     ) -> None:
         self.subscription = subscription
         self.dead_letters: DeadLetters | None = None
+        self.after_close: Callable[[float], Awaitable[None]] | None = None
         self._bridge = bridge
         self._wake = wake
         self._on_closed = closed
@@ -88,6 +95,8 @@ class PulsarReceiver:
         self._stopping = Stopping(bridge, subscription, self._unacked, self._native_consumers, self._woken)
         self._share = Share(PREFETCH_BYTES) if share is None else share
         self._sizing = Sizing(bridge, self._stopping, self._native_consumers, self._share)
+        source = ", ".join(subscription.topics) or subscription.pattern or ""
+        self.delayed = None if self._shared else DelayedRecords(source)
         self._nacked = NackTracker(bridge.loop, self._due)
         self._late = NackTracker(bridge.loop, self._timed_out)
         self._endings: list[Callable[[], object]] = []
@@ -168,9 +177,12 @@ class PulsarReceiver:
             record = self._back.popleft()
             self._unacked.out[record] = False
             taken.append(record)
-        if not self._sizing.waiting:
-            self._take(taken, limit)
+        most = limit if self.delayed is None else min(limit, len(taken) + self.delayed.room())
+        if not self._sizing.waiting and len(taken) < most:
+            self._take(taken, most)
         came = len(taken)
+        if self.delayed is not None:
+            taken = self._keep_early(self.delayed, taken)
         if self._tally and self._shared:
             taken = self._without_copies(taken)
             self._count_anew(taken)
@@ -240,6 +252,17 @@ class PulsarReceiver:
         """
         here = self._shared and self.subscription.selective
         return self._tally.failures(record.place) if here else record.redelivery_count
+
+    def _keep_early(self, delayed: DelayedRecords, taken: list[PulsarRecord]) -> list[PulsarRecord]:
+        """Keep back what was delivered before its time: it comes again then, uncounted."""
+        early = delayed.early(taken)
+        if not early:
+            return taken
+        for record in self._unacked.turn_back(early):
+            delayed.keep(record)
+            self._uncounted.add(record)
+            self._nacked.add(record, early[record])
+        return [record for record in taken if record not in early]
 
     def _inspect(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """Keep back what came too often, and start the acknowledgement timers of the rest."""
@@ -333,6 +356,8 @@ class PulsarReceiver:
         """Records whose delay is over go back: to the broker, or on ordered subscriptions to the head of the queue."""
         if self._bridge.failure is not None:
             return
+        if self.delayed is not None:
+            self.delayed.release(records)
         dismissed = self._unacked.dismiss(records)
         reread = self._unacked.reread
         here = [record for record in dismissed if not self._shared or record in reread]
@@ -466,6 +491,9 @@ class PulsarReceiver:
             OperationTimeoutError: no answer in time.
         """
         self._check()
+        await self._unsubscribe(timeout)
+
+    async def _unsubscribe(self, timeout: float) -> None:
         await self._sizing.settled(timeout)
         await self._stopping.resume(timeout, prefetch=False)
         try:
@@ -516,6 +544,8 @@ class PulsarReceiver:
         pattern, topics = self.subscription.pattern, {native_consumer.topic for native_consumer in native_consumers}
         moved = topics.__contains__ if pattern is None else re.compile(pattern).match
         self._unacked.handed.forget(self.subscription.name, lambda topic: bool(moved(topic)))
+        if self.delayed is not None:
+            self.delayed.clear()
         self._uncounted.clear()
         self._back.clear()
 
@@ -546,6 +576,8 @@ class PulsarReceiver:
     async def aclose(self, timeout: float) -> None:
         """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent.
 
+        A subscription that is not durable is deleted with its last consumer.
+
         Cancellation: closing goes on.
         """
         if self._closed:
@@ -562,6 +594,26 @@ class PulsarReceiver:
         for task in self._tasks:
             task.cancel()
         deadline = self._bridge.loop.time() + timeout
+        deleted = False
+        try:
+            deleted = self.subscription.durable or await self._delete(timeout / 2)
+        finally:
+            await self._close(deadline)
+        if not deleted and self.after_close is not None:
+            await self.after_close(deadline - self._bridge.loop.time())
+
+    async def _delete(self, timeout: float) -> bool:
+        """Delete the subscription; False where other consumers use it, or the broker does not answer."""
+        try:
+            await self._unsubscribe(timeout)
+        except JMSError as error:
+            _log.info("the subscription %s is left to its other consumers: %s", self.subscription.name, error)
+            return False
+        return True
+
+    async def _close(self, deadline: float) -> None:
+        """Tell acknowledgements and close the native consumers."""
+        timeout = deadline - self._bridge.loop.time()
         await self._sizing.settled(timeout / 2)
         try:
             if self.dead_letters is not None:

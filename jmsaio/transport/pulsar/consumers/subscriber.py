@@ -11,7 +11,7 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import IllegalStateError, JMSError
+from jmsaio.errors import JMSError
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
 from jmsaio.transport.pulsar.admin.turns import subscribing
@@ -60,8 +60,6 @@ class Subscriber:
     ) -> PulsarReceiver:
         """Subscribe; see ``PulsarTransport.open_receiver``."""
         self.bridge.check()
-        if not subscription.durable:
-            raise IllegalStateError("pulsar-client has no non-durable subscriptions (Capabilities.non_durable)")
         counts = tally(self.broker, subscription.identity)
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed, counts, self.share)
         receiver.opens_with(partial(self._subscribe_anew, subscription))

@@ -7,10 +7,10 @@ import re
 import anyio
 import pytest
 
-from jmsaio.config import Backoff, ConsumerConfig, ProducerConfig
+from jmsaio.config import Backoff, ProducerConfig
 from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, record, send, texts
@@ -321,9 +321,6 @@ async def test_consumer_metadata(kit: Kit, pulsar_broker: object) -> None:
 
 
 async def test_what_pulsar_client_lacks_is_refused(kit: Kit) -> None:
-    subscription = Subscription((kit.topic,), "sub", SubscriptionType.SHARED, ConsumerConfig(), durable=False)
-    with pytest.raises(IllegalStateError, match="non_durable"):
-        await kit.transport.open_receiver(subscription, lambda: None)
     with pytest.raises(IllegalStateError, match="transactions"):
         await kit.transport.begin(1)
 

@@ -1,0 +1,89 @@
+"""``Opening``: opens receivers, also on subscriptions of kinds that pulsar-client does not have."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+import attrs
+
+from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
+from jmsaio.transport.base import Admin, Subscription, SubscriptionType, Wake
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.emulation.ephemeral import delete_leftover, delete_unused
+from jmsaio.transport.pulsar.emulation.replacement import cannot_tell, delete_other, write_properties
+
+_log = logging.getLogger("jmsaio")
+
+
+@attrs.define(eq=False)
+class Opening:
+    """Opens the receivers of one transport.
+
+    Args:
+        subscribe: opens a receiver on a subscription that outlives it, without properties.
+        admin: the admin interface, or None.
+        timeout: seconds for a deletion, and for closing a receiver when opening it is cancelled.
+    """
+
+    subscribe: Callable[[Subscription, Wake], Awaitable[PulsarReceiver]]
+    admin: Admin | None
+    timeout: float
+    _warned: set[str] = attrs.field(factory=set, init=False)
+
+    async def open(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
+        """Open a receiver; see ``Transport.open_receiver``."""
+        if not wanted.durable:
+            return await self._open_ephemeral(wanted, wake)
+        if wanted.properties:
+            return await self._open_with_properties(wanted, wake)
+        return await self.subscribe(wanted, wake)
+
+    async def _open_with_properties(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
+        topics = await delete_other(self.admin, wanted, self._warn)
+        receiver = await self.subscribe(wanted, wake)
+        try:
+            await write_properties(self.admin, wanted, topics)
+        except (AdminError, JMSSecurityError) as error:
+            cannot_tell(self._warn, str(error))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await receiver.aclose(self.timeout)
+            raise
+        return receiver
+
+    async def _open_ephemeral(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
+        """Open a receiver on a subscription that ends with its last one."""
+        if wanted.type is not SubscriptionType.EXCLUSIVE:
+            await delete_leftover(self.admin, wanted, self.timeout)
+        try:
+            receiver = await self._subscribe_or_create(wanted, wake)
+        except ConsumerBusyError:
+            raise  # it is someone else's
+        except BaseException:
+            await delete_unused(self.admin, wanted, self.timeout, patient=True)
+            raise
+        receiver.after_close = partial(delete_unused, self.admin, wanted)
+        return receiver
+
+    async def _subscribe_or_create(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
+        """Subscribe, also in a namespace with ``allowAutoSubscriptionCreation=false``.
+
+        The broker creates non-durable subscriptions there; this one is durable for it, so it is created here.
+        """
+        try:
+            return await self.subscribe(wanted, wake)
+        except NotFoundError as error:
+            if error.error_code != "SubscriptionNotFound" or self.admin is None or wanted.pattern is not None:
+                raise
+        for topic in wanted.topics:
+            await self.admin.create_subscription(topic, wanted.name, wanted.position)
+        return await self.subscribe(wanted, wake)
+
+    def _warn(self, text: str) -> None:
+        """Log a warning the first time."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)

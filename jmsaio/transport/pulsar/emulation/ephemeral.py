@@ -1,0 +1,93 @@
+"""Subscriptions that end with their last consumer, which pulsar-client does not offer.
+
+For the broker they are durable, and their last receiver deletes them before it closes. What that leaves is deleted here
+through the admin interface, never with force: the broker refuses while anyone consumes from the subscription.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import tenacity
+
+from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, NotFoundError
+from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription
+
+_log = logging.getLogger("jmsaio")
+
+#: Upper bound of a deletion in seconds. It is best effort: ``jmsaio sweep`` removes what is left.
+_LIMIT = 5.0
+#: Seconds between two attempts while the broker still sees a consumer, and the number of attempts.
+_PAUSE, _ATTEMPTS = 0.1, 10
+
+
+async def delete_unused(
+    admin: Admin | None, subscription: Subscription, timeout: float, *, patient: bool = False
+) -> None:
+    """Delete the subscription if no one consumes from it.
+
+    Args:
+        admin: the admin interface; None: nothing is done.
+        subscription: the subscription; nothing is done for a topics pattern.
+        timeout: seconds it may take at most, and never more than 5.
+        patient: a consumer may be about to leave: keep trying for a second.
+
+    Never raises a JMSError. A cancelled caller waits for it nevertheless.
+    """
+    if admin is None:
+        return
+    with anyio.move_on_after(max(0.0, min(_LIMIT, timeout)), shield=True):
+        for topic in subscription.topics:
+            await _delete(admin, topic, subscription.name, _ATTEMPTS if patient else 1)
+
+
+async def _delete(admin: Admin, topic: str, name: str, attempts: int) -> None:
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(attempts),
+        wait=tenacity.wait_fixed(_PAUSE),
+        retry=tenacity.retry_if_exception(_in_use),
+        reraise=True,
+        sleep=anyio.sleep,
+    )
+    try:
+        await retrying(admin.delete_subscription, topic, name)
+    except NotFoundError:  # someone else was faster
+        return
+    except JMSError as error:
+        _log.info("the subscription %s of %s is left: %s", name, topic, error)
+
+
+def _in_use(error: BaseException) -> bool:
+    return isinstance(error, AdminError) and error.in_use
+
+
+async def delete_leftover(admin: Admin | None, subscription: Subscription, timeout: float) -> None:
+    """Delete what a crashed process left of a shared subscription that is not durable.
+
+    Jakarta Messaging 3.1, 4.11.2 "Shared non-durable subscriptions": such a subscription ends with its last consumer.
+
+    Args:
+        admin: the admin interface; None: nothing is done.
+        subscription: the subscription.
+        timeout: bound of the deletion in seconds.
+
+    Raises:
+        ConsumerBusyError: the name is that of a durable subscription.
+    """
+    if admin is None:
+        return
+    for topic in subscription.topics:
+        try:
+            properties = await admin.subscription_properties(topic, subscription.name)
+        except NotFoundError:
+            continue
+        except JMSError as error:
+            _log.info("whether a crash left %s of %s can't be told: %s", subscription.name, topic, error)
+            return
+        if SHARED_PROPERTY in properties:
+            raise ConsumerBusyError(
+                f"{subscription.name!r} of {topic} is a durable subscription; use another name for the shared one"
+            )
+        await delete_unused(admin, subscription, timeout)
+        return

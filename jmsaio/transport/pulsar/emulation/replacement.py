@@ -1,0 +1,138 @@
+"""Replaces a durable subscription that is opened with other properties than it was made with.
+
+Jakarta Messaging 3.1, 8.3.3 "Durable subscriptions": a durable subscription opened with another selector or noLocal is
+deleted and made anew. pulsar-client can't set properties, so they are read and written through the admin interface when
+a receiver is opened, never later. A subscription without them was made by someone else, or without admin: it is
+resumed, and gets them then. A name on another topic is another subscription there: Pulsar's names are per topic.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError, TransportError
+from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription, SubscriptionStats
+
+_log = logging.getLogger("jmsaio")
+
+#: Looks at a subscription: another process may have made it anew between ours.
+_LOOKS = 2
+
+
+async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable[[str], None]) -> tuple[str, ...]:
+    """Delete the subscription that ``wanted`` replaces, if there is one.
+
+    Args:
+        admin: the admin interface.
+        wanted: what is subscribed to.
+        warn: takes a warning where what the subscription was made with can't be told.
+
+    Returns:
+        The topics whose subscription is to get the properties once it exists.
+
+    Raises:
+        ConsumerBusyError: the other one has consumers, or is shared otherwise.
+    """
+    if admin is None:
+        cannot_tell(warn, "jms.usePulsarAdmin=false")
+        return ()
+    if wanted.pattern is not None:
+        cannot_tell(warn, "a topics pattern")
+        return ()
+    try:
+        for _ in range(_LOOKS):
+            found = await _look(admin, wanted)
+            if not wanted.replace:
+                return tuple(topic for topic in wanted.topics if topic not in found)
+            _check_sharing(found, wanted)
+            if all(_same(properties, wanted) for properties in found.values()):
+                return tuple(topic for topic in wanted.topics if not _marked(found.get(topic, {}), wanted))
+            if await _delete(admin, wanted, tuple(found)):
+                return wanted.topics
+    except (AdminError, JMSSecurityError) as error:
+        cannot_tell(warn, str(error))
+        return ()
+    raise ConsumerBusyError(
+        f"the durable subscription {wanted.name!r} is active with another selector or noLocal; close its consumers "
+        "first, or use another name"
+    )
+
+
+async def _look(admin: Admin, wanted: Subscription) -> dict[str, Mapping[str, str]]:
+    """The properties of the subscription by topic, where it exists."""
+    found: dict[str, Mapping[str, str]] = {}
+    for topic in wanted.topics:
+        try:
+            found[topic] = await admin.subscription_properties(topic, wanted.name)
+        except NotFoundError:
+            continue
+    return found
+
+
+def _check_sharing(found: Mapping[str, Mapping[str, str]], wanted: Subscription) -> None:
+    here = wanted.properties.get(SHARED_PROPERTY)
+    for topic, properties in found.items():
+        there = properties.get(SHARED_PROPERTY, here)
+        if there != here:
+            kind = "shared" if there == "true" else "unshared"
+            raise ConsumerBusyError(f"{wanted.name!r} of {topic} is {kind}: unsubscribe it first, or use another name")
+
+
+def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
+    """Whether the properties say what the subscription was made with."""
+    return wanted.properties.keys() <= properties.keys()
+
+
+def _same(properties: Mapping[str, str], wanted: Subscription) -> bool:
+    """Whether it was made with the same, or no one knows with what."""
+    return not _marked(properties, wanted) or all(properties[key] == value for key, value in wanted.properties.items())
+
+
+async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -> bool:
+    """Delete the subscription on ``topics``, with a warning; False if it has consumers."""
+    for topic in topics:
+        try:
+            statistics = (await admin.stats(topic)).subscriptions.get(wanted.name)
+            if statistics is None:
+                continue
+            if statistics.consumers:
+                return False
+            dropped = await _count(admin, topic, statistics)
+            await admin.delete_subscription(topic, wanted.name)
+        except NotFoundError:  # someone else was faster
+            continue
+        except AdminError as error:
+            if error.in_use:  # a consumer came meanwhile
+                return False
+            raise
+        _log.warning(
+            "subscription %r of %s is opened with another selector or noLocal: it is made anew, and %d messages kept "
+            "for it are dropped", wanted.name, topic, dropped,
+        )  # fmt: skip
+    return True
+
+
+async def _count(admin: Admin, topic: str, statistics: SubscriptionStats) -> int:
+    """Messages kept for a subscription; batches instead where the broker can't count (before Pulsar 2.11)."""
+    try:
+        return max(statistics.backlog, await admin.backlog(topic, statistics.name))
+    except TransportError:
+        return statistics.backlog
+
+
+async def write_properties(admin: Admin | None, wanted: Subscription, topics: tuple[str, ...]) -> None:
+    """Add the properties of ``wanted`` to its subscription on ``topics``. Raises AdminError and JMSSecurityError."""
+    if admin is None:
+        return
+    for topic in topics:
+        properties = await admin.subscription_properties(topic, wanted.name)
+        await admin.set_subscription_properties(topic, wanted.name, {**properties, **wanted.properties})
+
+
+def cannot_tell(warn: Callable[[str], None], why: str) -> None:
+    """Warn that a subscription may be resumed although it was made with something else."""
+    warn(
+        "whether a durable subscription is opened with another selector or noLocal than before can't be told "
+        f"({why}): it is resumed with what it holds"
+    )

@@ -1,0 +1,162 @@
+"""Delayed records that Pulsar delivers at once on exclusive and failover subscriptions."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import Any
+
+import attrs
+import pytest
+
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.wire import DELIVERY_TIME
+from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.pulsar.emulation.delays import MOST_BYTES, MOST_RECORDS, DelayedRecords, seconds_early
+from tests.transport.contract.harness import record as outgoing
+from tests.transport.contract.harness import texts
+from tests.transport.pulsar.conftest import Kit, Outcomes
+
+EXCLUSIVE = SubscriptionType.EXCLUSIVE
+
+
+@attrs.define(eq=False)
+class Record:
+    """What a delay is read from."""
+
+    delivery_time: str | None = None
+    size: int = 10
+    publish_time: int = 500
+    broken: bool = False
+
+    @property
+    def properties(self) -> dict[str, str]:
+        if self.broken:
+            raise MalformedMessageError("not UTF-8", self)
+        return {} if self.delivery_time is None else {DELIVERY_TIME: self.delivery_time}
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if "pauses" in record.message]
+
+
+@pytest.mark.parametrize(
+    ("record", "seconds"),
+    [
+        (Record("3500"), 2.5),
+        (Record("1000"), 0),
+        (Record("1001"), 0.001),
+        (Record("1200", publish_time=1300), 0),  # without delay, by a sender's clock that is ahead of ours
+        (Record(), 0),
+        (Record("tomorrow"), 0),  # the application is told when it gets the record
+        (Record(broken=True), 0),
+    ],
+)
+def test_how_early_a_record_came(record: Any, seconds: float) -> None:
+    assert seconds_early(record, 1000) == pytest.approx(seconds)
+
+
+def test_the_early_ones_are_found_with_the_time_that_is_left() -> None:
+    late, due = Record(str(int(time.time() * 1000) + 60_000)), Record("1")
+    records: Any = [due, late]
+    found: Any = DelayedRecords("t").early(records)
+    assert list(found) == [late]
+    assert 55 < found[late] <= 60
+
+
+def test_the_bounds() -> None:
+    delayed = DelayedRecords("")
+    assert (delayed.most_records, delayed.most_bytes) == (MOST_RECORDS, MOST_BYTES) == (10_000, 64 * 1024 * 1024)
+
+
+@pytest.mark.parametrize(("records", "size"), [(6, 5), (100, 10)], ids=["number", "bytes"])
+def test_at_the_bound_receiving_pauses_with_one_warning(
+    records: int, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    delayed, kept, numbers = DelayedRecords("Topic('t')", records, 60), [], itertools.count()
+
+    def fill(count: int) -> None:
+        for _ in range(count):
+            assert delayed.room() == records - len(delayed)
+            record: Any = Record(str(next(numbers)), size)
+            kept.append(record)
+            delayed.keep(record)
+        assert len(delayed) == 6 and delayed.room() == delayed.room() == 0
+
+    def release(count: int) -> None:
+        delayed.release([kept.pop(0) for _ in range(count)])
+        delayed.release([Record()])  # type: ignore[list-item]  # one that was not kept
+
+    fill(6)
+    assert len(warnings(caplog)) == 1
+    assert f"6 delayed messages of {6 * size} bytes" in warnings(caplog)[0] and "Topic('t')" in warnings(caplog)[0]
+    release(2)
+    fill(2)  # after a short relief
+    assert len(warnings(caplog)) == 1
+    release(4)
+    fill(4)  # after more than half
+    assert len(warnings(caplog)) == 2
+    delayed.clear()
+    assert len(delayed) == 0
+    fill(6)
+    assert len(warnings(caplog)) == 3
+
+
+async def send_delayed(kit: Kit, count: int, seconds: float) -> None:
+    sender, outcomes = await kit.sender(), Outcomes()
+    due = int((time.time() + seconds) * 1000)
+    for number in range(count):
+        sender.send(outgoing(str(number), properties={DELIVERY_TIME: str(due)}), outcomes.done)
+    sender.send(outgoing("at once"), outcomes.done)
+    await sender.drain(30)
+
+
+@pytest.mark.broker
+async def test_more_are_kept_than_the_receiver_queue_takes_and_none_is_acknowledged(kit: Kit) -> None:
+    box = await kit.box(EXCLUSIVE, receiver_queue_size=3)
+    await send_delayed(kit, 20, 4)
+    assert texts(await box.take(1)) == ["at once"]
+    assert len(box.receiver.delayed) == 20
+    assert kit.transport.admin is not None
+    assert await kit.transport.admin.backlog(kit.topic, "sub") >= 20
+    assert texts(await box.take(20)) == [str(number) for number in range(20)]
+    assert len(box.receiver.delayed) == 0
+    await box.nothing(0.3)
+
+
+@pytest.mark.broker
+async def test_at_the_bound_what_is_behind_waits(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+    box = await kit.box(EXCLUSIVE, receiver_queue_size=3)
+    box.receiver.delayed.most_records = 8
+    await send_delayed(kit, 20, 4)
+    found = texts(await box.take(21, limit=5))
+    assert sorted(found) == sorted([*map(str, range(20)), "at once"])
+    assert found.index("at once") >= 8
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.broker
+async def test_an_acknowledgement_timeout_does_not_run_while_a_record_waits(kit: Kit) -> None:
+    box = await kit.box(EXCLUSIVE, ack_timeout=1.0)
+    await send_delayed(kit, 1, 3)
+    first = await box.take(1)
+    box.receiver.acknowledge(first)
+    second = await box.take(1)
+    box.receiver.acknowledge(second)
+    assert (texts([*first, *second]), second[0].redelivery_count) == (["at once", "0"], 0)
+    await box.nothing(1.5)
+
+
+@pytest.mark.broker
+async def test_seeking_forgets_what_waits(kit: Kit) -> None:
+    box = await kit.box(EXCLUSIVE)
+    await send_delayed(kit, 3, 2)
+    assert texts(await box.take(1)) == ["at once"]
+    await box.receiver.seek(int(time.time() * 1000) + 60_000, 20)
+    assert len(box.receiver.delayed) == 0
+    await box.nothing(2.5)
+
+
+@pytest.mark.broker
+async def test_shared_subscriptions_leave_delays_to_the_broker(kit: Kit) -> None:
+    assert (await kit.box(SubscriptionType.SHARED)).receiver.delayed is None
