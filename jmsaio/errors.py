@@ -80,7 +80,7 @@ class InvalidClientIDError(JMSError):
 
 
 class InvalidDestinationError(JMSError):
-    """The destination is missing, unknown, deleted, or of a kind that the call does not take."""
+    """The destination is missing, unknown, deleted, or of a kind that the call does not accept."""
 
 
 class InvalidSelectorError(JMSError):
@@ -108,11 +108,11 @@ class MessageEOFError(JMSError):
 
 
 class MessageFormatError(JMSError):
-    """A value has a type that the message or the reader does not take."""
+    """A value has a type that the message or the reader does not accept."""
 
 
 class NoTextError(MessageFormatError, AttributeError):
-    """The text of a message that is no TextMessage. Also an AttributeError: ``hasattr(message, "text")`` is False."""
+    """``text`` of a message that is not a TextMessage. Also an AttributeError, so ``hasattr(message, "text")`` works."""
 
 
 class MalformedMessageError(MessageFormatError):
@@ -148,13 +148,13 @@ class MalformedMessageError(MessageFormatError):
     def acknowledge(self) -> Awaitable[None]:
         """Acknowledge this message and no other, so that it is not redelivered; await it.
 
-        In a transacted session that becomes final with the commit. A second call has no effect.
+        In a transacted session the commit makes it final. A second call has no effect.
 
         Raises:
             IllegalStateError: the message was already given back, or no consumer raised this error.
             ObjectClosedError: the session is closed.
 
-        Cancelling: it may or may not have been taken; repeat it.
+        Cancelling: the acknowledgement may or may not have been taken; repeat it.
         """
         if self._settle is None:
             raise IllegalStateError("only an error that a consumer raised can acknowledge its message")
@@ -174,7 +174,7 @@ class ResourceAllocationError(JMSError):
 
 
 class MessageTooLargeError(ResourceAllocationError):
-    """The message is larger than the broker takes."""
+    """The message is larger than the broker accepts."""
 
 
 class TransactionInProgressError(JMSError):
@@ -186,15 +186,15 @@ class TransactionRolledBackError(JMSError):
 
 
 class IllegalArgumentError(JMSError, ValueError):
-    """An argument that is never acceptable (IllegalArgumentException): a number out of bounds, a name that can't be."""
+    """An argument that is never acceptable (IllegalArgumentException): a number out of bounds, an illegal name."""
 
 
 class IllegalArgumentTypeError(IllegalArgumentError, TypeError):
-    """An argument of a wrong type."""
+    """An argument of the wrong type."""
 
 
 class ConfigurationError(JMSError):
-    """An option is unknown, not built yet, or has a value that can't be used.
+    """An option is unknown, not implemented, or has a value that can't be used.
 
     Attributes:
         key: the option's name.
@@ -226,11 +226,11 @@ class BrokerUnavailableError(TransportError):
 
 
 class OperationTimeoutError(TransportError):
-    """No answer came in time."""
+    """No answer arrived in time."""
 
 
 class ConsumerBusyError(TransportError):
-    """The subscription already has the consumer that it may have."""
+    """The subscription already has its one consumer."""
 
 
 class NotFoundError(TransportError):
@@ -259,11 +259,11 @@ class SendError(TransportError):
 
 
 class SendInDoubtError(SendError):
-    """The message may or may not have been stored: the broker's answer did not come."""
+    """The message may or may not have been stored: no answer arrived."""
 
 
 class ForkError(TransportError):
-    """The object was made in a parent process; make a new connection after the fork."""
+    """The object was made in a parent process; create a new connection after the fork."""
 
 
 class NumberFormatError(ValueError):

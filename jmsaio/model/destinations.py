@@ -109,7 +109,7 @@ class TemporaryTopic(Topic):
 
 
 def as_destination(value: Any, argument: str = "destination") -> Destination:
-    """``value`` as one of our destinations; a foreign one is taken by its ``queue_name`` or ``topic_name``.
+    """``value`` as one of our destinations; a foreign one is known by its ``queue_name`` or ``topic_name``.
 
     Raises:
         InvalidDestinationError: None, or something else.

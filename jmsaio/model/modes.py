@@ -10,7 +10,7 @@ from jmsaio.model.arguments import shown
 
 
 class DeliveryMode(enum.IntEnum):
-    """How safe a message is; stored and delivered as a header, Pulsar persists every message."""
+    """Whether a message must survive a crash of the broker. A header only: Pulsar persists every message."""
 
     NON_PERSISTENT = 1
     PERSISTENT = 2

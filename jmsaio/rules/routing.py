@@ -75,7 +75,7 @@ def make_route(
         uniform: gives random numbers in [0, 1).
 
     Returns:
-        A function of record and partition count; it answers None where the engine shall take the next in turn.
+        A function of record and partition count; it returns None if the transport is to take the next in turn.
         As in Starlight, priority beats the group id.
     """
     by_priority = {None: None, "linear": linear_partition, "non-linear": non_linear_partition}[mapping]

@@ -16,7 +16,7 @@ class UnitOfWork(Generic[Handle]):
     """One local transaction.
 
     Attributes:
-        handle: the engine's transaction, None until the first send or commit needs one, and always when emulated.
+        handle: the transport's transaction, None until the first send or commit needs one, and always when emulated.
         sticky_key: JMSTX of this transaction, or None.
         sent: messages whose send has ended and which the transport stored, or may have stored.
         failures: errors of sends in it.

@@ -15,9 +15,9 @@ from jmsaio.transport.memory.broker.subscription import subscriptions_of
 
 
 class EmbeddedBroker:
-    """An embedded broker, seen from a test. Made by ``embedded_broker``. Its calls take no time and await nothing.
+    """An embedded broker, seen from a test. Made by ``embedded_broker``. Its calls are synchronous and immediate.
 
-    Topics are named in full (``persistent://tenant/namespace/name``) or in short (``public/default`` is meant).
+    Topics are named in full (``persistent://tenant/namespace/name``) or by a short name (in ``public/default``).
 
     Attributes:
         url: what to connect to.

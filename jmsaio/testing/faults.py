@@ -13,23 +13,23 @@ from jmsaio.transport.memory.broker.subscription import subscriptions_of
 
 
 class FaultScript:
-    """Faults of one embedded broker. Topics are named in full or in short; None is any topic."""
+    """Faults of one embedded broker. Topics have full or short names; None is any topic."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def fail_sends(self, times: int = 1, *, topic: str | None = None, error: JMSError | None = None) -> None:
-        """The next messages are not stored; the sender hears ``error`` (default: a SendError)."""
+        """The next messages are not stored; the sender gets ``error`` (default: a SendError)."""
         failure = error if error is not None else SendError("the message was not stored (scripted fault)")
         self._add(times, SendFault(_name(topic), failure))
 
     def lose_answers(self, times: int = 1, *, topic: str | None = None) -> None:
-        """The next messages are stored, but the sender does not hear of it: SendInDoubtError."""
+        """The next messages are stored, but the sender gets no answer: SendInDoubtError."""
         failure = SendInDoubtError("the broker's answer was lost (scripted fault); the message may be stored")
         self._add(times, SendFault(_name(topic), failure, stored=True))
 
     def delay_answers(self, seconds: float, times: int = 1, *, topic: str | None = None) -> None:
-        """The next messages are stored at once, and the sender hears of it after ``seconds``."""
+        """The next messages are stored at once, and the sender gets its answer after ``seconds``."""
         self._add(times, SendFault(_name(topic), stored=True, delay=seconds))
 
     def _add(self, times: int, fault: SendFault) -> None:
@@ -71,7 +71,7 @@ class FaultScript:
             return len(joined)
 
     def take_down(self) -> None:
-        """The broker can't be reached: connecting fails, sends wait, nothing is delivered, open transactions are over,
+        """The broker can't be reached: connecting fails, sends wait, nothing is delivered, open transactions end,
         and unacknowledged messages will be redelivered."""
         with self._broker.lock:
             self._broker.take_down()
@@ -83,7 +83,7 @@ class FaultScript:
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """The broker can't be reached inside of the ``with``."""
+        """The broker can't be reached inside the ``with`` block."""
         self.take_down()
         try:
             yield

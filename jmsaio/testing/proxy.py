@@ -45,21 +45,21 @@ class FaultProxy:
                 proxy.swallow(Command.SEND_RECEIPT)  # the next confirmation of the broker is lost
 
     It runs in a thread with its own loop, so it keeps working while the test's loop is blocked. Its calls may come from
-    any thread, take no time, and have taken effect when they return: for the connections that are open, and for those
-    that come later. Without a ``direction`` they mean both. It is used once: ``async with`` or ``with``.
+    any thread, return at once, and take effect before they return: for the connections that are open, and for those
+    that come later. Without a ``direction`` they mean both. It can be used once: ``async with`` or ``with``.
 
     Answers to look-ups are changed so that the client stays on the proxy, whatever address the broker advertises: no
-    setting of the broker is needed. This is for one broker; of a cluster, each broker needs a proxy and a listener
+    setting of the broker is needed. This is for one broker; in a cluster, each broker needs a proxy and a listener
     name. REST requests don't pass here: give the client ``web_service_url`` as without a proxy.
 
-    What does not look like Pulsar's protocol (TLS, for example) passes as bytes: faults of frames don't touch it, and
+    Other protocols (TLS, for example) pass as bytes: frame faults don't affect them, and
     look-ups are not changed.
 
     Args:
         host: of the broker.
         port: of the broker.
         listen_port: port of the proxy on 127.0.0.1; default: a free one.
-        rewrite_lookups: change answers to look-ups, as said.
+        rewrite_lookups: change answers to look-ups, as described above.
     """
 
     def __init__(self, host: str, port: int, *, listen_port: int = 0, rewrite_lookups: bool = True) -> None:
@@ -102,7 +102,7 @@ class FaultProxy:
         return len(self._links)
 
     def traffic(self, direction: Direction) -> Traffic:
-        """What has passed that way so far: bytes, and frames by command. It goes on counting."""
+        """What has passed that way so far: bytes, and frames by command. It keeps counting."""
         return self._rules[direction].traffic
 
     # --- its life -----------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class FaultProxy:
         self._change(direction, change)
 
     def stall(self, direction: Direction | None = None, *, seconds: float | None = None) -> None:
-        """Nothing passes; connections stay open, and new ones are taken. What was sent meanwhile comes afterwards.
+        """Nothing passes; connections stay open, and new ones are taken. Data sent meanwhile arrives afterwards.
 
         Args:
             direction: which way; default: both.
@@ -219,7 +219,7 @@ class FaultProxy:
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """The broker can't be reached inside of the ``with``."""
+        """The broker can't be reached inside the ``with`` block."""
         self.take_down()
         try:
             yield

@@ -33,11 +33,11 @@ _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
 
 def outgoing(given: Any, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """The message of what an application gives to be sent, and whether it was made from a foreign message.
+    """The message to send for what an application gives, and whether it was made from a foreign message.
 
     Args:
         given: a message, also of another library, or a body.
-        left_out: told what of a foreign message can't be read.
+        left_out: called with what can't be read of a foreign message.
 
     Raises:
         MessageFormatError: None, or no message can hold it.
@@ -58,8 +58,8 @@ def message_for(body: Any) -> Message:
     str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream; JavaObject: object.
 
     Raises:
-        MessageFormatError: no message can hold it, or only an ObjectMessage, which has to be asked for: a Java client
-            reads a dict or list in one as text.
+        MessageFormatError: no message can hold it, or only an ObjectMessage, which must be given explicitly: a Java
+            client reads a dict or list in one as text.
     """
     if isinstance(body, Message):
         return body

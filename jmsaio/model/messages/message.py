@@ -24,7 +24,7 @@ Acknowledge = Callable[[], Awaitable[None]]
 
 
 class Message(Properties):
-    """A message without a body, and what all messages have.
+    """A message without a body, and the base of all messages.
 
     Headers are attributes, readable and settable at any time; those that the provider sets are overwritten by a send.
     Properties of a received message are read-only until ``clear_properties``, its body until ``clear_body``.
@@ -262,14 +262,14 @@ class Message(Properties):
     # ---------------------------------------------------------------- acknowledgement
 
     async def acknowledge(self) -> None:
-        """Acknowledge, as far as the session's mode and scope say; no effect in AUTO, DUPS_OK and transacted ones.
+        """Acknowledge, as the session's mode and scope say; no effect in AUTO, DUPS_OK and transacted ones.
 
-        Returns when the client has taken it, with ``ackReceiptEnabled`` when the broker has.
+        Does not wait for the broker, unless ``ackReceiptEnabled`` is set.
 
         Raises:
             ObjectClosedError: the session is closed.
 
-        Cancelling: it may or may not have been taken; repeat it.
+        Cancelling: the acknowledgement may or may not have been taken; repeat it.
         """
         if self._acknowledge is not None:
             await self._acknowledge()

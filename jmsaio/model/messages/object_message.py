@@ -22,7 +22,7 @@ _WRAPPERS = (Byte, Short, Int, Long, Float, Double, Char)
 
 @attrs.frozen
 class JavaObject:
-    """A Java object as it came, never made into an object.
+    """A received Java object, never deserialized.
 
     Attributes:
         class_name: name of its class, from the stream.
