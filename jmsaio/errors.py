@@ -112,7 +112,7 @@ class MessageFormatError(JMSError):
 
 
 class NoTextError(MessageFormatError, AttributeError):
-    """``text`` of a message that is not a TextMessage. Also an AttributeError, so ``hasattr(message, "text")`` works."""
+    """``text`` of a message that is not a TextMessage. Also an AttributeError: ``hasattr`` answers False."""
 
 
 class MalformedMessageError(MessageFormatError):
