@@ -12,11 +12,10 @@ from typing import NoReturn
 from jmsaio.config.options import Kind, Option, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
+from jmsaio.model.durations import TEN_YEARS
 
 #: Units of time, with their seconds.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-#: Longest duration, ten years: more is a unit mistaken for another.
-_LONGEST = 10 * 366 * 86400.0
 #: Characters of a refused value that its error shows.
 _WIDTH = 1000
 #: Largest numbers where an option has no bound of its own.
@@ -148,7 +147,7 @@ def _duration(option: Option, number: float, factor: float) -> float | None:
         raise refuse(option, number, "must not be negative")
     if option.low is not None and number * factor < option.low * SECONDS[option.unit]:
         raise refuse(option, number, f"must be at least {option.low:g} {option.unit}")
-    if number * factor > _LONGEST:
+    if number * factor > TEN_YEARS:
         hint = "is more than 10 years; this takes seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
         raise refuse(option, number, hint)
     # Division keeps 1000 us at 0.001 and not 0.0009999999.

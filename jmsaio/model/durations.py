@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import shown, wrong_type
 
-_TEN_YEARS = 10 * 366 * 24 * 3600.0
+#: The longest duration in seconds: more is a unit mistaken for another.
+TEN_YEARS = 10 * 366 * 24 * 3600.0
 
 
 @runtime_checkable
@@ -31,7 +32,7 @@ def seconds(value: Any, what: str) -> float:
         IllegalArgumentTypeError: of another type.
     """
     kind = type(value)
-    if (kind is float or kind is int) and 0 <= value <= _TEN_YEARS:  # nearly always, and part of every receive
+    if (kind is float or kind is int) and 0 <= value <= TEN_YEARS:  # nearly always, and part of every receive
         return float(value)
     if not isinstance(value, int | float) and isinstance(value, _TimeDelta) and not isinstance(value, type):
         value = value.total_seconds()
@@ -39,7 +40,7 @@ def seconds(value: Any, what: str) -> float:
         raise wrong_type(value, what, "seconds (a number or a timedelta)")
     if not value >= 0:  # so that NaN is caught, too
         raise IllegalArgumentError(f"{what} must not be negative, but is {shown(value)}")
-    if value > _TEN_YEARS:
+    if value > TEN_YEARS:
         raise IllegalArgumentError(f"{what} is more than 10 years: give seconds, not milliseconds")
     return float(value)
 

@@ -31,6 +31,10 @@ GROUP_ID = "JMSXGroupID"
 GROUP_SEQ = "JMSXGroupSeq"
 DELIVERY_COUNT = "JMSXDeliveryCount"
 
+#: Properties that tell where a dead letter comes from, as Pulsar's Java client writes them.
+REAL_TOPIC = "REAL_TOPIC"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+
 #: Names that carry headers on the wire; an application can't use them as property names.
 RESERVED = frozenset(
     {

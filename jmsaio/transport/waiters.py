@@ -13,11 +13,19 @@ class Waiters:
 
     _futures: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
 
+    def __len__(self) -> int:
+        return len(self._futures)
+
     async def wait(self) -> None:
         """Wait for the next ``wake``. Cancelling changes nothing for the others."""
         future = asyncio.get_running_loop().create_future()
         self._futures.append(future)
-        await future
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future in self._futures:
+                self._futures.remove(future)
+            raise
 
     def wake(self) -> None:
         """Let every task go on that waits now."""

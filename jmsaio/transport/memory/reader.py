@@ -11,6 +11,7 @@ from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.tail import Tail
 from jmsaio.transport.memory.link import Link
+from jmsaio.transport.waiters import Waiters
 
 
 class MemoryReader:
@@ -26,7 +27,7 @@ class MemoryReader:
         InvalidDestinationError: a topic with partitions, or not a full name.
     """
 
-    __slots__ = ("_broker", "_closed", "_failure", "_link", "_tail", "_topic", "_waiters", "armed")
+    __slots__ = ("_arrived", "_broker", "_closed", "_failure", "_link", "_tail", "_topic", "armed")
 
     def __init__(self, link: Link, options: ReaderOptions) -> None:
         self._link = link
@@ -35,7 +36,7 @@ class MemoryReader:
         if options.topic in self._broker.partitioned:
             raise InvalidDestinationError(f"{options.topic} has partitions: read them one by one")
         self._tail = Tail(self._broker.open(options.topic)[0], self, options.start, options.inclusive)
-        self._waiters: list[asyncio.Future[None]] = []
+        self._arrived = Waiters()
         self._failure: JMSError | None = None
         self._closed = False
         self.armed = False
@@ -56,10 +57,7 @@ class MemoryReader:
 
     def run_deferred(self) -> None:
         """Wake those who wait."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._arrived.wake()
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
         """Next records. See ``Reader.read``; at the end it waits for more. Cancelling loses nothing."""
@@ -67,9 +65,7 @@ class MemoryReader:
         try:
             async with asyncio.timeout(timeout):
                 while not self._has_some():
-                    waiter = self._link.loop.create_future()
-                    self._waiters.append(waiter)
-                    await waiter
+                    await self._arrived.wait()
         except TimeoutError:
             return []
         with self._broker.lock:

@@ -17,14 +17,15 @@ from jmsaio.errors import (
     TransactionRolledBackError,
 )  # fmt: skip
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.names import java_hash
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
+from jmsaio.transport.waiters import Waiters
 
 #: A record that waits for memory: log, record, size, sequence id, callback, transaction, and its last moment.
 _Waiting = tuple[Partition, OutgoingRecord, int, int, SendDone, Unit | None, float]
@@ -42,8 +43,8 @@ class MemorySender:
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes", "_scheduled",
-        "_sequence", "_special", "_topic", "_turn", "_waiters", "_waiting", "_window_bytes",
+        "_broker", "_bytes", "_changed", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes",
+        "_scheduled", "_sequence", "_special", "_topic", "_turn", "_waiting", "_window_bytes",
         "_window_records", "limit",
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ class MemorySender:
         self._waiting: deque[_Waiting] = deque()
         self._late: dict[int, tuple[SendDone, StoredRecord | JMSError | None]] = {}
         self._bytes = 0
-        self._waiters: list[asyncio.Future[None]] = []
+        self._changed = Waiters()  # outcomes were told, or the sender was closed
         self._failure: JMSError | None = None
         self._closed = False
         self._special = False  # closed, failed, or records wait: send must look closer
@@ -105,7 +106,7 @@ class MemorySender:
         route = self._options.route
         index = None if route is None else route(record, len(logs))
         if index is None:
-            index = next(self._turn) if record.key is None else java_hash(record.key)
+            index = next(self._turn) if record.key is None else java_string_hash(record.key)
         return logs[index % len(logs)]
 
     # ---------------------------------------------------------------- everything out of the ordinary, with the lock
@@ -228,29 +229,19 @@ class MemorySender:
             except Exception as error:
                 context = {"message": "the callback of a sent record raised", "exception": error}
                 self._link.loop.call_exception_handler(context)
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-
-    async def _change(self) -> None:
-        """Wait until outcomes were told, or the sender was closed."""
-        waiter = self._link.loop.create_future()
-        self._waiters.append(waiter)
-        await waiter
+        self._changed.wake()
 
     async def ready(self) -> None:
         """Wait until the window has room. See ``Sender.ready``."""
         while self.full and not self._closed:
-            await self._change()
+            await self._changed.wait()
 
     async def drain(self, timeout: float) -> None:
         """Wait until every record taken has its outcome. See ``Sender.drain``."""
         try:
             async with asyncio.timeout(timeout):
                 while self._outcomes or self._waiting or self._late:
-                    await self._change()
+                    await self._changed.wait()
         except TimeoutError as error:
             open_ = len(self._outcomes) + len(self._waiting) + len(self._late)
             raise OperationTimeoutError(f"{open_} messages to {self._topic} had no answer in {timeout:g} s") from error

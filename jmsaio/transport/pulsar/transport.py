@@ -43,6 +43,7 @@ from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
 from jmsaio.transport.pulsar.native.attempts import Attempts
+from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, holds_native, wait_for
 from jmsaio.transport.pulsar.native.closing import NativeClient
 from jmsaio.transport.pulsar.native.connecting import Reach
@@ -82,6 +83,7 @@ class PulsarTransport:
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._capabilities = attrs.evolve(CAPABILITIES, most_unacknowledged=config.max_unacknowledged_rejected)
+        check_message_ids()
         self._bridge = Bridge()
         try:
             self._client = _pulsar.Client(config.service_url, client_configuration(config))

@@ -19,7 +19,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.partitions import partition_name, split_partition
-from jmsaio.model.wire import OutgoingRecord
+from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
 from jmsaio.transport.base import Position
 from jmsaio.transport.clock import Clock, SystemClock, Timers
 from jmsaio.transport.memory.broker.faults import Faults
@@ -29,10 +29,6 @@ from jmsaio.transport.memory.broker.record import StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 from jmsaio.transport.memory.broker.tail import tails_of
 from jmsaio.transport.memory.broker.transactions import Unit
-
-#: Properties that Pulsar's client adds to a dead letter.
-REAL_TOPIC = "REAL_TOPIC"
-ORIGIN_ID = "ORIGIN_MESSAGE_ID"
 
 #: Seconds by which the wall clock leaves the steady time when somebody sets it; less is a pause or drift.
 _CLOCK_SET = 0.05
@@ -285,7 +281,7 @@ class Broker:
         place = record.message_id
         properties = dict(record.properties if properties is None else properties)
         properties[REAL_TOPIC] = record.topic
-        properties[ORIGIN_ID] = f"({place.ledger},{place.entry},{place.partition},{place.batch_index})"
+        properties[ORIGIN_MESSAGE_ID] = f"({place.ledger},{place.entry},{place.partition},{place.batch_index})"
         copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)
         log.append(copy, record.size, 0, self.now())
 

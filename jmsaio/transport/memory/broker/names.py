@@ -39,12 +39,3 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         return re.compile(f"{start}(?:{expression})", re.DOTALL)
     except re.error as error:
         raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
-
-
-def java_hash(text: str) -> int:
-    """Java's string hash over UTF-16 units, without its sign bit: the choice of a key's partition."""
-    value = 0
-    units = text.encode("utf-16-le", "surrogatepass")
-    for low, high in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + low + (high << 8)) & 0xFFFFFFFF
-    return value & 0x7FFFFFFF

@@ -11,14 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError
-from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType, Wake
 from jmsaio.transport.pulsar.native.bridge import end
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-
-#: Properties that tell where a dead letter comes from, as Java's client writes them.
-REAL_TOPIC = "REAL_TOPIC"
-ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]

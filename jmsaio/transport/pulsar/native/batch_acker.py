@@ -10,9 +10,17 @@ are known.
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import Any
 
 import _pulsar
+
+from jmsaio.errors import ConfigurationError
+
+#: Versions of pulsar-client whose message ids this module reads.
+SUPPORTED = ">=3.13,<4"
+#: ``MessageIdData``: ledger 7, entry 300, partition 2, index 5 in a batch of 9.
+_SAMPLE = bytes((0x08, 7, 0x10, 0xAC, 0x02, 0x18, 2, 0x20, 5, 0x30, 9))
 
 
 class BatchAcker:
@@ -86,6 +94,32 @@ def begin_batch(native: Any) -> BatchAcker | None:
     if size <= 1:
         return None
     return BatchAcker(place.ledger_id(), place.entry_id(), place.partition(), size, native.publish_timestamp())
+
+
+def check_message_ids() -> None:
+    """Make sure that this version of pulsar-client writes message ids as ``batch_size`` reads them.
+
+    pulsar-client has no accessor for the number of records in a batch, so it is read from an id's serialized form,
+    which is Pulsar's ``MessageIdData``. Called once for each transport.
+
+    Raises:
+        ConfigurationError: it does not; names the version that is installed and those that work.
+    """
+    try:
+        place = _pulsar.MessageId.deserialize(_SAMPLE)
+        told = place.ledger_id(), place.entry_id(), place.partition(), place.batch_index(), batch_size(place)
+    except Exception as error:
+        raise _unreadable() from error
+    if told != (7, 300, 2, 5, 9):
+        raise _unreadable()
+
+
+def _unreadable() -> ConfigurationError:
+    installed = metadata.version("pulsar-client")
+    return ConfigurationError(
+        f"pulsar-client {installed} writes message ids in a form that jmsaio can't read; install pulsar-client "
+        f"{SUPPORTED}"
+    )
 
 
 def batch_size(place: Any) -> int:

@@ -54,7 +54,7 @@ class PulsarSender:
         self._on_closed = closed
         self._partition_producers: list[PartitionProducer] = []
         self._turn = 0
-        self._window = Window(bridge.loop, options.window_records, options.window_bytes, self._left)
+        self._window = Window(options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
         self._closing: asyncio.Future[None] | None = None
         batched = config.batching_enabled and config.batcher_builder == "DEFAULT" and not config.chunking_enabled

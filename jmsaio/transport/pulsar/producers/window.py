@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import attrs
+
+from jmsaio.transport.waiters import Waiters
 
 
 @attrs.define(eq=False)
@@ -13,7 +14,6 @@ class Window:
     """What pulsar-client holds counts until it answers, also when the application was told "in doubt" before.
 
     Attributes:
-        loop: the event loop of the waiters.
         max_records: records on their way at most.
         max_bytes: bytes on their way at most.
         records: records that pulsar-client holds, or will in this turn of the loop.
@@ -23,7 +23,6 @@ class Window:
         closed: nobody waits any more.
     """
 
-    loop: asyncio.AbstractEventLoop
     max_records: int
     max_bytes: int
     left: Callable[[], object]
@@ -31,8 +30,8 @@ class Window:
     bytes: int = 0
     untold: int = 0
     closed: bool = False
-    _room: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
-    _told: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _room: Waiters = attrs.field(factory=Waiters, init=False)
+    _told: Waiters = attrs.field(factory=Waiters, init=False)
 
     @property
     def full(self) -> bool:
@@ -48,46 +47,29 @@ class Window:
     def tell(self, records: int) -> None:
         """The application was told the outcome of records."""
         self.untold -= records
-        if self._told and self.untold == 0:
-            _resolve(self._told)
+        if self.untold == 0:
+            self._told.wake()
 
     def leave(self, records: int, size: int) -> None:
         """pulsar-client holds records of ``size`` bytes together no longer."""
         self.records -= records
         self.bytes -= size
-        if self._room and self.records <= self.max_records // 2 and self.bytes <= self.max_bytes // 2:
-            _resolve(self._room)
+        if self.records <= self.max_records // 2 and self.bytes <= self.max_bytes // 2:
+            self._room.wake()
         self.left()
 
     def close(self) -> None:
         """Let everybody go on who waits."""
         self.closed = True
-        _resolve(self._room)
-        _resolve(self._told)
+        self._room.wake()
+        self._told.wake()
 
     async def room(self) -> None:
         """Wait until there is room, or the window is closed. Cancelling changes nothing."""
         while self.full and not self.closed:
-            await self._wait(self._room)
+            await self._room.wait()
 
     async def all_told(self) -> None:
         """Wait until every record has its outcome, or the window is closed. Cancelling changes nothing."""
         while self.untold and not self.closed:
-            await self._wait(self._told)
-
-    async def _wait(self, waiters: list[asyncio.Future[None]]) -> None:
-        future = self.loop.create_future()
-        waiters.append(future)
-        try:
-            await future
-        finally:
-            if future in waiters:
-                waiters.remove(future)
-
-
-def _resolve(waiters: list[asyncio.Future[None]]) -> None:
-    waiting = waiters[:]
-    waiters.clear()
-    for future in waiting:
-        if not future.done():
-            future.set_result(None)
+            await self._told.wait()

@@ -6,7 +6,6 @@ from jmsaio.errors import InvalidDestinationError
 from jmsaio.transport.memory.broker.names import (
     compile_pattern,
     full_name,
-    java_hash,
     namespace_of,
 )
 
@@ -41,10 +40,3 @@ def test_patterns(pattern: str, name: str, fits: bool) -> None:
 def test_a_bad_pattern_is_refused() -> None:
     with pytest.raises(InvalidDestinationError, match="pattern"):
         compile_pattern("persistent://t/n/a(")
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("", 0), ("grp", 102629), ("ü", 252), ("polygenelubricants", 0), ("🎉", 1773261)]
-)
-def test_javas_hash_without_sign(text: str, value: int) -> None:
-    assert java_hash(text) == value

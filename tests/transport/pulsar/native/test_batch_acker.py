@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+import types
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
 import _pulsar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, begin_batch
+from jmsaio.errors import ConfigurationError
+from jmsaio.transport.pulsar.native import batch_acker
+from jmsaio.transport.pulsar.native.batch_acker import SUPPORTED, BatchAcker, begin_batch, check_message_ids
 from tests.transport.pulsar.standins import FakeMessage
 
 
@@ -92,3 +101,36 @@ def test_whatever_comes_each_record_is_taken_once(data: st.DataObject) -> None:
     for batch, places in taken.items():
         assert places == [(places[0][0], index) for index in range(len(places))]
         assert len(places) <= batch.left
+
+
+def test_the_versions_that_may_be_installed_are_those_whose_ids_are_read() -> None:
+    """A wider range in ``pyproject.toml`` needs a look at ``MessageIdData`` as the new versions serialize it."""
+    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert f"pulsar-client{SUPPORTED}" in project["project"]["dependencies"]
+    check_message_ids()
+
+
+@pytest.mark.parametrize("broken", ["another form", "no serialization"])
+def test_a_version_whose_ids_can_t_be_read_is_refused_by_its_number(
+    monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    class OtherId:
+        def __init__(self, data: bytes) -> None:
+            self.place = _pulsar.MessageId.deserialize(data)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.place, name)
+
+        def serialize(self) -> bytes:
+            if broken == "no serialization":
+                raise TypeError("serialize() takes another argument")
+            return b"\x0a\x03" + self.place.serialize()  # nested in an outer message
+
+        deserialize = classmethod(lambda cls, data: cls(data))
+
+    fake = types.SimpleNamespace(MessageId=OtherId)
+    monkeypatch.setattr(batch_acker, "_pulsar", fake)
+    installed = metadata.version("pulsar-client")
+    with pytest.raises(ConfigurationError, match=re.escape(f"pulsar-client {installed} writes")) as caught:
+        check_message_ids()
+    assert f"install pulsar-client {SUPPORTED}" in str(caught.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
@@ -28,7 +27,7 @@ class Desk:
         self.producer = FakeProducer()
         self.ended: list[tuple[int, int]] = []
         self.said: list[tuple[WireId | None, JMSError | None]] = []
-        self.window = Window(asyncio.get_running_loop(), 1000, 10_000, self.left)
+        self.window = Window(1000, 10_000, self.left)
         self.seen = (0, 0)
         self.changed: list[str] = []
         self.partition_producer = PartitionProducer(
