@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import attrs
 
-from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.runtime.open_inbox import parse_selector
+from jmsaio.client.delivery.filter import Filter, parse_selector
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.runtime.connection import ConnectionRuntime
+from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import decode
 from jmsaio.codec.view import due
 from jmsaio.config import ConsumerConfig
@@ -36,11 +37,6 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
 from jmsaio.transport.together import together
-
-if TYPE_CHECKING:
-    from jmsaio.client.connection import Connection
-    from jmsaio.client.delivery.inbox import Inbox
-    from jmsaio.client.runtime.session import SessionRuntime
 
 #: Records read at once.
 _BATCH = 256
@@ -233,15 +229,15 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
     runtime.check_call()
     if not isinstance(destination, Queue):
         raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
-    runtime.connection.check_may_consume(destination)
+    runtime.connection.temporaries.check_may_consume(destination)
     return QueueBrowser(runtime, destination, selector, parse_selector(selector))
 
 
-async def _settle(connection: Connection, topics: Collection[str], name: str) -> None:
+async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: str) -> None:
     """Have the broker know what this connection acknowledged: acknowledgements travel grouped, and would come late."""
     timeout = connection.configuration.operation_timeout
     settling = []
-    for inbox in connection.inboxes():
+    for inbox in connection.all_inboxes():
         subscribed = inbox.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
         if subscribed.name == name and same and not inbox.closed:

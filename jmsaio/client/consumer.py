@@ -7,14 +7,16 @@ from asyncio import _get_running_loop
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import attrs
 
 from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.malformed import treat
+from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import decode
 from jmsaio.errors import (
     IllegalArgumentError,
@@ -28,9 +30,6 @@ from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
-
-if TYPE_CHECKING:
-    from jmsaio.client.runtime.session import SessionRuntime
 
 T = TypeVar("T")
 
@@ -54,16 +53,11 @@ class MessageConsumer:
     _inbox: Inbox
     _selector: str | None
     _no_local: bool
-    _namespace: str
     _listener: MessageListener | None = None
-    _function: Callable[[Message], Any] | None = None  # of the listener
-    _in_thread: bool = False
     _closed: bool = False
     _receiving: bool = False
-    _held: int = 0
+    _deferred: int = 0  # the delivery that the caller of ``_take`` settles
     _returned: asyncio.Future[None] | None = None  # close waits for a receive to return
-
-    # ---------------------------------------------------------------- receiving
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message.
@@ -107,7 +101,7 @@ class MessageConsumer:
         Otherwise raises, waits and may be cancelled as ``receive``.
         """
         check_class(body_type, "body_type")
-        return self._body(await self._receive_held(timeout), body_type)
+        return self._body(await self._receive_deferred(timeout), body_type)
 
     async def receive_body_no_wait(self, body_type: type[T]) -> T | None:
         """``receive_body`` that does not wait."""
@@ -123,16 +117,16 @@ class MessageConsumer:
         Raises:
             TimeoutError: no message came in ``timeout`` seconds, or the consumer was closed.
         """
-        message = await self._receive_held(timeout)
+        message = await self._receive_deferred(timeout)
         if message is None:
             raise TimeoutError("no message to process: the time-out passed, or the consumer was closed")
-        number = self._held
+        number = self._deferred
         try:
             yield message
         except BaseException:
-            await self._runtime.redeliver_one(number)
+            await self._runtime.deliveries.redeliver_one(number)
             raise
-        await self._runtime.acknowledge_one(number)
+        await self._runtime.deliveries.acknowledge_one(number)
 
     def __aiter__(self) -> AsyncIterator[Message]:
         self._check_open()
@@ -140,7 +134,7 @@ class MessageConsumer:
 
     async def __anext__(self) -> Message:
         self._runtime.home.check_process()
-        if self._closed and self._runtime.failure is None:  # also when it was closed between two messages
+        if self.closed and self._runtime.failure is None:  # also when it was closed between two messages
             raise StopAsyncIteration
         self._check_receive()
         message = self._take(False)
@@ -154,59 +148,58 @@ class MessageConsumer:
         home = self._runtime.home
         if _get_running_loop() is not home.loop:
             home.refuse()
-        if self._closed or self._runtime.closed:
+        if self._closed or self._runtime.consumers_closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
         if self._listener is not None:
             raise IllegalStateError("the consumer has a message listener; unset it before you receive")
         if self._receiving:
             raise IllegalStateError("another receive of this consumer is waiting; use one consumer for each task")
 
-    def _take(self, hold: bool) -> Message | None:
-        """The next message, delivered; with ``hold`` it is left to the caller to settle ``self._held``."""
+    def _take(self, deferred: bool) -> Message | None:
+        """The next message, delivered; with ``deferred`` the caller settles ``self._deferred``."""
         runtime, inbox = self._runtime, self._inbox
         if not runtime.started:
             return None
         while (record := inbox.take()) is not None:
             message = self._open(record)
             if message is not None:
-                self._held = runtime.delivered(inbox, record, message, hold)
+                self._deferred = runtime.deliveries.deliver(inbox, record, message, deferred)
                 return message
         return None
 
     def _open(self, record: ReceivedRecord) -> Message | None:
         """Decode a record; None for one that can't be read and became a dead letter."""
-        inbox = self._inbox
+        inbox, config = self._inbox, self._runtime.connection.configuration
         try:
-            message = decode(record, inbox.destination, self._namespace)
+            message = decode(record, inbox.destination, config.system_namespace)
         except MalformedMessageError as error:
-            unreadable = treat(self._runtime, inbox, record, error)
+            unreadable = treat(self._runtime.deliveries, inbox, config, record, error)
             if unreadable is None:
                 return None
             message = unreadable
-        if inbox.counting:  # else decode has set the broker's count
-            message._redelivery(inbox.delivery_count(record))
+        if inbox.redelivery.counting:  # else decode has set the broker's count
+            message._redelivery(inbox.redelivery.delivery_count(record))
         return message
 
-    async def _wait(self, limit: float | None, hold: bool) -> Message | None:
+    async def _wait(self, limit: float | None, deferred: bool) -> Message | None:
         loop = asyncio.get_running_loop()
         inbox = self._inbox
         deadline = None if limit is None else loop.time() + limit
-        self._receiving = inbox.wanted = True
+        self._receiving = True
+        inbox.want(True)
         timer: asyncio.TimerHandle | None = None
         try:
             while True:
-                waiter = inbox.waiter = loop.create_future()
                 if deadline is not None:
                     timer = loop.call_at(deadline, inbox.notify)
-                self._runtime.dispatch.mark(inbox)
-                await waiter
+                await inbox.arrival()
                 if timer is not None:
                     timer.cancel()
                 if self._closed or self._runtime.closing:
                     if self._runtime.failure is not None:
                         raise self._runtime.failure
                     return None
-                message = self._take(hold)
+                message = self._take(deferred)
                 if message is not None:
                     return message
                 if inbox.failure is not None:
@@ -216,52 +209,50 @@ class MessageConsumer:
         finally:
             if timer is not None:
                 timer.cancel()
-            inbox.waiter = None
             self._end_receive()
 
     def _end_receive(self) -> None:
         self._receiving = False
-        self._inbox.wanted = self._listener is not None
+        self._inbox.want(self._listener is not None)
         if self._returned is not None and not self._returned.done():
             self._returned.set_result(None)
 
-    async def _receive_held(self, timeout: Duration | None) -> Message | None:
+    async def _receive_deferred(self, timeout: Duration | None) -> Message | None:
         limit = None if timeout is None else seconds(timeout, "timeout") or None
         self._check_receive()
         message = self._take(True)
         return message if message is not None else await self._wait(limit, True)
 
-    async def _receive_no_wait(self, hold: bool) -> Message | None:
+    async def _receive_no_wait(self, deferred: bool) -> Message | None:
         self._check_receive()
-        message = self._take(hold)
+        message = self._take(deferred)
         if message is None and self._runtime.started:
-            self._receiving = self._inbox.wanted = True
+            self._receiving = True
+            self._inbox.want(True)
             try:
                 await self._runtime.dispatch.turn(self._inbox)
             finally:
                 self._end_receive()
-            message = None if self._closed else self._take(hold)
-            if message is None and not self._closed and self._inbox.failure is not None:
+            message = None if self.closed else self._take(deferred)
+            if message is None and not self.closed and self._inbox.failure is not None:
                 raise self._inbox.failure
         return message
 
     def _body(self, message: Message | None, body_type: type[T]) -> T | None:
         if message is None:
             return None
-        number = self._held
+        number = self._deferred
         try:
             body = message.get_body(body_type)
             if body is None or message.KIND in ("stream", "header"):
                 raise MessageFormatError(f"a {type(message).__name__} without a body of type {body_type.__name__}")
         except MessageFormatError:
-            if self._runtime.self_acknowledging:
-                self._runtime.undo_held(number)
+            if self._runtime.deliveries.self_acknowledging:
+                self._runtime.deliveries.undo_deferred(number)
             raise
-        if self._runtime.self_acknowledging:
-            self._runtime.settle_held(number)
+        if self._runtime.deliveries.self_acknowledging:
+            self._runtime.deliveries.acknowledge_deferred(number)
         return body
-
-    # ---------------------------------------------------------------- listening
 
     def set_message_listener(self, listener: MessageListener | None, *, in_thread: bool = False) -> None:
         """Give messages to ``listener``, one at a time in the whole session; None stops that.
@@ -287,9 +278,14 @@ class MessageConsumer:
             )
         if self._receiving:
             raise IllegalStateError("a receive is waiting on this consumer; set the listener before or after it")
-        self._listener, self._function, self._in_thread = listener, function, in_thread
-        self._inbox.wanted = listener is not None
-        self._runtime.listening(self)
+        self._listener = listener
+        self._inbox.want(function is not None)
+        if function is None:
+            self._runtime.listeners.unset(self._inbox)
+            return
+        self._runtime.listeners.set(Listener(self._inbox, function, in_thread, self._open, self))
+        self._inbox.wake()
+        self._runtime.callbacks.wake()
 
     def get_message_listener(self) -> MessageListener | None:
         """The listener, or None. Raises ObjectClosedError."""
@@ -297,8 +293,6 @@ class MessageConsumer:
         return self._listener
 
     message_listener = property(get_message_listener, doc="The listener, or None.")
-
-    # ---------------------------------------------------------------- about it, and its end
 
     def get_message_selector(self) -> str | None:
         """The selector's text, None when there is none. Raises ObjectClosedError."""
@@ -329,8 +323,8 @@ class MessageConsumer:
 
     @property
     def closed(self) -> bool:
-        """True after ``close``."""
-        return self._closed
+        """True after ``close``, also of the session."""
+        return self._closed or self._runtime.consumers_closed
 
     def get_closed(self) -> bool:
         """The same as ``closed``."""
@@ -346,7 +340,7 @@ class MessageConsumer:
 
         Cancelling: the consumer is closed, its subscription is let go by the session's close at the latest.
         """
-        if self._closed:
+        if self.closed:
             return
         if self._runtime.home.forked:
             self._closed = True  # its subscription is the parent's
@@ -354,9 +348,9 @@ class MessageConsumer:
         self._runtime.home.check()
         self._closed = True
         self._listener = None
-        self._inbox.wanted = False
         self._inbox.notify()
-        await self._runtime.close_consumer(self)
+        self._inbox.want(False)
+        await self._runtime.close_consumer(self._inbox)
         with anyio.move_on_after(self._runtime.close_timeout):
             while self._receiving:
                 self._returned = asyncio.get_running_loop().create_future()
@@ -364,7 +358,7 @@ class MessageConsumer:
 
     def _check_open(self) -> None:
         self._runtime.home.check_process()
-        if self._closed or self._runtime.closed:
+        if self.closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
 
     async def __aenter__(self) -> MessageConsumer:
@@ -376,5 +370,5 @@ class MessageConsumer:
         await self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
+        state = "closed" if self.closed else "open"
         return f"<MessageConsumer {self._inbox.destination!r} selector={self._selector!r} {state}>"

@@ -167,7 +167,8 @@ class Context(AsyncClosing):
         """Set the client identifier: before anything is sent or consumed. Raises as ``Connection.set_client_id``."""
         self._check_open()
         connection = self._shared.connection
-        if not connection.started and not any(each.consumers or each.children for each in connection._runtimes):
+        used = any(each.inboxes.open or each.children for each in connection._runtimes)
+        if not connection._runtime.started and not used:
             connection._used = False
         connection.set_client_id(client_id)
 

@@ -20,6 +20,7 @@ from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
@@ -167,19 +168,13 @@ class ConnectionFactory(AsyncClosing):
         if read_max is not None:
             config = attrs.evolve(config, queue_browser_read_max=read_max)
         assert self._transport is not None and self._senders is not None  # made together
-        connection = Connection(
-            configuration=config,
-            transport=self._transport,
-            senders=self._senders,
-            broker=config.service_url,
-            factory=self,
-            owns_factory=owned,
-        )
+        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url)
+        connection = Connection(runtime, partial(self._connection_closed, owned))
         self._connections[connection] = None
         try:
-            await connection.open(client_id if client_id is not None else config.client_id)
+            await connection._open(client_id if client_id is not None else config.client_id)
         except BaseException:
-            self.forget(connection)
+            self._connections.pop(connection, None)
             raise
         if self._closed:
             await connection.close()
@@ -216,9 +211,11 @@ class ConnectionFactory(AsyncClosing):
             )
         return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password or "")
 
-    def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+    async def _connection_closed(self, owned: bool, connection: Connection, deadline: Deadline) -> None:
+        """A connection has closed what was made from it; the factory closes with the one that it was made for."""
         self._connections.pop(connection, None)
+        if owned:
+            await self._close_by(deadline)
 
     async def close(self) -> None:
         """Close every connection made from it, its senders and the broker client, within ``close_timeout``. Idempotent.
@@ -235,16 +232,16 @@ class ConnectionFactory(AsyncClosing):
                 return
             self._home.check()
         for connection in self._connections:
-            callback_context.refuse("close of the factory", connection)
-        await self.close_by(Deadline.after(self.configuration.close_timeout))
+            callback_context.refuse("close of the factory", connection._runtime)
+        await self._close_by(Deadline.after(self.configuration.close_timeout))
 
-    async def close_by(self, deadline: Deadline) -> None:
+    async def _close_by(self, deadline: Deadline) -> None:
         """``close`` within the time of what is closed with it."""
         self._closed = True
         errors: list[JMSError] = []
         async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
             for connection in list(self._connections):
-                group.start_soon(_note, partial(connection.close_by, deadline.before(2)), errors)
+                group.start_soon(_note, partial(connection._close_by, deadline.before(2)), errors)
         if self._senders is not None:
             await _note(partial(self._senders.close, deadline.left(1)), errors)
         if self._transport is not None:

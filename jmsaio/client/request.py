@@ -103,7 +103,7 @@ class RequestReply:
 
     async def _listen(self) -> None:
         """Make the reply queue and its consumer. Cancelling leaves nothing."""
-        listening = await self._session._runtime.connection.create_session()
+        listening = await self._session._new_session()
         queue: TemporaryQueue | None = None
         try:
             queue = await listening.create_temporary_queue()

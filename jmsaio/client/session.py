@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -15,7 +15,7 @@ from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
 from jmsaio.client.request import RequestReply
 from jmsaio.client.runtime.local_transaction import LocalTransaction
-from jmsaio.client.runtime.open_inbox import open_consumer
+from jmsaio.client.runtime.open_inbox import open_inbox
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest
@@ -42,9 +42,8 @@ class Session:
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
+    _new_session: Callable[[], Awaitable[Session]]  # makes another session of the connection
     _requests: RequestReply | None = None
-
-    # ---------------------------------------------------------------- about it
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
@@ -75,8 +74,6 @@ class Session:
     def get_closed(self) -> bool:
         """The same as ``closed``."""
         return self.closed
-
-    # ---------------------------------------------------------------- destinations and messages
 
     def create_queue(self, name: str) -> Queue:
         """The queue of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
@@ -127,8 +124,6 @@ class Session:
         """A message with an object: bytes or JSON-able."""
         self._runtime.check_open()
         return ObjectMessage(value)
-
-    # ---------------------------------------------------------------- producers and consumers
 
     def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
         """Make a producer for a destination, or one that is told the destination with each send (None).
@@ -226,7 +221,11 @@ class Session:
         )
 
     def _consumer(self, request: ConsumerRequest) -> Opening[MessageConsumer]:
-        return Opening(open_consumer(self._runtime, request))
+        return Opening(self._open_consumer(request))
+
+    async def _open_consumer(self, request: ConsumerRequest) -> MessageConsumer:
+        inbox = await open_inbox(self._runtime, request)
+        return MessageConsumer(self._runtime, inbox, request.selector, request.no_local)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
         """Make a browser, which looks at a queue without taking anything; see QueueBrowser.
@@ -286,13 +285,11 @@ class Session:
             self._runtime.children[self._requests] = None
         return await self._requests.request(destination, body, timeout, options)
 
-    # ---------------------------------------------------------------- acknowledgement and transactions
-
     async def acknowledge(self) -> None:
         """Acknowledge every message that the session has delivered; no effect unless CLIENT or INDIVIDUAL."""
         self._runtime.check_call()
         if self._runtime.mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL):
-            await self._runtime.acknowledge_all()
+            await self._runtime.deliveries.acknowledge_all()
 
     async def recover(self) -> None:
         """Take back every delivered message that is not acknowledged: they come again, oldest first, marked.
@@ -304,7 +301,7 @@ class Session:
         self._runtime.check_call()
         if self._transacting is not None:
             raise IllegalStateError("recover on a transacted session; use rollback")
-        await self._runtime.redeliver_all()
+        await self._runtime.deliveries.redeliver_all()
 
     async def commit(self) -> None:
         """Make final what the session has sent and received since the last commit or rollback.
@@ -335,8 +332,6 @@ class Session:
         if self._transacting is None:
             raise IllegalStateError(f"{call} needs a transacted session: create_session(AcknowledgeMode.TRANSACTED)")
         return self._transacting
-
-    # ---------------------------------------------------------------- end
 
     async def close(self) -> None:
         """Close the session and everything made from it. Idempotent; may be called from any task.
@@ -373,4 +368,4 @@ class Session:
 
     def __repr__(self) -> str:
         state = "closed" if self._runtime.closing else "open"
-        return f"<Session {self._runtime.mode.name} {state}, {len(self._runtime.consumers)} consumers>"
+        return f"<Session {self._runtime.mode.name} {state}, {len(self._runtime.inboxes.open)} consumers>"

@@ -7,11 +7,12 @@ import logging
 import uuid
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import attrs
 
+from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.errors import (
     AdminError,
     IllegalStateError,
@@ -21,31 +22,22 @@ from jmsaio.errors import (
     ObjectClosedError,
 )
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
+from jmsaio.model.temporary_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
 from jmsaio.transport.base import Admin
-
-if TYPE_CHECKING:
-    from jmsaio.client.connection import Connection
 
 _log = logging.getLogger("jmsaio")
 
-QUEUE_PREFIX = "jms-temp-queue-"
-TOPIC_PREFIX = "jms-temp-topic-"
 #: Seconds in which pulsar-client's producers notice that a topic was terminated: they try again after 0.1 s.
 _PRODUCERS_END = 0.5
 #: Names of deleted ones that are remembered.
 _REMEMBERED = 1000
 
 
-def is_temporary(topic: str) -> bool:
-    """Whether a full topic name is that of a temporary destination, ours or Java's."""
-    return topic.rpartition("/")[2].startswith((QUEUE_PREFIX, TOPIC_PREFIX))
-
-
 @attrs.define(eq=False)
 class Temporaries:
     """The temporary destinations of one connection."""
 
-    connection: Connection
+    connection: ConnectionRuntime
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
     _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set, init=False)

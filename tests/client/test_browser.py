@@ -105,7 +105,9 @@ async def drain(browser: jmsaio.QueueBrowser) -> list[str | None]:
 
 async def send_raw(connection: jmsaio.Connection, topic: str, properties: dict[str, str]) -> None:
     """Send a text with properties that no producer of ours would write."""
-    sender = await connection.transport.open_sender(topic, SenderOptions(config=connection.configuration.producer))
+    sender = await connection._runtime.transport.open_sender(
+        topic, SenderOptions(config=connection.configuration.producer)
+    )
     outcome = asyncio.get_running_loop().create_future()
     sender.send(OutgoingRecord(b"x", properties, None, 0), lambda place, error: outcome.set_result(error))
     assert await asyncio.wait_for(outcome, 20) is None
@@ -168,7 +170,7 @@ async def test_browsing_disturbs_nobody(connection: jmsaio.Connection, session: 
             assert texts(messages) == [str(number) for number in range(6)]
             assert {message.get_int_property("JMSXDeliveryCount") for message in messages} == {1}
             await messages[-1].acknowledge()
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     async with asyncio.timeout(20):
         while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
@@ -179,7 +181,7 @@ async def test_partitions_and_virtual_queues(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:
     stem = name("virtual")
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     await admin.create_topic(f"persistent://public/default/{stem}-a", 3)
     producer = await session.create_producer()
@@ -223,7 +225,7 @@ async def test_a_stream_reads_as_it_is_read(
 ) -> None:
     """So that a queue may be larger than memory; the queue's own options hold for the reader, too."""
     asked: list[tuple[int, int]] = []
-    open_reader = connection.transport.open_reader
+    open_reader = connection._runtime.transport.open_reader
 
     async def watched(options: ReaderOptions) -> Reader:
         reader = await open_reader(options)
@@ -236,7 +238,7 @@ async def test_a_stream_reads_as_it_is_read(
 
         return cast("Reader", SimpleNamespace(read=counted, at_end=reader.at_end, aclose=reader.aclose))
 
-    monkeypatch.setattr(type(connection.transport), "open_reader", lambda transport, options: watched(options))
+    monkeypatch.setattr(type(connection._runtime.transport), "open_reader", lambda transport, options: watched(options))
     queue = session.create_queue(name("large"))
     await fill(connection, queue, 600)
     browser = await session.create_browser(session.create_queue(f"{queue.name}?consumerConfig.receiverQueueSize=50"))

@@ -100,7 +100,7 @@ async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.C
     connection.set_exception_listener(listener)
     assert connection.exception_listener is listener
     for number in range(3):
-        connection.report(ValueError(number))
+        connection._runtime.report(ValueError(number))
     while len(told) < 3:
         await asyncio.sleep(0.01)
     assert told == ["ValueError: 0", "ValueError: 1", "ValueError: 2"]
@@ -110,8 +110,8 @@ async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.C
 
 async def test_warn_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "jmsaio"):
-        connection.warn_once("only once")
-        connection.warn_once("only once")
+        connection._runtime.warn_once("only once")
+        connection._runtime.warn_once("only once")
     assert [record.message for record in caplog.records] == ["only once"]
 
 

@@ -71,7 +71,7 @@ async def test_falling_back_to_the_embedded_broker_is_said(
 async def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JMSAIO_URL", "memory://from-the-environment")
     async with jmsaio.connect() as connection:
-        assert connection.broker == "memory://from-the-environment"
+        assert connection._runtime.broker == "memory://from-the-environment"
 
 
 async def test_secrets_are_not_shown() -> None:

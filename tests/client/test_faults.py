@@ -284,7 +284,7 @@ async def test_t22_contexts_browsers_and_temporary_destinations_leave_nothing_be
         with anyio.fail_after(30):  # the task that closes idle senders to temporary destinations ends after the last
             while len(asyncio.all_tasks()) != tasks:
                 await asyncio.sleep(0.1)
-        assert (len(connection._runtimes), len(connection.temporaries._alive)) == (1, 0)
+        assert (len(connection._runtimes), len(connection._runtime.temporaries._alive)) == (1, 0)
         assert len(factory._senders._entries) == 1  # type: ignore[union-attr]  # it is connected
 
 

@@ -22,9 +22,11 @@ async def test_headers_after_send(session: jmsaio.Session, connection: jmsaio.Co
         message.jms_priority, message.jms_delivery_mode = 9, 1
         receipt = await producer.send(message, priority=6, delivery_mode=DeliveryMode.NON_PERSISTENT)
         assert message.jms_message_id == receipt.jms_message_id
-        assert receipt.jms_message_id.startswith(f"ID:{connection.uuid}:")  # type: ignore[union-attr]  # set
+        assert receipt.jms_message_id.startswith(f"ID:{connection._runtime.uuid}:")  # type: ignore[union-attr]  # set
         number = session._runtime.number
-        assert receipt.jms_message_id == f"ID:{connection.uuid}:{number}:1:1"  # three integers, as Starlight wants them
+        assert (
+            receipt.jms_message_id == f"ID:{connection._runtime.uuid}:{number}:1:1"
+        )  # three integers, as Starlight wants them
         assert receipt.place is not None
         assert message.jms_priority == 6
         first = message.jms_message_id

@@ -67,11 +67,12 @@ async def served(url: str, name: Name) -> AsyncIterator[jmsaio.Queue]:
         yield queue
 
 
-async def test_hundreds_of_requests_share_one_reply_consumer(session: jmsaio.Session, served: jmsaio.Queue) -> None:
+async def test_hundreds_of_requests_share_one_reply_consumer(
+    connection: jmsaio.Connection, session: jmsaio.Session, served: jmsaio.Queue
+) -> None:
     answers = await asyncio.gather(*[session.request(served, str(number), timeout=60) for number in range(500)])
     assert [answer.get_body(str) for answer in answers] == [str(number) for number in range(500)]
-    connection = session._runtime.connection
-    assert len(connection._runtimes) == 2 and sum(len(runtime.consumers) for runtime in connection._runtimes) == 1
+    assert len(connection._runtimes) == 2 and sum(len(runtime.inboxes.open) for runtime in connection._runtimes) == 1
     requests = session._requests
     assert requests is not None and not requests._replies and not requests._made
 
@@ -115,10 +116,10 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
         await asyncio.wait([request])
     await session.request(served, "x", timeout=30)
     async with asyncio.timeout(30):
-        while len(connection._runtimes) > 2 or len(connection.temporaries._alive) > 1:
+        while len(connection._runtimes) > 2 or len(connection._runtime.temporaries._alive) > 1:
             await asyncio.sleep(0.05)
     assert len(connection._runtimes) == 2
-    assert len(connection.temporaries._alive) == 1
+    assert len(connection._runtime.temporaries._alive) == 1
 
 
 async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connection, name: Name, url: str) -> None:
@@ -131,7 +132,7 @@ async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connectio
         with pytest.raises(jmsaio.ObjectClosedError):
             await asyncio.wait_for(request, 20)
     async with asyncio.timeout(30):
-        while connection._runtimes or connection.temporaries._alive:
+        while connection._runtimes or connection._runtime.temporaries._alive:
             await asyncio.sleep(0.05)
 
 
@@ -156,7 +157,7 @@ async def test_a_requestor_for_no_real_queue_leaves_nothing(
 ) -> None:
     with pytest.raises(jmsaio.InvalidDestinationError):
         await jmsaio.QueueRequestor.open(session, jmsaio.Queue("multi:a,b"))
-    assert not connection.temporaries._alive
+    assert not connection._runtime.temporaries._alive
 
 
 async def test_topic_requestor(connection: jmsaio.Connection, name: Name) -> None:
@@ -172,4 +173,4 @@ async def test_topic_requestor(connection: jmsaio.Connection, name: Name) -> Non
         async with await jmsaio.TopicRequestor.open(client, topic) as requestor:
             answer = await asyncio.wait_for(requestor.request(jmsaio.TextMessage("ping")), 30)
             assert answer is not None and answer.get_body(str) == "pong"
-    assert not connection.temporaries._alive
+    assert not connection._runtime.temporaries._alive

@@ -58,7 +58,7 @@ async def test_a_delete_that_failed_may_be_repeated(
         raise jmsaio.AdminError("not now")
 
     with monkeypatch.context() as patched:
-        patched.setattr(connection.temporaries.__class__, "_delete", refuse)
+        patched.setattr(connection._runtime.temporaries.__class__, "_delete", refuse)
         with pytest.raises(jmsaio.AdminError):
             await queue.delete()
     await queue.delete()
@@ -67,7 +67,7 @@ async def test_a_delete_that_failed_may_be_repeated(
 
 
 async def temporary_topics(connection: jmsaio.Connection) -> set[str]:
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     return {topic for topic in await admin.topics("public/default") if "/jms-temp-" in topic}
 
@@ -106,14 +106,14 @@ async def test_one_that_can_not_be_deleted_is_reported_and_the_others_go(
         held, free = await session.create_temporary_queue(), await session.create_temporary_topic()
         config = connection.configuration.consumer
         foreign = Subscription((held.name,), "holder", SubscriptionType.SHARED, config)
-        holder = await connection.transport.open_receiver(foreign, lambda: None)
+        holder = await connection._runtime.transport.open_receiver(foreign, lambda: None)
         assert {held.name, free.name} <= await temporary_topics(connection)
     assert len(told) == 1 and held.name in told[0]
     assert free.name not in await temporary_topics(connection)
     lines = [one for one in caplog.records if held.name in one.getMessage()]
     assert len(lines) == 1 and lines[0].exc_info is None and "jmsaio sweep" in lines[0].getMessage()
     await holder.aclose(5)
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     await admin.delete_topic(held.name, force=True)
 
@@ -180,7 +180,7 @@ async def test_many_deleted_ones_are_not_remembered_for_ever(
     producer = await session.create_producer()
     for queue in queues:
         await queue.delete()
-    assert len(connection.temporaries._deleted) == 2
+    assert len(connection._runtime.temporaries._deleted) == 2
     for destination in (*queues, jmsaio.Queue(queues[-1].name)):
         with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
             await producer.send(destination, "x")

@@ -209,7 +209,7 @@ async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin:
                 assert base + "jms-temp-queue-left" not in {
                     one.topic for one in await find_leftovers(admin, namespace, 0)
                 }
-            await connection.senders.close_topic(base + "jms-temp-queue-left", 20)
+            await connection._runtime.senders.close_topic(base + "jms-temp-queue-left", 20)
             found = await find_leftovers(admin, namespace, 0)
             expected = [
                 (base + "jms-temp-queue-left", None), (base + "jms-temp-topic-left", None),

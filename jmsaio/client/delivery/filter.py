@@ -7,10 +7,19 @@ from collections.abc import Callable
 import attrs
 
 from jmsaio.codec.view import expiration, header
-from jmsaio.errors import SelectorRuntimeError
+from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
 from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
+
+
+def parse_selector(text: str | None) -> Selector | None:
+    """The selector of a text; None and "" are none. Raises InvalidSelectorError."""
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise InvalidSelectorError(f"a selector is a text, not {type(text).__name__}")
+    return Selector(text)
 
 
 @attrs.frozen

@@ -1,7 +1,8 @@
-"""An inbox: one subscription as one consumer uses it, with the only Python-side buffer of its received records.
+"""``Inbox``: one subscription as one consumer uses it, with the buffer of its received records.
 
-Synchronous but for its close. The session's dispatch coroutine fills the inbox; consumers and the listener worker take
-from it; what the application gave back stands at its front again.
+Synchronous but for its close. The transport wakes the inbox, the session's dispatch coroutine fills and filters it,
+consumers and listeners take from it, and what the application gave back stands at its front again. Only the inbox
+changes the inbox.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ import attrs
 
 from jmsaio.client.delivery.delay_queue import DelayQueue
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.malformed import Unread
+from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
+from jmsaio.client.delivery.unread import Unread
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import due, expiration
 from jmsaio.errors import JMSError, MalformedMessageError, TransportError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
-from jmsaio.rules.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
+from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.rules.priority import PriorityBuffer
-from jmsaio.rules.redelivery import Again, DeliveryCounts, again
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
 
@@ -49,70 +50,124 @@ _HANDED = 8
 class Inbox:
     """One subscription as one consumer uses it.
 
+    ``attach`` gives it a receiver and a consumer, ``detach`` takes the consumer away. A detached inbox receives
+    nothing; what its consumer was delivered can still be settled, and another consumer may be attached.
+
     Attributes:
         destination: what received messages show as JMSDestination.
         subscription: what is subscribed to.
-        max_local: redeliveries at once before a message is given back to the broker; 0 where a delay is configured.
-        broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
-        dead_after: redeliveries before a message becomes a dead letter, where we have to count: on exclusive and
-            failover subscriptions. None: the broker counts, or there is no policy.
-        by_priority: the inbox gives higher priorities first (``jms.enableJMSPriority``).
-        changed: called when records arrived or the inbox failed.
-        drop_at_close: the subscription is deleted with its last consumer.
-        drop_left: deletes it afterwards, in so many seconds at most, if there were others that closed at the same time.
+        redelivery: how messages come again that the application gave back.
+        by_priority: give higher priorities first (``jms.enableJMSPriority``).
         batch: records in the inbox at most.
         share: bytes in the inbox at most, divided with others.
+        delete: where the subscription ends with its last consumer: deletes it after the inbox was closed, in so many
+            seconds at most, if others of its consumers closed at the same time.
         receiver: the transport's receiver; it settles what siblings handed over where it came from.
         filter: what the consumer wants.
-        released: called once at close, frees the subscription's name.
-        more: the receiver may have records that the last fill left there.
-        lingering: its consumer is closed, but deliveries are not settled; it takes nothing more.
-        unread: records that the application was told can't be read.
         siblings: the consumers of this process on the same subscription.
+        unread: records that the application was told can't be read.
+        records: received records that the application will get.
+        wanted: someone waits for a record: a receive or a listener.
+        failure: why the receiver ended, or None.
+        attached: it has a consumer.
+        closed: ``aclose`` was called.
+        more: the receiver may have records that the last fill left there.
     """
 
     destination: Destination
     subscription: Subscription
-    max_local: int
-    broker_dead_letters: bool
-    by_priority: bool
-    changed: Callable[[Inbox], None]
-    drop_at_close: bool = False
-    drop_left: Callable[[float], Awaitable[None]] | None = None
+    redelivery: Redelivery
+    by_priority: bool = False
     batch: int = BATCH
-    dead_after: int | None = None
     share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
-    receiver: SharingReceiver = attrs.field(init=False)
-    filter: Filter = attrs.field(factory=Filter)
-    released: Callable[[], None] | None = None
+    delete: Callable[[float], Awaitable[None]] | None = None
+    receiver: SharingReceiver[Inbox] = attrs.field(init=False)
+    filter: Filter = attrs.field(factory=Filter, init=False)
+    siblings: Siblings = attrs.field(factory=Siblings, init=False)
+    unread: Unread = attrs.field(init=False)
     records: deque[ReceivedRecord] | PriorityBuffer = attrs.field(init=False)
-    wanted: bool = False
-    failure: JMSError | None = None
-    waiter: asyncio.Future[None] | None = None
-    closed: bool = False
-    more: bool = True
-    lingering: bool = False
+    wanted: bool = attrs.field(default=False, init=False)
+    failure: JMSError | None = attrs.field(default=None, init=False)
+    attached: bool = attrs.field(default=False, init=False)
+    closed: bool = attrs.field(default=False, init=False)
+    more: bool = attrs.field(default=True, init=False)
+    _changed: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
+    _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
+    _waiter: asyncio.Future[None] | None = attrs.field(default=None, init=False)
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of a record of those that came last
     _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
-    _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
-    _returns: GiveBackDelays = attrs.field(init=False)
-    _held: DelayQueue = attrs.field(init=False)
-    unread: Unread = attrs.field(init=False)
-    siblings: Siblings = attrs.field(factory=Siblings)
+    _delayed: DelayQueue = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
-        self._held = DelayQueue(repr(self.destination), self.wake)
-        self.unread = Unread(self)
-        self._returns = give_back_delays(self.subscription.config)
+        self._delayed = DelayQueue(repr(self.destination), self.wake)
+        self.unread = Unread(self.redelivery.delay, self._give_back_unread)
+        self.share.join(self)
 
-    # ---------------------------------------------------------------- from the transport
+    def attach(
+        self,
+        receiver: SharingReceiver[Inbox],
+        filter: Filter,
+        siblings: Siblings,
+        changed: Callable[[Inbox], None],
+        free_name: Callable[[], None],
+    ) -> None:
+        """Begin to receive for a consumer.
+
+        Args:
+            receiver: the receiver, the same again where another consumer takes the inbox over.
+            filter: what the consumer wants.
+            siblings: the consumers of this process on the same subscription.
+            changed: called when the inbox may be filled.
+            free_name: called once when the consumer no longer uses the subscription's name.
+        """
+        self.receiver = receiver
+        self.filter = filter
+        self.siblings = siblings
+        self._changed = changed
+        self._free_name = free_name
+        self.attached = True
+        if filter.shared:
+            siblings.join(self)
+        if filter.concerns_others:
+            changed(self)
+
+    def detach(self) -> None:
+        """Stop receiving: what the consumer did not get goes back, what it got can still be settled."""
+        self.wanted = False
+        self.attached = False
+        self.release()
+
+    def free_name(self) -> None:
+        """Free the subscription's name for other consumers."""
+        free, self._free_name = self._free_name, None
+        if free is not None:
+            free()
 
     def wake(self) -> None:
         """The receiver may have records (called by the transport on the loop's thread)."""
-        self.changed(self)
+        if self._changed is not None:
+            self._changed(self)
+
+    def want(self, wanted: bool) -> None:
+        """A receive or a listener waits for records, or does not any more."""
+        self.wanted = wanted
+        if not wanted:
+            self._waiter = None
+
+    def arrival(self) -> asyncio.Future[None]:
+        """A future that is done once there may be a record, a failure or another reason to look."""
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
+        self.wake()
+        return waiter
+
+    def notify(self) -> None:
+        """End the wait for an arrival."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def fill(self) -> bool:
         """Take records from the receiver, filter them, and put what is wanted into the inbox.
@@ -120,7 +175,7 @@ class Inbox:
         Returns:
             True when there may be more to take at once.
         """
-        if self.closed or self.lingering:
+        if self.closed or not self.attached:
             return False
         room = self._room()
         self.more = True
@@ -129,11 +184,11 @@ class Inbox:
             if not self.siblings.has_room(self):
                 self.more = False  # looked after again when some of what rests has gone back
                 return False
-        if self._held:
+        if self._delayed:
             self._take_due()
-            more_to_hold = self._held.room()
-            self.more = more_to_hold > 0  # a full one is looked after again when its timer wakes it
-            room = min(room, self._room(), more_to_hold)
+            more_to_delay = self._delayed.room()
+            self.more = more_to_delay > 0  # a full one is looked after again when its timer wakes it
+            room = min(room, self._room(), more_to_delay)
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
             if self.filter.concerns_others:  # what the receiver has may be for others, also when nobody receives here
                 self._refill = len(self.records) // 2
@@ -172,7 +227,7 @@ class Inbox:
                 rejection = self.filter.rejects(record, now)
                 if rejection is not None:
                     self._reject(record, rejection)
-                elif not (self.filter.hold_delayed and self._hold_if_early(record, now)):
+                elif not (self.filter.hold_delayed and self._delay_if_early(record, now)):
                     wanted.append(record)
             except MalformedMessageError:  # the consumer is told, by the same error, when it takes the record
                 wanted.append(record)
@@ -192,18 +247,16 @@ class Inbox:
             self.dead_letter(record)
             return
         self.receiver.acknowledge((record,))
-        self.settled(record)
+        self.redelivery.forget(record)
 
     def dead_letter(self, record: ReceivedRecord) -> None:
         """Make a record a dead letter. Raises MalformedMessageError where its properties can't be read."""
         self.receiver.dead_letter(record, as_dead_letter(record.properties))
-        self.settled(record)
-
-    # ---------------------------------------------------------------- from siblings
+        self.redelivery.forget(record)
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
         """Would take a record at ``now`` (ms) that a sibling does not want."""
-        if self.closed or self.lingering or self.failure is not None or self.filter.hold_delayed:
+        if self.closed or not self.attached or self.failure is not None or self.filter.hold_delayed:
             return False
         if self.records:
             most = min(_HANDED * self.batch, self.share.each // max(1, self._largest, record.size))
@@ -211,7 +264,7 @@ class Inbox:
                 return False
         return self.filter.rejects(record, now) is None
 
-    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
         """Take a record that a sibling got, after ``accepts``."""
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
@@ -219,9 +272,9 @@ class Inbox:
         self._largest = max(self._largest, record.size) if self.records else record.size
         self.records.append(record)
         self.notify()
-        self.changed(self)
+        self.wake()
 
-    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
+    def withdraw(self, owner: SharingReceiver[Inbox]) -> list[ReceivedRecord]:
         """Take back what ``owner`` took from the broker and nobody took from here."""
         found = [record for record in self.records if self.receiver.owner(record) is owner]
         if found:
@@ -238,14 +291,6 @@ class Inbox:
         """The receiver ended with ``error``: the next receive raises it once the inbox is empty."""
         self.failure = error
         self.notify()
-
-    def notify(self) -> None:
-        """Wake the receive that waits."""
-        waiter, self.waiter = self.waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-    # ---------------------------------------------------------------- to the application
 
     def take(self) -> ReceivedRecord | None:
         """The next record for the application, or None. Records that expired meanwhile are removed."""
@@ -273,25 +318,14 @@ class Inbox:
 
     def _look_again(self) -> None:
         self._refill = -1
-        self.changed(self)
-
-    @property
-    def counting(self) -> bool:
-        """Some record came back inside this client, so that the broker's counts don't tell all."""
-        return bool(self._counts)
-
-    def delivery_count(self, record: ReceivedRecord) -> int:
-        """JMSXDeliveryCount of this delivery: 1 for the first."""
-        if self._counts:
-            return self._counts.delivery_count(record.message_id, record.redelivery_count)
-        return record.redelivery_count + 1
+        self.wake()
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """The application is done with records."""
         self.receiver.acknowledge(records, transaction)
-        if self._counts:
+        if self.redelivery.counting:
             for record in records:
-                self.settled(record)
+                self.redelivery.forget(record)
 
     def acknowledge_soon(self, record: ReceivedRecord) -> None:
         """The application got a record and need not acknowledge it: those of one turn of the loop go together."""
@@ -308,11 +342,6 @@ class Inbox:
             except JMSError as error:
                 self.fail(error)
 
-    def settled(self, record: ReceivedRecord) -> None:
-        """Forget what was remembered of a record that will not come again."""
-        self._counts.forget(record.message_id)
-        self._returns.forget(record.message_id)
-
     def put_back(self, record: ReceivedRecord) -> None:
         """The record was not delivered after all; it stands first again, uncounted."""
         self._expiring = True
@@ -323,60 +352,62 @@ class Inbox:
         """The application gave delivered records back: they come again, counted, in their order, before later ones."""
         first: list[ReceivedRecord] = []
         for record in records:
-            times = self._counts.returned(record.message_id, record.redelivery_count)
-            if self.dead_after is not None and times > self.dead_after:
-                self.receiver.dead_letter(record, record.properties)
-                self.settled(record)
-            elif again(times, self.max_local, self.broker_dead_letters) is Again.AT_ONCE:
-                first.append(record)
-            else:
-                self.give_back(record)
+            match self.redelivery.next(record):
+                case Next.DEAD_LETTER:
+                    self.receiver.dead_letter(record, record.properties)
+                    self.redelivery.forget(record)
+                case Next.AT_ONCE:
+                    first.append(record)
+                case Next.LATER:
+                    self._give_back(record, self.redelivery.delay(record))
         if first:
             self.receiver.count_delivery(first)
             # a consumer that took the inbox over may have another selector than the one that received them
             self.records.extendleft(reversed(self._wanted(first)))
             self.notify()
-            self.changed(self)
+            self.wake()
 
-    def give_back(self, record: ReceivedRecord) -> None:
-        """Give a record back with a growing delay: to the broker, or to ourselves where nobody else can get it.
+    def _give_back(self, record: ReceivedRecord, delay: float) -> None:
+        """Give a record back for ``delay`` seconds: to the broker, or to ourselves where no one else can get it.
 
         An exclusive subscription has no one else, and Pulsar would answer a negative acknowledgement there by sending
-        everything again; so the record is held here, unacknowledged.
+        everything again; so the record is delayed here, unacknowledged.
         """
-        delay = self._returns.next(record.message_id)
         if self.filter.shared:
             self.receiver.negative_acknowledge((record,), delay)
         else:
             self.receiver.count_delivery((record,))
-            self._held.put(record, time.time() + delay)
+            self._delayed.put(record, time.time() + delay)
+
+    def _give_back_unread(self, record: ReceivedRecord) -> None:
+        """Give back a record that can't be read, after its delay."""
+        try:
+            self._give_back(record, 0.0)
+        except JMSError as error:
+            self.fail(error)
 
     def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:
         """Give back what the closed consumer of this inbox was delivered: at once, unless a delay is configured."""
-        if not asks_for_delay(self.subscription.config):
-            self.receiver.negative_acknowledge(records, 0.0)
-            return
+        by_delay: dict[float, list[ReceivedRecord]] = {}
         for record in records:
-            self.receiver.negative_acknowledge((record,), self._returns.next(record.message_id))
+            by_delay.setdefault(self.redelivery.delay_after_close(record), []).append(record)
+        for delay, group in by_delay.items():
+            self.receiver.negative_acknowledge(group, delay)
 
-    def release(self, records: Sequence[ReceivedRecord] = ()) -> None:
-        """Give back what the application never got: the inbox, what is held, and ``records``."""
+    def release(self) -> None:
+        """Give back what the application never got: the inbox, and what is delayed."""
         self.acknowledge_now()
-        self.unread.release()
-        rest = [*records, *self.records, *self._held.clear(), *self.siblings.leave(self)]
+        unread = self.unread.take_all()
+        if unread:
+            self.receiver.negative_acknowledge(unread, 0.0)
+        rest = [*self.records, *self._delayed.clear(), *self.siblings.leave(self)]
         self.records.clear()
         if rest:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
 
-    def linger(self) -> None:
-        """The consumer is closed: what it did not get goes back, what it got can still be settled."""
-        self.wanted = False
-        self.lingering = True
-        self.release()
-
     async def stop(self, timeout: float) -> None:
-        """What the broker sent or would send to a lingering inbox is for others."""
-        if self.lingering and self.filter.shared and not self.filter.alone:
+        """Leave to others what the broker sent, or would send, to a detached inbox."""
+        if not self.attached and self.filter.shared and not self.filter.alone:
             await self.receiver.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
@@ -388,19 +419,18 @@ class Inbox:
         self.wanted = False
         self.notify()
         deadline = Deadline.after(timeout)
-        dropped = not self.drop_at_close
+        deleted = self.delete is None
         try:
             self.release()
             await self.siblings.give_back(self)
-            dropped = dropped or await self._drop(timeout / 2)
+            deleted = deleted or await self._unsubscribe(timeout / 2)
         finally:
-            if self.released is not None:
-                self.released()
+            self.free_name()
             await self.receiver.aclose(deadline.left())
-        if not dropped and self.drop_left is not None:
-            await self.drop_left(deadline.left())
+        if not deleted and self.delete is not None:
+            await self.delete(deadline.left())
 
-    async def _drop(self, timeout: float) -> bool:
+    async def _unsubscribe(self, timeout: float) -> bool:
         """Delete the subscription; False for one that other consumers use, which the broker refuses."""
         try:
             await self.receiver.unsubscribe(timeout)
@@ -409,16 +439,14 @@ class Inbox:
             return False
         return True
 
-    # ---------------------------------------------------------------- held until their time
-
-    def _hold_if_early(self, record: ReceivedRecord, now: int) -> bool:
+    def _delay_if_early(self, record: ReceivedRecord, now: int) -> bool:
         time = due(record, now)
         if time:
-            self._held.put(record, time / 1000)
+            self._delayed.put(record, time / 1000)
         return time > 0
 
     def _take_due(self) -> None:
-        due = self._held.due()
+        due = self._delayed.due()
         if due:
             self._expiring = True  # they may have expired meanwhile
             self.records.extend(due)

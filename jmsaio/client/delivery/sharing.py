@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import attrs
 
@@ -16,14 +16,13 @@ from jmsaio.errors import ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import Position, Receiver, Transaction, Transport
 
-if TYPE_CHECKING:
-    from jmsaio.client.delivery.inbox import Inbox
-
 _log = logging.getLogger("jmsaio")
+
+Inbox = TypeVar("Inbox")
 
 
 @attrs.define(eq=False)
-class SharingReceiver:
+class SharingReceiver(Generic[Inbox]):
     """A ``Receiver`` that settles each record where it came from.
 
     Attributes:
@@ -35,24 +34,22 @@ class SharingReceiver:
 
     own: Receiver
     most: float = math.inf
-    lent: dict[int, SharingReceiver] = attrs.field(factory=dict, init=False)
+    lent: dict[int, SharingReceiver[Inbox]] = attrs.field(factory=dict, init=False)
     keep: Callable[[Inbox, Transport], bool] | None = None
-    _borrowed: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
-    _unsettled: dict[SharingReceiver, None] = attrs.field(factory=dict, init=False)
+    _borrowed: dict[int, tuple[ReceivedRecord, SharingReceiver[Inbox]]] = attrs.field(factory=dict, init=False)
+    _unsettled: dict[SharingReceiver[Inbox], None] = attrs.field(factory=dict, init=False)
 
-    # ---------------------------------------------------------------- handing over
-
-    def borrow(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
+    def borrow(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
         """Settle ``record`` at ``owner`` from now on."""
         self._borrowed[id(record)] = record, owner
         owner.lent[id(record)] = self
 
-    def owner(self, record: ReceivedRecord) -> SharingReceiver:
+    def owner(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """The receiver that took ``record`` from the broker."""
         borrowed = self._borrowed.get(id(record)) if self._borrowed else None
         return self if borrowed is None else borrowed[1]
 
-    def let_go(self, record: ReceivedRecord) -> SharingReceiver:
+    def let_go(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """This inbox has nothing to do with ``record`` any more; the receiver that took it."""
         borrowed = self._borrowed.pop(id(record), None) if self._borrowed else None
         if borrowed is None:
@@ -60,26 +57,15 @@ class SharingReceiver:
         borrowed[1].lent.pop(id(record), None)
         return borrowed[1]
 
-    def bequeath(self, inbox: Inbox, transport: Transport) -> bool:
-        """The session of ``inbox``, whose receiver this is, ends: one that has its records looks after it.
-
-        False when nobody has any, or can: the receiver is to be closed, and what others have of it comes again.
-        """
-        if self.lent and not inbox.lingering:
-            inbox.linger()
-        return any(borrower.keep is not None and borrower.keep(inbox, transport) for borrower in self.lent.values())
-
     def _apart(
         self, records: Sequence[ReceivedRecord], keep: bool = False
-    ) -> dict[SharingReceiver, list[ReceivedRecord]]:
+    ) -> dict[SharingReceiver[Inbox], list[ReceivedRecord]]:
         """Records by the receiver that took them."""
         find = self.owner if keep else self.let_go
-        parts: dict[SharingReceiver, list[ReceivedRecord]] = {}
+        parts: dict[SharingReceiver[Inbox], list[ReceivedRecord]] = {}
         for record in records:
             parts.setdefault(find(record), []).append(record)
         return parts
-
-    # ---------------------------------------------------------------- the seam's Receiver
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
         """Take records from the inbox's own receiver."""

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import attrs
 
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.errors import JMSError
+from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.resting import Bundle, Resting
 from jmsaio.transport.base import Subscription, SubscriptionType
-
-if TYPE_CHECKING:
-    from jmsaio.client.delivery.inbox import Inbox
 
 _log = logging.getLogger("jmsaio")
 
@@ -32,29 +30,59 @@ _Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | N
 _groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
 
 
+#: A receiver of any inbox; siblings only compare and settle.
+_Receiver = SharingReceiver[Any]
+
+
+class Member(Protocol):
+    """What siblings need of an inbox."""
+
+    @property
+    def destination(self) -> Destination:
+        """Where its messages come from, for the log."""
+
+    @property
+    def receiver(self) -> _Receiver:
+        """Its receiver."""
+
+    @property
+    def wanted(self) -> bool:
+        """Someone waits for a record."""
+
+    def accepts(self, record: ReceivedRecord, now: int) -> bool:
+        """Whether it would take a record at ``now`` (ms)."""
+
+    def hand(self, record: ReceivedRecord, owner: _Receiver) -> None:
+        """Take a record that ``owner`` received."""
+
+    def withdraw(self, owner: _Receiver) -> list[ReceivedRecord]:
+        """Give up what ``owner`` received and no one took."""
+
+    def wake(self) -> None:
+        """Receive again."""
+
+
 @attrs.define(eq=False)
 class Siblings:
     """The inboxes of one event loop on one shared subscription."""
 
     _key: _Key | None = None
-    _members: list[Inbox] = attrs.field(factory=list, init=False)
+    _members: list[Member] = attrs.field(factory=list, init=False)
     _resting: Resting = attrs.field(factory=Resting, init=False)
-    _fresh: dict[SharingReceiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
+    _fresh: dict[_Receiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
-    _full: set[SharingReceiver] = attrs.field(factory=set, init=False)
+    _full: set[_Receiver] = attrs.field(factory=set, init=False)
     _told: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
 
-    # ---------------------------------------------------------------- members
-
-    def join(self, inbox: Inbox) -> None:
+    def join(self, inbox: Member) -> None:
         """A consumer came: what rests may be for it, and goes back to come again."""
         if inbox not in self._members:
             self._members.append(inbox)
             self._resting.hasten()
             self._arm()
 
-    def leave(self, inbox: Inbox) -> list[ReceivedRecord]:
+    def leave(self, inbox: Member) -> list[ReceivedRecord]:
         """A consumer goes; what it handed to others and they did not take yet is its own again.
 
         What rests of it goes back soon.
@@ -69,7 +97,7 @@ class Siblings:
             _groups.pop(self._key, None)
         return withdrawn
 
-    async def give_back(self, inbox: Inbox) -> None:
+    async def give_back(self, inbox: Member) -> None:
         """Give back what rests of an inbox that has left, before its receiver is closed. Bounded by its number.
 
         Cancellation: all goes back nevertheless, so that nothing counts as delivered.
@@ -84,9 +112,7 @@ class Siblings:
         if cancelled is not None:
             raise cancelled
 
-    # ---------------------------------------------------------------- what is rejected
-
-    def reject(self, inbox: Inbox, record: ReceivedRecord) -> None:
+    def reject(self, inbox: Member, record: ReceivedRecord) -> None:
         """``inbox`` does not want a record: it goes to a sibling that does, or rests after ``set_aside``."""
         owner = inbox.receiver.let_go(record)
         if len(self._members) > 1:
@@ -96,7 +122,7 @@ class Siblings:
                 return
         self._fresh.setdefault(owner, []).append(record)
 
-    def _taker(self, inbox: Inbox, record: ReceivedRecord) -> Inbox | None:
+    def _taker(self, inbox: Member, record: ReceivedRecord) -> Member | None:
         """A sibling that takes a record, those that wait for one first, in turn."""
         now = time.time_ns() // 1_000_000
         self._turn = turn = (self._turn + 1) % len(self._members)
@@ -119,7 +145,7 @@ class Siblings:
         if sooner:
             self._arm()
 
-    def has_room(self, inbox: Inbox) -> bool:
+    def has_room(self, inbox: Member) -> bool:
         """More records of an inbox may rest; else receiving has to pause, which the log is told."""
         receiver = inbox.receiver
         if self._resting.count(receiver) < receiver.most:
@@ -135,8 +161,6 @@ class Siblings:
                 "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, receiver.most,
             )  # fmt: skip
         return False
-
-    # ---------------------------------------------------------------- back to the broker
 
     def _arm(self) -> None:
         wait = self._resting.wait(_now())

@@ -104,15 +104,15 @@ class LocalTransaction:
         if failure is not None:
             await self._rollback()
             raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
-        if len(runtime.ledger) and self.to_begin:
+        if len(runtime.deliveries.ledger) and self.to_begin:
             await self.begin()  # before the ledger is emptied: when this fails, the work is as it was
-        deliveries = runtime.ledger.take_all()
+        deliveries = runtime.deliveries.ledger.take_all()
         handle = self.work.handle
         self.work = self._new_work()
         if handle is not None:
             await self._commit_engine(handle, deliveries)
             return
-        await runtime.carry_out(deliveries)
+        await runtime.deliveries.carry_out(deliveries)
         for inbox, _ in deliveries:
             if not inbox.closed:
                 await inbox.receiver.settle(runtime.connection.configuration.operation_timeout)
@@ -123,7 +123,7 @@ class LocalTransaction:
                 inbox.acknowledge(records, handle)
             await handle.commit()
         finally:  # what was acknowledged in it comes again by itself if it was rolled back
-            await self.runtime.carry_out([])
+            await self.runtime.deliveries.close_settled()
 
     async def _rollback(self) -> None:
         try:
@@ -144,7 +144,7 @@ class LocalTransaction:
                     sent,
                 )
         finally:
-            await self.runtime.redeliver_all()
+            await self.runtime.deliveries.redeliver_all()
 
     async def _begin(self) -> Transaction:
         connection = self.runtime.connection

@@ -12,9 +12,9 @@ import attrs
 
 from jmsaio.client.subscriptions.create import precreate
 from jmsaio.client.subscriptions.restore import Restoring
-from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
+from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.

@@ -43,6 +43,10 @@ class ConsumerKind(enum.Enum):
     SHARED_DURABLE = "shared durable"
 
 
+#: The kinds whose subscriptions an application names.
+NAMED = frozenset({ConsumerKind.SHARED, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE})
+
+
 @attrs.frozen
 class ConsumerRequest:
     """What the application asks for.

@@ -14,10 +14,10 @@ import anyio
 import attrs
 
 from jmsaio.client.subscriptions.create import precreate
-from jmsaio.client.temporary import is_temporary
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Transport
 
 _log = logging.getLogger("jmsaio")

@@ -70,11 +70,11 @@ async def test_a_listener_that_hangs_does_not_keep_a_connection_open() -> None:
             await end.wait()
 
         connection.set_exception_listener(listener)
-        connection.report(ValueError("broken"))
+        connection._runtime.report(ValueError("broken"))
         await started.wait()
         await asyncio.wait_for(connection.close(), 10)
         end.set()
-        await connection._reports.told(10)
+        await connection._runtime.reports.told(10)
 
 
 async def test_reports_of_a_slow_listener_are_bounded(
@@ -202,6 +202,6 @@ async def test_an_exclusive_subscription_that_was_lost_is_told(caplog: pytest.Lo
                 assert broker.faults.drop_consumers("news", name, error=lost) == 1
                 with pytest.raises(jmsaio.ConsumerBusyError, match="another client"):
                     await consumer.receive(timeout=20)
-                connection.report(lost)
-                await connection._reports.told(10)
+                connection._runtime.report(lost)
+                await connection._runtime.reports.told(10)
     assert told == [lost]

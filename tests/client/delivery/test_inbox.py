@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,9 @@ import pytest
 
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import MalformedMessageError, TransportError
 from jmsaio.model.destinations import Queue
@@ -77,19 +79,13 @@ class Receiver:
         self.calls.append(("close",))
 
 
-def inbox(receiver: Receiver, filter: Filter, **options: Any) -> Inbox:
-    made = Inbox(
-        destination=Queue("q"),
-        subscription=Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig()),
-        max_local=options.pop("max_local", 2),
-        broker_dead_letters=options.pop("broker_dead_letters", False),
-        by_priority=False,
-        changed=lambda _: None,
-        **options,
-    )
-    made.receiver = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
-    made.filter = filter
-    made.wanted = True
+def inbox(receiver: Receiver, filter: Filter, free_name: Callable[[], None] = lambda: None, **options: Any) -> Inbox:
+    config = ConsumerConfig()
+    redelivery = Redelivery(config, options.pop("most_at_once", 2), options.pop("broker_dead_letters", False))
+    made = Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, config), redelivery, **options)
+    sharing: SharingReceiver[Inbox] = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
+    made.attach(sharing, filter, Siblings(), lambda _: None, free_name)
+    made.want(True)
     return made
 
 
@@ -100,16 +96,16 @@ def numbers(made: Inbox) -> list[int]:
 async def test_nothing_is_taken_that_nobody_wants() -> None:
     receiver = Receiver([Record(1)])
     made = inbox(receiver, Filter())
-    made.wanted = False
+    made.want(False)
     assert made.fill() is False and len(receiver.records) == 1
-    made.wanted = True
+    made.want(True)
     assert made.fill() is False and numbers(made) == [1]
 
 
 async def test_what_others_may_want_is_looked_at_also_while_nobody_receives() -> None:
     receiver = Receiver([Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})])
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
-    made.wanted = False
+    made.want(False)
     made.fill()
     assert numbers(made) == [2] and receiver.calls == [("aside", 1)]
 
@@ -201,12 +197,12 @@ async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
         made.redeliver(first)
         assert numbers(made) == [0, 1, 2, 3]
         first = [made.records.popleft() for _ in range(2)]
-        assert [made.delivery_count(record) for record in first] == [times + 1] * 2
+        assert [made.redelivery.delivery_count(record) for record in first] == [times + 1] * 2
     made.redeliver(first)
     assert numbers(made) == [2, 3]
     assert [(call[0], *call[2:]) for call in receiver.calls[-2:]] == [("nack", True, 0), ("nack", True, 1)]
     made.acknowledge(first)
-    assert not made._counts
+    assert not made.redelivery.counting
 
 
 async def test_dead_letters_are_counted_by_the_broker() -> None:
@@ -219,8 +215,8 @@ async def test_dead_letters_are_counted_by_the_broker() -> None:
 
 async def test_on_an_exclusive_subscription_it_is_held_here() -> None:
     receiver = Receiver()
-    made = inbox(receiver, Filter(shared=False), max_local=0)
-    made._returns.first = 0.02
+    made = inbox(receiver, Filter(shared=False), most_at_once=0)
+    made.redelivery._delays.first = 0.02
     made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
     assert receiver.calls == [("count", 1)] and numbers(made) == []
     await asyncio.sleep(0.05)
@@ -260,8 +256,7 @@ async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
 async def test_close_gives_back_and_frees_the_name() -> None:
     freed = []
     receiver = Receiver([Record(1)])
-    made = inbox(receiver, Filter())
-    made.released = lambda: freed.append(True)
+    made = inbox(receiver, Filter(), lambda: freed.append(True))
     made.fill()
     await made.aclose(1.0)
     await made.aclose(1.0)
@@ -316,10 +311,10 @@ async def test_at_the_bound_of_held_records_receiving_pauses(caplog: pytest.LogC
     due = str(int(time.time() * 1000) + 100)
     receiver = Receiver([Record(number, {"JMSDeliveryTime": due}) for number in range(5)] + [Record(9)])
     made = inbox(receiver, Filter(shared=False, hold_delayed=True), batch=2)
-    made._held.most_records = 3
+    made._delayed.most_records = 3
     while made.fill():
-        assert len(made._held) <= 3
-    assert (len(made._held), len(receiver.records), made.more) == (3, 3, False)
+        assert len(made._delayed) <= 3
+    assert (len(made._delayed), len(receiver.records), made.more) == (3, 3, False)
     assert ["pauses" in record.message for record in caplog.records] == [True]
     await asyncio.sleep(0.15)
     found: list[int] = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery import malformed
+from jmsaio.client.delivery import unread
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
 from tests.client.helpers import drain, fill
@@ -21,7 +21,7 @@ BAD = b"\xff\xfe is not UTF-8"
 async def poison(connection: jmsaio.Connection, name: str, count: int = 1) -> None:
     """Send text messages whose bodies are no text, as a foreign producer may."""
     topic = f"persistent://public/default/{name}"
-    sender = await connection.transport.open_sender(topic, SenderOptions(connection.configuration.producer))
+    sender = await connection._runtime.transport.open_sender(topic, SenderOptions(connection.configuration.producer))
     outcomes = [asyncio.get_running_loop().create_future() for _ in range(count)]
     for outcome in outcomes:
         record = OutgoingRecord(BAD, {"JMSPulsarMessageType": "text", "colour": "red"})
@@ -203,7 +203,7 @@ async def test_what_is_kept_is_bounded(
     connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the bound the message kept for longest is given back, so that its error can't acknowledge it."""
-    monkeypatch.setattr(malformed, "MOST_RECORDS", 2)
+    monkeypatch.setattr(unread, "MOST_RECORDS", 2)
     queue = await queue_with(connection, name("bound"), count=3)
     async with connection.create_session() as session, session.create_consumer(queue) as consumer:
         errors = []

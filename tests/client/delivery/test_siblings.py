@@ -108,7 +108,7 @@ async def test_what_is_handed_over_is_bounded_in_bytes(url: str, name: Name) -> 
         for _ in range(60):
             await producer.send(b"x" * 100_000, properties={"kind": "a"})
         assert await b.receive(timeout=1) is None
-        each = connection.inbox_bytes.each
+        each = connection._runtime.inbox_bytes.each
         assert sum(record.size for record in a._inbox.records) <= each + 101_000
         await take(a, 60)
 
@@ -258,7 +258,7 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
     await send(connection, queue, "b" * 8000 + "a")
     await take(consumer, 1)
     inbox, turns = consumer._inbox, []
-    inbox.linger()  # as its close begins
+    inbox.detach()  # as its close begins
     bundles = len(inbox.siblings._resting._hasty)
     giving = asyncio.create_task(inbox.siblings.give_back(inbox))
     await asyncio.sleep(0)

@@ -20,14 +20,19 @@ Name = Callable[[str], str]
 MODE = jmsaio.AcknowledgeMode.CLIENT
 
 
+def factory_of(connection: jmsaio.Connection) -> jmsaio.ConnectionFactory:
+    """The factory that a connection tells of its end."""
+    return connection._on_closed.func.__self__  # type: ignore[attr-defined, no-any-return]  # a partial of its method
+
+
 async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str, Callable[[], Any]]:
     """Every public call that uses the loop, by name; each gives an awaitable or raises."""
-    factory, session = connection._factory, await connection.create_session(MODE)
+    factory, session = factory_of(connection), await connection.create_session(MODE)
     consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
     context = await factory.create_context()
     temporary = await session.create_temporary_queue()
     transacted = None
-    if connection.transport.capabilities.transactions:
+    if connection._runtime.transport.capabilities.transactions:
         transacted = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
     message = await consumer.receive(timeout=20)
     assert message is not None
@@ -103,7 +108,7 @@ async def test_another_thread_is_refused_at_once(connection: jmsaio.Connection, 
     await fill(connection, queue, 1)
     everything = await calls(connection, queue)
     everything["connection.close"] = connection.close
-    everything["factory.close"] = connection._factory.close
+    everything["factory.close"] = factory_of(connection).close
     found = await anyio.to_thread.run_sync(lambda: {call: refused(made, own_loop) for call, made in everything.items()})
     assert found == dict.fromkeys(everything, "IllegalStateError")
     async with connection.create_session() as session, session.create_producer(queue) as producer:
@@ -155,7 +160,7 @@ async def main(url, name):
         everything = await calls(connection, queue)
         session = await connection.create_session()
         consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
-        context = await connection._factory.create_context()
+        context = await factory_of(connection).create_context()
         child = os.fork()
         if child == 0:
             for call in (session.create_text_message, lambda: consumer.destination, lambda: producer.priority,
@@ -163,7 +168,7 @@ async def main(url, name):
                 everything[repr(call)] = call
             found = {call: refused(made, False) for call, made in everything.items()}
             print({call: what for call, what in found.items() if what != "ForkError"}, flush=True)
-            for thing in (consumer, producer, session, context, connection, connection._factory):
+            for thing in (consumer, producer, session, context, connection, factory_of(connection)):
                 what = refused(thing.close, False)
                 if what != "nothing" or not thing._closed if hasattr(thing, "_closed") else not thing.closed:
                     print(thing, what, flush=True)

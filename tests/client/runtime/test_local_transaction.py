@@ -282,7 +282,7 @@ async def test_sticky_partitions(url: str, name: Name) -> None:
     topic = f"persistent://public/default/{name('sticky')}"
     options = {"emulate_transactions": True, "transactions_sticky_partitions": True}
     async with jmsaio.connect(url, **options) as connection:
-        admin = connection.transport.admin
+        admin = connection._runtime.transport.admin
         assert admin is not None
         await admin.create_topic(topic, partitions=4)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:

@@ -106,7 +106,7 @@ async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name)
 
 async def backlog(connection: jmsaio.Connection, topic: jmsaio.Topic) -> dict[str, int]:
     """Messages kept for each subscription of a topic."""
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     full = f"persistent://public/default/{topic.name}"
     return {name: one.backlog for name, one in (await admin.stats(full)).subscriptions.items()}
@@ -169,7 +169,7 @@ async def test_consumers_that_close_together_leave_no_subscription(
 ) -> None:
     """Each of them is refused by Pulsar, because the others are still there."""
     topic = session.create_topic(name("together"))
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     await admin.create_topic(f"persistent://public/default/{topic.name}", 2)
     consumers = [await session.create_shared_consumer(topic, "group") for _ in range(4)]
@@ -304,7 +304,7 @@ async def test_no_local_of_another_process(url: str, name: Name) -> None:
     topic, client = jmsaio.Topic(name("process")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
-            in_process.release_client_id(connection.broker, client)
+            in_process.release_client_id(connection._runtime.broker, client)
             async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
                 await publish(theirs, topic, "same client")
             assert await text(consumer, 0.5) is None
@@ -334,7 +334,7 @@ async def test_no_local_on_a_simple_consumer_is_about_its_connection(url: str, n
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_consumer(topic, no_local=True) as consumer, connection.create_session() as another:
             await publish(another, topic, "own")
-            in_process.release_client_id(connection.broker, client)
+            in_process.release_client_id(connection._runtime.broker, client)
             async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
                 await publish(theirs, topic, "twin")
             assert await text(consumer) == "twin"

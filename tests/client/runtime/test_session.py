@@ -193,17 +193,17 @@ async def test_a_consumer_that_a_closing_session_did_not_know(name: Name) -> Non
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         await fill(connection, queue, 1)
         session = await connection.create_session()
-        open_receiver = connection.transport.open_receiver
+        open_receiver = connection._runtime.transport.open_receiver
 
         async def slowly(*arguments: object) -> object:
             receiver = await open_receiver(*arguments)  # type: ignore[arg-type]  # passed on as they came
             await session.close()
             return receiver
 
-        connection.transport.open_receiver = slowly  # type: ignore[method-assign,assignment]  # the same, slower
+        connection._runtime.transport.open_receiver = slowly  # type: ignore[method-assign,assignment]  # the same, slower
         with pytest.raises(jmsaio.ObjectClosedError):
             await session.create_consumer(queue)
-        connection.transport.open_receiver = open_receiver  # type: ignore[method-assign]  # as it was
+        connection._runtime.transport.open_receiver = open_receiver  # type: ignore[method-assign]  # as it was
         assert texts(await rest(connection, queue, 1)) == ["0"]
 
 

@@ -50,7 +50,7 @@ async def test_idle_senders_are_closed() -> None:
 async def test_a_queue_deleted_by_force_is_made_anew_by_the_next_send() -> None:
     """What is sent after the deletion is stored and kept for the queue's consumers, transactions included."""
     async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
-        admin, queue = connection.transport.admin, jmsaio.Queue("orders")
+        admin, queue = connection._runtime.transport.admin, jmsaio.Queue("orders")
         assert admin is not None
         async with connection.create_session() as session, connection.create_session(_TRANSACTED) as transacted:
             producer, late = await session.create_producer(queue), await transacted.create_producer(queue)
@@ -84,7 +84,7 @@ async def test_senders_made_at_the_same_time_keep_the_bound(url: str) -> None:
         queues = [jmsaio.Queue(f"together-{uuid.uuid4()}") for _ in range(6)]
         producer = await session.create_producer()
         await asyncio.gather(*[producer.send(queue, "x") for queue in queues])
-        assert len(connection.senders._entries) <= 2
+        assert len(connection._runtime.senders._entries) <= 2
         for queue in queues:
             async with session.create_consumer(queue) as consumer:
                 assert await consumer.receive_body(str, timeout=20) == "x"
@@ -110,7 +110,7 @@ async def test_a_queue_without_subscription(url: str) -> None:
             queue = jmsaio.Queue(f"none-{uuid.uuid4()}")
             async with session.create_producer(queue) as producer:
                 await producer.send("x")
-            admin = connection.transport.admin
+            admin = connection._runtime.transport.admin
             assert admin is not None
             assert not (await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions
 
@@ -136,7 +136,7 @@ async def test_a_sender_that_is_not_used_closes_by_itself(url: str, monkeypatch:
                 await producer.send(await session.create_temporary_queue(), "x")
                 await producer.send(jmsaio.Queue(f"idle-{uuid.uuid4()}"), "x")
                 with anyio.fail_after(20):
-                    while len(connection.senders._entries) > kept:
+                    while len(connection._runtime.senders._entries) > kept:
                         await anyio.sleep(0.05)
 
 
@@ -162,7 +162,7 @@ async def test_an_idle_sender_closes_by_itself_and_the_next_send_makes_another(u
         producer = await session.create_producer(queue)
         await producer.send("1")
         async with asyncio.timeout(20):
-            while connection.senders._entries:
+            while connection._runtime.senders._entries:
                 await asyncio.sleep(0.05)
         await producer.send("2")
         async with session.create_consumer(queue) as consumer:
@@ -178,5 +178,5 @@ async def test_a_sender_with_messages_on_their_way_is_not_idle() -> None:
                 broker.faults.delay_answers(1.0)
                 await producer.send("1")
                 async with asyncio.timeout(20):
-                    while connection.senders._entries:
+                    while connection._runtime.senders._entries:
                         await asyncio.sleep(0.05)

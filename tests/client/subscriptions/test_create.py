@@ -183,7 +183,7 @@ async def strict(pulsar_broker: TestBroker) -> AsyncIterator[str]:
 async def test_consumers_where_the_broker_creates_no_subscriptions(strict: str) -> None:
     """Those of queues, also with partitions, and those that end with their consumers are created."""
     async with jmsaio.connect(strict) as connection, connection.create_session() as session:
-        admin = connection.transport.admin
+        admin = connection._runtime.transport.admin
         assert admin is not None
         await admin.create_topic(f"persistent://{connection.configuration.system_namespace}/parted", 2)
         queue, parted, topic = jmsaio.Queue("queue"), jmsaio.Queue("parted"), jmsaio.Topic("topic")

@@ -24,7 +24,7 @@ BUSY = AdminError("has consumers", 412)
 
 async def left(connection: jmsaio.Connection, topic: jmsaio.Topic) -> set[str]:
     """The subscriptions of a topic."""
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     return set((await admin.stats(f"persistent://public/default/{topic.name}")).subscriptions)
 
@@ -33,7 +33,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:
     topic = session.create_topic(name("cancelled"))
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     await admin.create_topic(f"persistent://public/default/{topic.name}", 2)
 
@@ -49,8 +49,8 @@ async def test_a_cancelled_opening_leaves_no_subscription(
             task.cancel()
             await asyncio.wait([task])
             if not (scope.cancelled_caught and task.cancelled()):  # it was ready before
-                for consumer in list(session._runtime.consumers):
-                    await consumer.close()
+                for inbox in list(session._runtime.inboxes.open):
+                    await session._runtime.close_consumer(inbox)
     async with asyncio.timeout(20):
         while await left(connection, topic):
             await asyncio.sleep(0.05)
@@ -60,7 +60,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
 async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(url_of_pulsar: str, name: Name) -> None:
     async with jmsaio.connect(url_of_pulsar) as connection, connection.create_session() as session:
         topic = session.create_topic(name("crashed"))
-        admin, full = connection.transport.admin, f"persistent://public/default/{topic.name}"
+        admin, full = connection._runtime.transport.admin, f"persistent://public/default/{topic.name}"
         assert admin is not None
         await admin.create_subscription(full, "group-nd", Position.EARLIEST)
         producer = await session.create_producer(topic)

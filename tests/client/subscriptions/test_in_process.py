@@ -24,7 +24,7 @@ async def test_client_ids(url: str, name: Name) -> None:
         with pytest.raises(jmsaio.InvalidClientIDError):
             connection.set_client_id("")
         connection.set_client_id(client)
-        assert connection.connection_id == f"{client}_{connection.uuid}"
+        assert connection._runtime.connection_id == f"{client}_{connection._runtime.uuid}"
         late = await factory.create_connection()
         await late.start()
         with pytest.raises(jmsaio.IllegalStateError):

@@ -117,7 +117,7 @@ async def test_one_that_another_process_uses(case: Case, caplog: pytest.LogCaptu
         (f"persistent://public/default/{case.topic.name}",), f"{case.connection.client_id}_sub",
         SubscriptionType.SHARED if case.shared else SubscriptionType.EXCLUSIVE, ConsumerConfig(receiver_queue_size=1),
     )  # fmt: skip
-    theirs = await case.connection.transport.open_receiver(subscription, lambda: None)
+    theirs = await case.connection._runtime.transport.open_receiver(subscription, lambda: None)
     with pytest.raises(ConsumerBusyError):
         await case.open("x = 2")
     await theirs.aclose(20)
@@ -200,7 +200,7 @@ async def test_topics_of_a_virtual_name(url: str, name: Name, caplog: pytest.Log
 async def test_pulsar_remembers_it_as_properties(pulsar_broker: object, url_of_pulsar: str, name: Name) -> None:
     async with jmsaio.connect(url_of_pulsar, client_id="c") as connection, connection.create_session() as session:
         topic = session.create_topic(name("renewed"))
-        admin, full = connection.transport.admin, f"persistent://public/default/{topic.name}"
+        admin, full = connection._runtime.transport.admin, f"persistent://public/default/{topic.name}"
         assert admin is not None
         await admin.create_subscription(full, "c_sub", Position.LATEST)  # made by somebody else
         await admin.set_subscription_properties(full, "c_sub", {"theirs": "1"})

@@ -34,7 +34,7 @@ class Shop:
 
     @property
     def admin(self) -> Admin:
-        admin = self.connection.transport.admin
+        admin = self.connection._runtime.transport.admin
         assert admin is not None
         return admin
 

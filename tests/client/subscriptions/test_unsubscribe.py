@@ -23,7 +23,7 @@ async def test_another_topic_s_subscription_of_that_name_is_left_alone(
     subscription = name("same")
     topics = [session.create_topic(name(f"topic{index}")) for index in range(2)]
     await (await session.create_shared_durable_consumer(topics[1], subscription)).close()
-    admin = connection.transport.admin
+    admin = connection._runtime.transport.admin
     assert admin is not None
     await admin.create_subscription(f"persistent://public/default/{topics[0].name}", subscription, Position.EARLIEST)
     producer = await session.create_producer(topics[1])
@@ -56,7 +56,7 @@ async def test_what_others_made_is_deleted_only_by_its_topic(
 ) -> None:
     """A queue's subscription, or another program's, may have the name."""
     theirs, suffix = name("theirs"), name("suffix")
-    admin, topic = connection.transport.admin, session.create_topic(name("topic"))
+    admin, topic = connection._runtime.transport.admin, session.create_topic(name("topic"))
     assert admin is not None
     full = f"persistent://public/default/{topic.name}"
     await admin.create_subscription(full, theirs, Position.EARLIEST)
@@ -82,7 +82,7 @@ async def test_every_topic_of_a_virtual_name(session: jmsaio.Session, name: Name
 
 
 async def test_a_topic_with_partitions(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
-    admin, topic, subscription = connection.transport.admin, session.create_topic(name("parts")), name("sub")
+    admin, topic, subscription = connection._runtime.transport.admin, session.create_topic(name("parts")), name("sub")
     assert admin is not None
     await admin.create_topic(f"persistent://public/default/{topic.name}", 3)
     await (await session.create_durable_consumer(topic, subscription)).close()
@@ -124,7 +124,7 @@ async def test_a_consumer_of_another_process(
     full = f"persistent://public/default/{topic.name}"
     await (await session.create_durable_consumer(topic, subscription)).close()
     wanted = Subscription((full,), subscription, SubscriptionType.EXCLUSIVE, ConsumerConfig())
-    receiver = await connection.transport.open_receiver(wanted, lambda: None)
+    receiver = await connection._runtime.transport.open_receiver(wanted, lambda: None)
     with pytest.raises(jmsaio.IllegalStateError, match="active consumers"):
         await session.unsubscribe(subscription)
 
@@ -157,7 +157,7 @@ async def test_a_search_asks_for_each_topic_once(
     async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", trust_env=False) as rest:
         assert (await rest.put(f"/namespaces/{place}")).is_success
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
-        admin = connection.transport.admin
+        admin = connection._runtime.transport.admin
         assert isinstance(admin, RestAdmin)
         for number in range(12):
             await admin.create_topic(f"persistent://{place}/{number}")

@@ -1,0 +1,142 @@
+"""``Deliveries``: what one session has given to the application, until it is acknowledged or comes again.
+
+This file decides what happens to a delivery when the application acknowledges it, recovers, rolls back or fails, and
+when the link to the broker breaks meanwhile:
+
+* ``acknowledge`` takes the deliveries out of the ledger first, then tells the receivers. A receiver whose link is down
+  keeps the acknowledgement and sends it after the reconnect; one that ended for good raises, and the broker delivers
+  those messages again, because it never heard of the acknowledgement.
+* An acknowledgement in AUTO and DUPS_OK mode has no caller: its failure is raised by the next receive of the consumer.
+* With ``ackReceiptEnabled`` the call returns when the broker has confirmed, and raises when it did not in time: the
+  messages may or may not come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import attrs
+
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.model.messages.message import Message
+from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.ledger import Ledger
+from jmsaio.transport.base import Transaction
+
+#: Records to settle, by inbox.
+Commands = list[tuple[Inbox, list[ReceivedRecord]]]
+
+
+@attrs.define(eq=False)
+class Deliveries:
+    """The deliveries of one session.
+
+    Attributes:
+        mode: acknowledge mode.
+        ledger: deliveries that are not settled.
+        inboxes: the inboxes of the session.
+        check_call: raises when the session may not be used.
+        receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
+        close_timeout: bound in seconds of closing an inbox.
+        self_acknowledging: AUTO and DUPS_OK.
+    """
+
+    mode: AcknowledgeMode
+    ledger: Ledger[Inbox, ReceivedRecord]
+    inboxes: SessionInboxes
+    check_call: Callable[[], None]
+    receipt_timeout: float | None
+    close_timeout: float
+    self_acknowledging: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
+
+    def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
+        """Note that the application gets ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
+
+        Returns:
+            The delivery's number in the ledger, 0 when it is settled already.
+        """
+        if self.self_acknowledging:
+            message._acknowledge = self.acknowledge_nothing
+            if not deferred:
+                inbox.acknowledge_soon(record)
+                return 0
+            return self.ledger.delivered(inbox, record)
+        number = self.ledger.delivered(inbox, record)
+        if self.mode is AcknowledgeMode.TRANSACTED:
+            message._acknowledge = self.acknowledge_nothing
+        else:
+            message._acknowledge = partial(self.acknowledge, number)
+        return number
+
+    async def acknowledge_nothing(self) -> None:
+        """``acknowledge`` in AUTO, DUPS_OK and transacted sessions: ignored while the session is open."""
+        self.check_call()
+
+    async def acknowledge(self, number: int) -> None:
+        """``acknowledge`` of one delivery: as far as the ledger's scope says."""
+        self.check_call()
+        await self.carry_out(self.ledger.acknowledge(number))
+
+    async def acknowledge_all(self) -> None:
+        """Acknowledge every delivery of the session."""
+        await self.carry_out(self.ledger.take_all())
+
+    async def acknowledge_one(self, number: int) -> None:
+        """Acknowledge one delivery, whatever the scope; left to commit in a transacted session."""
+        if self.mode is AcknowledgeMode.TRANSACTED:
+            return
+        entry = self.ledger.take(number)
+        if entry is not None:
+            await self.carry_out([(entry[0], [entry[1]])])
+
+    async def carry_out(self, commands: Commands, transaction: Transaction | None = None) -> None:
+        """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it."""
+        for inbox, records in commands:
+            inbox.acknowledge(records, transaction)
+        if self.receipt_timeout is not None:
+            for inbox, _ in commands:
+                await inbox.receiver.settle(self.receipt_timeout)
+        await self.close_settled()
+
+    def acknowledge_deferred(self, number: int) -> None:
+        """AUTO and DUPS_OK: acknowledge a deferred delivery."""
+        entry = self.ledger.take(number)
+        if entry is not None:
+            entry[0].acknowledge((entry[1],))
+
+    def undo_deferred(self, number: int) -> None:
+        """AUTO and DUPS_OK: a deferred delivery did not happen; its message is first in line again, uncounted."""
+        entry = self.ledger.take(number)
+        if entry is not None:
+            entry[0].put_back(entry[1])
+
+    async def redeliver_one(self, number: int) -> None:
+        """One delivery failed: its message comes again, counted."""
+        entry = self.ledger.take(number)
+        if entry is not None:
+            self._redeliver(entry[0], [entry[1]])
+            await self.close_settled()
+
+    async def redeliver_all(self) -> None:
+        """Every unsettled delivery comes again, counted, in its order, before later messages."""
+        for inbox, records in self.ledger.take_all():
+            self._redeliver(inbox, records)
+        await self.close_settled()
+
+    def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
+        if inbox in self.inboxes.lingering:
+            inbox.give_back_left(records)
+        else:
+            inbox.redeliver(records)
+
+    async def close_settled(self) -> None:
+        """Close the inboxes of closed consumers that nothing is unsettled of any more."""
+        if self.inboxes.lingering:
+            await self.inboxes.close_settled(Deadline.after(self.close_timeout))

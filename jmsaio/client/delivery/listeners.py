@@ -1,0 +1,114 @@
+"""``Listeners``: the message listeners of one session, which its callback workers serve in turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import attrs
+
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
+from jmsaio.client.callbacks.worker import Job, run_inside
+from jmsaio.client.delivery.deliveries import Deliveries
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.messages.message import Message
+from jmsaio.model.wire import ReceivedRecord
+
+
+class Report(Protocol):
+    """Takes a problem that no caller can be told."""
+
+    def __call__(self, error: Exception, circumstances: str = "") -> None:
+        """Log it and tell the exception listener."""
+
+
+@attrs.frozen(eq=False)
+class Listener:
+    """A message listener of one consumer.
+
+    Attributes:
+        inbox: where its messages come from.
+        function: takes a message; a plain or coroutine function.
+        in_thread: a plain function runs in a worker thread.
+        decode: makes a message of a record; None for one that became a dead letter.
+        consumer: the consumer, which the listener may not close from elsewhere while it waits for it.
+    """
+
+    inbox: Inbox
+    function: Callable[[Message], Any]
+    in_thread: bool
+    decode: Callable[[ReceivedRecord], Message | None]
+    consumer: object
+
+
+@attrs.define(eq=False)
+class Listeners:
+    """The message listeners of one session.
+
+    Attributes:
+        deliveries: the session's deliveries.
+        report: takes what a listener raised.
+        connection: the connection, as callbacks know it.
+        session: the session, as callbacks know it.
+    """
+
+    deliveries: Deliveries
+    report: Report
+    connection: object
+    session: object
+    _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
+    _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without those that failed
+
+    def set(self, listener: Listener) -> None:
+        """Give messages of an inbox to ``listener`` from now on."""
+        self.unset(listener.inbox)
+        self._by_inbox[listener.inbox] = listener
+        self._turns.append(listener.inbox)
+
+    def unset(self, inbox: Inbox) -> None:
+        """Give messages of an inbox to no listener any more."""
+        self._by_inbox.pop(inbox, None)
+        if inbox in self._turns:
+            self._turns.remove(inbox)
+
+    def next_job(self) -> Job | None:
+        """The next call of a listener, of the inboxes in turn; None when there is no message."""
+        for _ in range(len(self._turns)):
+            inbox = self._turns.popleft()
+            record = inbox.take()
+            if record is None and inbox.failure is not None:
+                self.report(inbox.failure)  # no receive will raise it, and nothing comes any more
+                continue
+            self._turns.append(inbox)
+            if record is not None:
+                return partial(self._call, inbox, record)
+            if inbox.more:  # asking always would keep an idle session busy
+                inbox.wake()
+        return None
+
+    async def _call(self, inbox: Inbox, record: ReceivedRecord) -> None:
+        listener = self._by_inbox.get(inbox)
+        if listener is None:
+            inbox.put_back(record)
+            return
+        try:
+            message = listener.decode(record)
+        except MalformedMessageError as malformed:
+            self.report(malformed)
+            return
+        if message is None:
+            return
+        number = self.deliveries.deliver(inbox, record, message, deferred=True)
+        callback = CallbackContext(CallbackKind.LISTENER, self.connection, self.session, listener.consumer)
+        error = await run_inside(callback, listener.function, message, in_thread=listener.in_thread)
+        if error is not None:
+            self.report(error, f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}")
+        if self.deliveries.self_acknowledging:
+            if error is None:
+                self.deliveries.acknowledge_deferred(number)
+            else:
+                await self.deliveries.redeliver_one(number)
+        await self.deliveries.close_settled()

@@ -1,0 +1,76 @@
+"""``Redelivery``: how often and how soon the messages that an application gave back to one inbox come again."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.fate import GiveBackDelays, asks_for_delay, give_back_delays
+from jmsaio.rules.redelivery import Again, DeliveryCounts, again
+
+
+class Next(enum.Enum):
+    """What happens to a message that the application gave back."""
+
+    AT_ONCE = "at once"
+    LATER = "later"
+    DEAD_LETTER = "dead letter"
+
+
+@attrs.define(eq=False)
+class Redelivery:
+    """The redeliveries of one inbox.
+
+    Attributes:
+        config: the subscription's options, with the delays that the application asks for.
+        most_at_once: redeliveries at once before a message is given back with a delay.
+        broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
+        dead_after: redeliveries before a message becomes a dead letter, where the client has to count: on exclusive and
+            failover subscriptions. None: the broker counts, or there is no policy.
+    """
+
+    config: ConsumerConfig
+    most_at_once: int
+    broker_dead_letters: bool = False
+    dead_after: int | None = None
+    _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
+    _delays: GiveBackDelays = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._delays = give_back_delays(self.config)
+
+    @property
+    def counting(self) -> bool:
+        """Some record came back inside this client, so the broker's counts don't say everything."""
+        return bool(self._counts)
+
+    def delivery_count(self, record: ReceivedRecord) -> int:
+        """JMSXDeliveryCount of a delivery of ``record``: 1 for the first."""
+        if self._counts:
+            return self._counts.delivery_count(record.message_id, record.redelivery_count)
+        return record.redelivery_count + 1
+
+    def next(self, record: ReceivedRecord) -> Next:
+        """Count that the application gave ``record`` back; what happens to it now."""
+        times = self._counts.returned(record.message_id, record.redelivery_count)
+        if self.dead_after is not None and times > self.dead_after:
+            return Next.DEAD_LETTER
+        if again(times, self.most_at_once, self.broker_dead_letters) is Again.AT_ONCE:
+            return Next.AT_ONCE
+        return Next.LATER
+
+    def delay(self, record: ReceivedRecord) -> float:
+        """Seconds until ``record`` comes again; more with each call for the same message."""
+        return self._delays.next(record.message_id)
+
+    def delay_after_close(self, record: ReceivedRecord) -> float:
+        """The same for a record whose consumer was closed: 0 unless a delay is configured."""
+        return self.delay(record) if asks_for_delay(self.config) else 0.0
+
+    def forget(self, record: ReceivedRecord) -> None:
+        """``record`` is settled and will not come again."""
+        self._counts.forget(record.message_id)
+        self._delays.forget(record.message_id)

@@ -1,0 +1,109 @@
+"""``SessionInboxes``: the inboxes of one session, from the opening of a consumer to the last settled delivery.
+
+An inbox whose consumer was closed *lingers* while the session has unsettled deliveries of it, or another session has
+records that it took from the broker. A new consumer of the same subscription takes a lingering inbox over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import anyio
+import attrs
+
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.first_error import FirstError
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.transport.base import Subscription, Transport
+
+
+@attrs.define(eq=False)
+class SessionInboxes:
+    """The inboxes of one session.
+
+    Attributes:
+        transport: what all of them receive from.
+        unsettled: tells whether the session has unsettled deliveries of an inbox.
+        forget: called when an inbox is closed, so that it is not filled any more.
+        open: those that have a consumer.
+        lingering: those whose consumer is closed.
+    """
+
+    transport: Transport
+    unsettled: Callable[[Inbox], bool]
+    forget: Callable[[Inbox], None]
+    open: dict[Inbox, None] = attrs.field(factory=dict, init=False)
+    lingering: dict[Inbox, None] = attrs.field(factory=dict, init=False)
+
+    def __iter__(self) -> Iterator[Inbox]:
+        yield from (*self.open, *self.lingering)
+
+    def take_over(self, subscription: Subscription) -> Inbox | None:
+        """The inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
+
+        It belongs to the caller, who adds it again with ``open`` or ``keep``.
+        """
+        for inbox in self.lingering:
+            if inbox.subscription.identity == subscription.identity and inbox.failure is None:
+                del self.lingering[inbox]
+                inbox.free_name()
+                return inbox
+        return None
+
+    def linger(self, inbox: Inbox) -> None:
+        """Keep an inbox without consumer until its deliveries are settled, or the session ends."""
+        self.open.pop(inbox, None)
+        self.lingering[inbox] = None
+        inbox.detach()
+
+    def keep(self, inbox: Inbox, transport: Transport) -> bool:
+        """Look after a detached inbox, perhaps another session's, until its records that are here are settled.
+
+        Returns:
+            False for one of another transport, which is not kept.
+        """
+        if transport is not self.transport:
+            return False
+        self.lingering[inbox] = None
+        return True
+
+    async def close_settled(self, deadline: Deadline) -> None:
+        """Close the lingering inboxes that nothing is unsettled of any more."""
+        for inbox in [one for one in self.lingering if not one.receiver.lent and not self.unsettled(one)]:
+            self.lingering.pop(inbox, None)
+            self.forget(inbox)
+            await inbox.aclose(deadline.left())
+
+    async def close_all(
+        self, deadline: Deadline, unsettled: dict[Inbox, list[ReceivedRecord]], errors: FirstError
+    ) -> None:
+        """Close every inbox at once, so that all have the same time, or leave it to a session that has its records.
+
+        Args:
+            deadline: bound of all of them.
+            unsettled: what was delivered of each and not settled; the broker delivers it again.
+            errors: takes what goes wrong.
+        """
+        async with anyio.create_task_group() as group:
+            for inbox in self:
+                close = partial(self._close, inbox, unsettled.get(inbox, []), deadline.left(1))
+                what = f"closing a consumer of {inbox.destination!r}"
+                group.start_soon(errors.guard_within, deadline, close, what)
+        self.open.clear()
+        self.lingering.clear()
+
+    async def _close(self, inbox: Inbox, unsettled: list[ReceivedRecord], timeout: float) -> None:
+        if self._hand_over(inbox):
+            inbox.give_back_left(unsettled)
+            await inbox.stop(timeout)
+        else:
+            await inbox.aclose(timeout)
+
+    def _hand_over(self, inbox: Inbox) -> bool:
+        """Leave an inbox to a session that has records of it; False where none has any, or can."""
+        lent = inbox.receiver.lent
+        if lent and inbox.attached:
+            inbox.detach()
+        return any(borrower.keep is not None and borrower.keep(inbox, self.transport) for borrower in lent.values())

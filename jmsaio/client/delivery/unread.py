@@ -1,0 +1,63 @@
+"""``Unread``: the records of one inbox that can't be read, while the application may still acknowledge them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import attrs
+
+from jmsaio.model.wire import ReceivedRecord, WireId
+
+#: Unreadable records kept at most, of one consumer, and their bytes.
+MOST_RECORDS = 100
+MOST_BYTES = 16 * 1024 * 1024
+
+
+@attrs.define(eq=False)
+class Unread:
+    """Records that the application was told can't be read.
+
+    Each is kept for the delay of a message that is given back, so that its error can acknowledge it, and then comes
+    again. Beyond a bound the one kept for longest is given back at once.
+
+    Attributes:
+        delay: seconds for which a record is kept.
+        give_back: takes a record whose time is over, or that there is no room for.
+    """
+
+    delay: Callable[[ReceivedRecord], float]
+    give_back: Callable[[ReceivedRecord], None]
+    _kept: dict[WireId, tuple[ReceivedRecord, asyncio.TimerHandle]] = attrs.field(factory=dict, init=False)
+
+    def keep(self, record: ReceivedRecord) -> None:
+        """Keep a record until it is taken or its time is over."""
+        self.take(record)  # the transport may give it once more, after a reconnect
+        timer = asyncio.get_running_loop().call_later(self.delay(record), self._time_over, record)
+        self._kept[record.message_id] = record, timer
+        size = sum(kept.size for kept, _ in self._kept.values())
+        for oldest, _ in list(self._kept.values())[:-1]:
+            if len(self._kept) <= MOST_RECORDS and size <= MOST_BYTES:
+                break
+            size -= oldest.size
+            self._time_over(oldest)
+
+    def take(self, record: ReceivedRecord) -> ReceivedRecord | None:
+        """The record as it came last, to be settled; None where it is not kept any more."""
+        record, timer = self._kept.pop(record.message_id, (record, None))
+        if timer is None:
+            return None
+        timer.cancel()
+        return record
+
+    def take_all(self) -> list[ReceivedRecord]:
+        """All records, in the order in which they were kept; the consumer ends."""
+        records = [record for record, _ in self._kept.values()]
+        for record in records:
+            self.take(record)
+        return records
+
+    def _time_over(self, record: ReceivedRecord) -> None:
+        kept = self.take(record)
+        if kept is not None:
+            self.give_back(kept)

@@ -1,0 +1,107 @@
+"""``ConnectionRuntime``: what a connection shares with everything that is made from it."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from typing import Protocol
+
+import attrs
+
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.client.lifetime.home import Home
+from jmsaio.client.senders.pool import SenderPool
+from jmsaio.config import Configuration
+from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic
+from jmsaio.rules.share import Share
+from jmsaio.transport.base import Transport
+
+_log = logging.getLogger("jmsaio")
+
+
+class TemporaryDestinations(Protocol):
+    """The temporary destinations of a connection."""
+
+    async def create_queue(self) -> TemporaryQueue:
+        """Create a temporary queue."""
+
+    async def create_topic(self) -> TemporaryTopic:
+        """Create a temporary topic."""
+
+    def check_may_consume(self, destination: Destination) -> None:
+        """Raise InvalidDestinationError if this connection may not consume from ``destination``."""
+
+    def check_not_deleted(self, topic: str, destination: Destination) -> None:
+        """Raise InvalidDestinationError if ``destination`` was deleted."""
+
+
+@attrs.define(eq=False)
+class ConnectionRuntime:
+    """The part of a connection that its sessions, producers, consumers and browsers use.
+
+    Attributes:
+        configuration: options.
+        transport: the transport.
+        senders: the senders of the factory.
+        broker: the broker's name in this process.
+        home: event loop and process.
+        uuid: identifies the connection.
+        client_id: client identifier, or None.
+        connection_id: what sent messages carry, so that noLocal recognizes them.
+        started: delivery is switched on.
+        reports: problems that no caller can be told.
+        inbox_bytes: bytes that all inboxes together may hold.
+        inboxes: the inboxes of each open session.
+        temporaries: set once, by the connection.
+    """
+
+    configuration: Configuration
+    transport: Transport
+    senders: SenderPool
+    broker: str
+    home: Home = attrs.field(factory=Home.here, init=False)
+    uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
+    client_id: str | None = attrs.field(default=None, init=False)
+    connection_id: str = attrs.field(init=False)
+    started: bool = attrs.field(default=False, init=False)
+    reports: ExceptionReports = attrs.field(factory=ExceptionReports, init=False)
+    inbox_bytes: Share = attrs.field(init=False)
+    inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
+    temporaries: TemporaryDestinations = attrs.field(init=False)
+    _warned: set[str] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.connection_id = self.uuid
+        self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
+
+    def identify(self, client_id: str) -> None:
+        """Set the client identifier."""
+        self.client_id = client_id
+        self.connection_id = f"{client_id}_{self.uuid}"
+
+    def all_inboxes(self) -> Iterator[Inbox]:
+        """The inboxes of the open consumers, and those that closed ones left with unsettled messages."""
+        for inboxes in self.inboxes:
+            yield from inboxes
+
+    def consumed_topics(self) -> Iterator[tuple[str, ...]]:
+        """The topics of each inbox."""
+        for inbox in self.all_inboxes():
+            yield inbox.subscription.topics
+
+    def check_not_deleted(self, topic: str, destination: Destination) -> None:
+        """Raise InvalidDestinationError for a temporary destination that was deleted."""
+        self.temporaries.check_not_deleted(topic, destination)
+
+    def report(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
+        """Log a problem that has no caller, unless it is ``logged``, and tell the exception listener later."""
+        self.reports.add(error, circumstances, logged)
+
+    def warn_once(self, text: str) -> None:
+        """Log a warning the first time."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
