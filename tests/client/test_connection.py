@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 import pytest
@@ -106,13 +105,6 @@ async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.C
     assert told == ["ValueError: 0", "ValueError: 1", "ValueError: 2"]
     connection.set_exception_listener(None)
     assert connection.get_exception_listener() is None
-
-
-async def test_warn_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "jmsaio"):
-        connection._runtime.warn_once("only once")
-        connection._runtime.warn_once("only once")
-    assert [record.message for record in caplog.records] == ["only once"]
 
 
 def test_a_loop_that_ends_with_an_open_connection_ends_well() -> None:

@@ -151,7 +151,7 @@ FORKED = """
 import asyncio, os, sys, time
 import jmsaio
 from tests.client.helpers import fill
-from tests.client.lifetime.test_home import calls, refused
+from tests.client.lifetime.test_home import calls, factory_of, refused
 
 async def main(url, name):
     async with jmsaio.connect(url) as connection:

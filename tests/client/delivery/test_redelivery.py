@@ -1,0 +1,47 @@
+"""A message that was given back comes at once for a few times, then later and later, then as a dead letter."""
+
+from __future__ import annotations
+
+import attrs
+
+from jmsaio.client.delivery.redelivery import Next, Redelivery
+from jmsaio.config import ConsumerConfig
+from tests.client.delivery.test_inbox import Record
+
+
+def test_it_comes_at_once_so_many_times_and_then_later() -> None:
+    redelivery, record = Redelivery(ConsumerConfig(), 2), Record(1)
+    assert [redelivery.next(record) for _ in range(4)] == [Next.AT_ONCE, Next.AT_ONCE, Next.LATER, Next.LATER]
+
+
+def test_the_broker_redelivers_where_it_counts_for_dead_letters() -> None:
+    assert Redelivery(ConsumerConfig(), 2, broker_dead_letters=True).next(Record(1)) is Next.LATER
+
+
+def test_where_the_client_counts_it_becomes_a_dead_letter() -> None:
+    redelivery, record = Redelivery(ConsumerConfig(), 9, dead_after=2), Record(1)
+    assert [redelivery.next(record) for _ in range(3)] == [Next.AT_ONCE, Next.AT_ONCE, Next.DEAD_LETTER]
+
+
+def test_the_count_is_the_larger_of_the_brokers_and_the_clients() -> None:
+    redelivery, record = Redelivery(ConsumerConfig(), 9), Record(1, redelivery_count=4)
+    assert (redelivery.counting, redelivery.delivery_count(record)) == (False, 5)
+    redelivery.next(record)
+    assert (redelivery.counting, redelivery.delivery_count(record)) == (True, 6)
+    redelivery.forget(record)
+    assert (redelivery.counting, redelivery.delivery_count(record)) == (False, 5)
+
+
+def test_delays_grow_until_the_message_is_settled() -> None:
+    redelivery, record = Redelivery(ConsumerConfig(), 0), Record(1)
+    first, second = redelivery.delay(record), redelivery.delay(record)
+    assert 1 <= first <= 1.5 < second
+    redelivery.forget(record)
+    assert redelivery.delay(record) == first
+
+
+def test_what_a_closed_consumer_left_comes_at_once_unless_a_delay_is_configured() -> None:
+    record = Record(1)
+    assert Redelivery(ConsumerConfig(), 0).delay_after_close(record) == 0
+    delayed = attrs.evolve(ConsumerConfig(), negative_ack_redelivery_delay=7.0)
+    assert Redelivery(delayed, 0).delay_after_close(record) == 7

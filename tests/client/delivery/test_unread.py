@@ -1,0 +1,53 @@
+"""Records that can't be read are kept for their delay, few of them, and then given back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.client.delivery import unread
+from jmsaio.client.delivery.unread import Unread
+from tests.client.delivery.test_inbox import Record
+
+
+async def test_a_record_that_was_kept_is_taken_once() -> None:
+    given: list[object] = []
+    kept = Unread(lambda record: 60, given.append)
+    record = Record(1)
+    kept.keep(record)
+    assert kept.take(record) is record
+    assert kept.take(record) is None
+    assert given == []
+
+
+async def test_a_record_comes_again_after_its_delay() -> None:
+    given: asyncio.Queue[object] = asyncio.Queue()
+    kept = Unread(lambda record: 0.01, given.put_nowait)
+    record = Record(1)
+    kept.keep(record)
+    assert await asyncio.wait_for(given.get(), 10) is record
+    assert kept.take(record) is None
+
+
+@pytest.mark.parametrize(("bound", "value"), [("MOST_RECORDS", 2), ("MOST_BYTES", 20)])
+async def test_beyond_the_bound_the_oldest_is_given_back_at_once(
+    bound: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread, bound, value)
+    given: list[object] = []
+    kept = Unread(lambda record: 60, given.append)
+    records = [Record(number) for number in range(3)]
+    for record in records:
+        kept.keep(record)
+    assert given == records[:1]
+    assert kept.take_all() == records[1:]
+    assert kept.take_all() == []
+
+
+async def test_a_record_that_the_transport_gives_again_takes_the_place_of_the_first() -> None:
+    kept = Unread(lambda record: 60, lambda record: None)
+    first, again = Record(1), Record(1)
+    kept.keep(first)
+    kept.keep(again)
+    assert kept.take(first) is again

@@ -1,0 +1,43 @@
+"""What a connection's children share: its identity, its warnings, its inboxes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+import jmsaio
+
+Name = Callable[[str], str]
+
+
+async def test_a_client_id_becomes_part_of_the_connection_id(url: str, name: Name) -> None:
+    async with jmsaio.connect(url) as connection:
+        assert connection._runtime.connection_id == connection._runtime.uuid
+    async with jmsaio.connect(url, client_id=name("client")) as connection:
+        assert connection._runtime.connection_id == f"{name('client')}_{connection._runtime.uuid}"
+
+
+async def test_warn_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "jmsaio"):
+        connection._runtime.warn_once("only once")
+        connection._runtime.warn_once("only once")
+    assert [record.message for record in caplog.records] == ["only once"]
+
+
+async def test_inboxes_are_those_of_open_consumers_and_of_closed_ones_with_unsettled_messages(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    queue, runtime = jmsaio.Queue(name("inboxes")), connection._runtime
+    async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+        async with session.create_producer(queue) as producer:
+            await producer.send("x")
+        consumer = await session.create_consumer(queue)
+        assert list(runtime.consumed_topics()) == [(f"persistent://public/default/{queue.name}",)]
+        message = await consumer.receive(timeout=20)
+        assert message is not None
+        await consumer.close()
+        assert len(list(runtime.all_inboxes())) == 1
+        await message.acknowledge()
+        assert list(runtime.all_inboxes()) == []
