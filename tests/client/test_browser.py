@@ -15,6 +15,8 @@ from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions
 from tests.client.helpers import fill, take, texts
 from tests.support.broker import TestBroker
 
+pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+
 Name = Callable[[str], str]
 
 

@@ -32,8 +32,8 @@ def test_trio_is_refused() -> None:
 async def test_one_factory_makes_many_connections(url: str) -> None:
     async with jmsaio.ConnectionFactory(url) as factory:
         first, second = await factory.create_connection(), await factory.create_connection()
-        assert first.transport is second.transport
-        assert first.uuid != second.uuid
+        assert first._runtime.transport is second._runtime.transport
+        assert first._runtime.uuid != second._runtime.uuid
         await first.close()
         await second.start()
     assert second.closed
@@ -253,7 +253,7 @@ async def test_closing_a_factory_closes_all_it_made(url: str) -> None:
     session = await connection.create_session()
     temporaries = [await session.create_temporary_queue(), await context.create_temporary_topic()]
     async with jmsaio.ConnectionFactory(url) as another:
-        admin = (await another.create_connection()).transport.admin
+        admin = (await another.create_connection())._runtime.transport.admin
         assert admin is not None
         await factory.close()
         await factory.close()

@@ -24,6 +24,8 @@ from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.consumers import rereading
 from tests.support.broker import TestBroker
 
+pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -33,7 +33,7 @@ async def test_a_listener_may_close_its_connection_and_go_on(owned: jmsaio.Conne
         done.set()
 
     owned.set_exception_listener(listener)
-    owned.report(ValueError("broken"))
+    owned._runtime.report(ValueError("broken"))
     await asyncio.wait_for(done.wait(), 20)
     assert owned.closed
 

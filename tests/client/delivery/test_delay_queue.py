@@ -15,6 +15,8 @@ import jmsaio
 from jmsaio.client.delivery.delay_queue import HELD_BYTES, HELD_RECORDS, SLICE, DelayQueue
 from jmsaio.transport.base import SubscriptionType
 
+pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+
 Name = Callable[[str], str]
 
 

@@ -23,6 +23,8 @@ from jmsaio.model.wire import WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Subscription, SubscriptionType
 
+pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+
 
 @attrs.define(eq=False)
 class Record:

@@ -219,5 +219,5 @@ async def test_what_is_kept_is_bounded(
 
 async def test_only_a_consumers_error_acknowledges() -> None:
     """An error that no consumer raised says that it can't acknowledge."""
-    with pytest.raises(jmsaio.IllegalStateError, match="only the error of a consumer"):
+    with pytest.raises(jmsaio.IllegalStateError, match="only an error that a consumer raised"):
         await jmsaio.MalformedMessageError("x").acknowledge()

@@ -16,6 +16,8 @@ from jmsaio import AcknowledgeMode
 from jmsaio.client.delivery import siblings
 from tests.client.helpers import drain, rest, take, texts
 
+pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+
 Name = Callable[[str], str]
 #: Messages in the large backlog.
 REJECTED = int(os.environ.get("JMSAIO_TEST_REJECTED", "200000"))

@@ -16,6 +16,8 @@ from jmsaio.testing import embedded_broker
 from jmsaio.transport.registry import open_transport
 from tests.support.broker import TestBroker
 
+pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+
 _TRANSACTED = jmsaio.AcknowledgeMode.TRANSACTED
 
 
@@ -149,7 +151,7 @@ async def test_a_temporary_destination_is_not_revived(url: str) -> None:
         async with session.create_producer() as producer:
             with pytest.raises(jmsaio.InvalidDestinationError, match="does not exist any more"):
                 await producer.send(jmsaio.Queue(queue.name), "late")
-        admin = other.transport.admin
+        admin = other._runtime.transport.admin
         assert admin is not None
         with pytest.raises(jmsaio.NotFoundError):
             await admin.partitions(queue.name)
