@@ -1,4 +1,7 @@
-"""JMSProducer: what a Context sends with. It delegates to a MessageProducer (jms-spec 12.2)."""
+"""JMSProducer: sends for a Context through a MessageProducer.
+
+Jakarta Messaging 3.1, 7.4 Setting message delivery options to 7.10 JMSProducer method chaining.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ _UNSET: Any = object()
 
 @attrs.define(eq=False)
 class JMSProducer(MessageTemplate):
-    """JMSProducer: settings, headers and properties that go with each message; setters return the producer."""
+    """Sends messages, each with the settings, headers and properties set here; setters return the producer.
+
+    Made by ``context.create_producer``; it needs no close.
+    """
 
     _open: Callable[[], Awaitable[MessageProducer]]
     _options: dict[str, Any] = attrs.field(factory=dict, init=False)
@@ -36,27 +42,27 @@ class JMSProducer(MessageTemplate):
     _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
 
     def set_delivery_mode(self, mode: int) -> JMSProducer:
-        """Default PERSISTENT. Raises IllegalArgumentError for a mode that does not exist."""
+        """Set the delivery mode; default PERSISTENT. Raises IllegalArgumentError for an unknown mode."""
         self._options["delivery_mode"] = checked_mode(mode)
         return self
 
     def set_priority(self, priority: int) -> JMSProducer:
-        """Default 4. Raises IllegalArgumentError outside 0 to 9."""
+        """Set the priority; default 4. Raises IllegalArgumentError outside 0 to 9."""
         self._options["priority"] = checked_priority(priority)
         return self
 
     def set_time_to_live(self, value: Duration) -> JMSProducer:
-        """Seconds; 0, the default, is for ever. Raises IllegalArgumentError."""
+        """Set the time to live in seconds; 0, the default, means for ever. Raises IllegalArgumentError below 0."""
         self._options["time_to_live"] = milliseconds(value, "time_to_live") / 1000
         return self
 
     def set_delivery_delay(self, value: Duration) -> JMSProducer:
-        """Seconds; default 0. Raises IllegalArgumentError."""
+        """Set the delivery delay in seconds; default 0. Raises IllegalArgumentError below 0."""
         self._options["delivery_delay"] = milliseconds(value, "delivery_delay") / 1000
         return self
 
     def set_disable_message_id(self, value: bool) -> JMSProducer:
-        """Send without a JMSMessageID of our own; default False."""
+        """Send without JMSMessageID; default False."""
         check_flag(value, "disable_message_id")
         self._disable_message_id = value
         return self
@@ -68,9 +74,9 @@ class JMSProducer(MessageTemplate):
         return self
 
     def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:
-        """Make ``send`` asynchronous, with ``listener`` told the outcome; None makes it wait again.
+        """Make ``send`` asynchronous and report the outcome to ``listener``; None makes it wait again.
 
-        Raises IllegalArgumentError for what is no completion listener.
+        Raises IllegalArgumentError unless it is a completion listener.
         """
         if listener is not None:
             checked(listener)
@@ -79,7 +85,7 @@ class JMSProducer(MessageTemplate):
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Delivery mode of each message."""
+        """The delivery mode of each message."""
         return DeliveryMode(self._options.get("delivery_mode", 2))
 
     def get_delivery_mode(self) -> DeliveryMode:
@@ -88,7 +94,7 @@ class JMSProducer(MessageTemplate):
 
     @property
     def priority(self) -> int:
-        """Priority of each message."""
+        """The priority of each message."""
         return int(self._options.get("priority", 4))
 
     def get_priority(self) -> int:
@@ -97,7 +103,7 @@ class JMSProducer(MessageTemplate):
 
     @property
     def time_to_live(self) -> float:
-        """Time to live in seconds."""
+        """The time to live in seconds."""
         return float(self._options.get("time_to_live", 0.0))
 
     def get_time_to_live(self) -> float:
@@ -106,7 +112,7 @@ class JMSProducer(MessageTemplate):
 
     @property
     def delivery_delay(self) -> float:
-        """Delivery delay in seconds."""
+        """The delivery delay in seconds."""
         return float(self._options.get("delivery_delay", 0.0))
 
     def get_delivery_delay(self) -> float:
@@ -156,9 +162,10 @@ class JMSProducer(MessageTemplate):
         """Send a message or a body: str is a text, bytes bytes, a mapping a map, a list a stream.
 
         Args:
-            destination: where to.
-            body: a body or a message, also one of another library; not None: for an empty text, TextMessage(None).
-            message: instead of ``body``, what must be a message: None is refused.
+            destination: where the message goes.
+            body: a body or a message, also one of another library. None is refused; for an empty text send
+                TextMessage(None).
+            message: a message, instead of ``body``; anything else, None included, is refused.
 
         Returns:
             The receipt; after ``set_async`` the future of ``MessageProducer.send_async`` instead.
@@ -184,7 +191,7 @@ class JMSProducer(MessageTemplate):
 
 
 def _only(body: Any, message: Any) -> Any:
-    """What is to be sent, given in exactly one of two ways."""
+    """The one of the two that was given."""
     if (body is _UNSET) == (message is _UNSET):
         raise TypeError("send takes either a body or message=")
     if message is _UNSET:

@@ -1,4 +1,4 @@
-"""ConnectionMetaData: versions and names (jms-spec 5.6)."""
+"""ConnectionMetaData: versions and names (Jakarta Messaging 3.1, 6.1.6 ConnectionMetaData)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jmsaio.model.version import __version__
 
 @attrs.frozen
 class ConnectionMetaData:
-    """What ``connection.metadata`` tells (jms-spec 5.6)."""
+    """Versions of Jakarta Messaging and of the provider; ``connection.metadata`` gives it."""
 
     jms_version: str = "3.1"
     jms_major_version: int = 3
@@ -23,5 +23,5 @@ class ConnectionMetaData:
     jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")
 
     def get_jmsx_property_names(self) -> Iterator[str]:
-        """The JMSX properties that are supported."""
+        """The names of the supported JMSX properties, as an iterator."""
         return iter(self.jmsx_property_names)

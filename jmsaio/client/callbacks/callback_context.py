@@ -1,10 +1,12 @@
-"""Knowing that a call comes from entered a listener or a completion callback, and refusing what would wait for itself.
+"""Tells whether a call comes from a listener or a completion callback, and refuses calls that would wait for it.
 
-The mark is a context variable, so tasks that a callback starts carry it, too: a callback that awaits such a task would
-wait for itself just as well. It goes out with the callback, so a task that outlives it is free again.
+The mark is a context variable, so tasks started by a callback carry it, too: a callback that awaits such a task would
+wait for itself just as well. It ends with the callback, so a task that outlives the callback is free again.
 
-Rules: jms-spec 5.2, 5.3, 6.5 (own MessageListener: close and stop are refused), 10.11 (own CompletionListener: close,
-commit and rollback are refused; start and stop are allowed).
+Jakarta Messaging 3.1, 6.1.5 Pausing delivery of incoming messages, 6.1.8 Closing a connection and 6.2.15 Closing a
+session: a MessageListener may not close its own connection or session, nor stop its own connection.
+7.3.4 Close, commit or rollback: a CompletionListener may not close, commit or roll back its own session, nor close its
+own connection or producer; it may start and stop the connection.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class CallbackKind(enum.Enum):
 
 @attrs.define(eq=False)
 class CallbackContext:
-    """One running callback: the session it belongs to, its connection, and its producer or consumer."""
+    """A running callback with its connection, its session, and its producer or consumer."""
 
     kind: CallbackKind
     connection: object
@@ -47,9 +49,10 @@ def current() -> CallbackContext | None:
 
 
 def listens(target: object) -> bool:
-    """Whether this call comes from a message listener of ``target``, a session or connection, that has not returned.
+    """Whether this call comes from a running message listener of ``target``, a session or connection.
 
-    What is being closed stays usable to it until then (jms-spec 5.3).
+    A session or connection that is closing stays usable to its listeners until they return
+    (Jakarta Messaging 3.1, 6.1.8 Closing a connection).
     """
     callback = current()
     return (
@@ -71,7 +74,7 @@ def entered(callback: CallbackContext) -> Iterator[None]:
 
 
 def leave() -> None:
-    """Forget the mark in this task: it is not the callback's, although it was started there."""
+    """Remove the mark from this task: it does not belong to the callback that started it."""
     _current.set(None)
 
 
@@ -81,7 +84,7 @@ def refuse(
     """Raise IllegalStateError when ``call`` on ``target`` comes from a callback of ``target``.
 
     Args:
-        call: the call's name for the error.
+        call: the name of the call, for the error.
         target: connection, session or producer of the callback.
         kinds: the kinds of callback that may not call it.
     """

@@ -1,4 +1,7 @@
-"""CompletionListener: told in the order of the sends, never inside ``send`` (jms-spec 10)."""
+"""Calls completion listeners in the order of the sends, never inside ``send``.
+
+Jakarta Messaging 3.1, 7.3.3 Message order and 7.3.8 Use of the CompletionListener by the Jakarta Messaging provider.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ _log = logging.getLogger("jmsaio")
 
 
 def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
-    """The listener; refuses what can't be told an outcome, while the caller can still be told.
+    """The listener as an object; checked when it is given, while the caller can still learn of a mistake.
 
-    Raises IllegalArgumentError.
+    Raises:
+        IllegalArgumentError: it lacks one of the two functions.
     """
     if isinstance(listener, tuple):
         if len(listener) != 2 or not all(map(callable, listener)):
@@ -35,17 +39,17 @@ def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
     for call in ("on_completion", "on_exception"):
         if not callable(getattr(listener, call, None)):
             raise IllegalArgumentError(
-                f"completion_listener needs {call}, which {type(listener).__name__} has not; "
+                f"completion_listener needs {call}, which {type(listener).__name__} does not have; "
                 "or give a pair of functions: (on_completion, on_exception)"
             )
     return listener
 
 
 class CompletionListener(Protocol):
-    """Told about the outcome of an asynchronous send; plain functions or coroutine functions."""
+    """Learns the outcome of an asynchronous send; plain functions or coroutine functions."""
 
     def on_completion(self, message: Message) -> Awaitable[None] | None:
-        """The broker has confirmed ``message``, the object that was sent."""
+        """The broker confirmed ``message``, the object that was sent."""
 
     def on_exception(self, message: Message, error: Exception) -> Awaitable[None] | None:
         """``message`` was not sent, or its fate is unknown (SendInDoubtError)."""
@@ -73,13 +77,13 @@ class _Expected:
 
 @attrs.define(eq=False)
 class Completions:
-    """The completion listeners of one session that are still to be told, in the order of the sends."""
+    """The completion listeners of one session that are still to be called, in the order of the sends."""
 
     session: object
     connection: object
     callbacks: CallbackWorker
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
-    _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # their outcome is known
+    _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # the outcome is known
     _telling: bool = attrs.field(default=False, init=False)
 
     def __len__(self) -> int:
@@ -88,14 +92,15 @@ class Completions:
     def expect(
         self, message: Message, listener: CompletionListener, producer: object, future: asyncio.Future[Receipt]
     ) -> None:
-        """Tell ``listener`` once ``future`` and all before it are done."""
+        """Call ``listener`` once ``future`` and all before it are done."""
         self._expected.append(_Expected(message, listener, producer, future))
         future.add_done_callback(self._advance)
 
     async def finish(self, timeout: float) -> None:
-        """The session and its workers have ended: tell the rest; sends without an outcome yet are in doubt.
+        """Call the rest, after the session and its workers have ended; sends without an outcome are in doubt.
 
-        Raises OperationTimeoutError when the listeners take longer than ``timeout`` seconds.
+        Raises:
+            OperationTimeoutError: the listeners take longer than ``timeout`` seconds.
         """
         self._ready.extend(self._expected)
         self._expected.clear()
@@ -111,7 +116,7 @@ class Completions:
         self._tell_next()
 
     def _tell_next(self) -> None:
-        """Have the next one told, when none is: one after the other, however many workers the session has."""
+        """Call the next one unless one is running: one after the other, however many workers the session has."""
         if self._ready and not self._telling:
             self._telling = True
             self.callbacks.add(partial(self._tell, self._ready.popleft()))

@@ -1,4 +1,7 @@
-"""Problems that no caller can be told: logged, and told to the connection's ExceptionListener (jms-spec 5.5)."""
+"""Problems without a caller: logged, and reported to the connection's ExceptionListener.
+
+Jakarta Messaging 3.1, 6.1.7 ExceptionListener.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ class HasOnException(Protocol):
     """An exception listener as in Java; a plain or coroutine function."""
 
     def on_exception(self, error: JMSError) -> Any:
-        """Take a problem."""
+        """Handle a problem."""
 
 
-#: Told about problems that no caller can be told: a plain or coroutine function of the error, or an object that has
-#: one as ``on_exception``.
+#: Gets the problems that have no caller: a plain or coroutine function of the error, or an object that has one as
+#: ``on_exception``.
 ExceptionListener = Callable[[JMSError], Any] | HasOnException
 
-#: ExceptionReports that wait for a slow listener at most.
+#: The most reports that wait for a slow listener.
 _MOST = 1000
 
 _telling: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", default=None)
@@ -37,13 +40,13 @@ _telling: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", def
 
 @attrs.define(eq=False)
 class ExceptionReports:
-    """The reports of one connection, told one at a time by a task that lives only while there are some.
+    """The reports of one connection, delivered one at a time by a task that lives only while there are some.
 
-    The task is nobody's child: a listener may close its connection, and goes on after that.
+    The task belongs to no task group: a listener may close its connection and continue after that.
 
     Attributes:
         listener: the exception listener, or None.
-        count: reports up to now.
+        count: reports so far.
     """
 
     listener: ExceptionListener | None = None
@@ -53,12 +56,12 @@ class ExceptionReports:
     _lost: JMSError | None = attrs.field(default=None, init=False)
 
     def add(self, error: Exception, circumstances: str = "", logged: bool = False) -> None:
-        """Log a problem now and have the listener told later; what ``lost`` has told is not told again.
+        """Log a problem now and report it to the listener later, unless ``lost`` has reported it already.
 
         Args:
             error: the problem.
-            circumstances: what the log says in front of it.
-            logged: the log has it already.
+            circumstances: text in front of it in the log.
+            logged: it is in the log already.
         """
         if error is self._lost:
             return
@@ -68,7 +71,7 @@ class ExceptionReports:
         self._tell_later(error)
 
     def lost(self, error: JMSError) -> None:
-        """The broker, or a subscription, was lost: a warning, and the listener is told later."""
+        """Log that the broker or a subscription was lost, as a warning, and report it to the listener later."""
         self._lost = error
         _log.warning("%s", error)
         self._tell_later(error)
@@ -104,10 +107,10 @@ class ExceptionReports:
             self._task = None
 
     def called_from_listener(self) -> bool:
-        """Whether this call comes from the listener, or from a task that it started."""
+        """Whether this call comes from the listener, or from a task it started."""
         return _telling.get() is self
 
     async def told(self, timeout: float) -> None:
-        """Wait until the listener was told all, for ``timeout`` seconds at most. Cancelling changes nothing."""
+        """Wait until the listener has all reports, for ``timeout`` seconds at most. Cancelling changes nothing."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=timeout)

@@ -1,7 +1,8 @@
-"""Runs an application's callbacks: message listeners and completion listeners of one session, in order.
+"""Runs an application's callbacks: the message listeners and completion listeners of one session, in order.
 
-One worker runs them one at a time (jms-spec 7 and 10.6); ``listener_concurrency`` gives a session more workers for
-those who ask for it, which gives up the order. The workers are tasks of their own beside the dispatch coroutine.
+One worker runs them one at a time (Jakarta Messaging 3.1, 6.2.13 Serial execution of client code). With
+``listener_concurrency`` a session has more workers and no order. Workers are tasks of their own beside the dispatch
+coroutine.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from jmsaio.client.callbacks.callback_context import CallbackContext, entered, l
 from jmsaio.errors import JMSError
 from jmsaio.transport.waiters import Waiters
 
-#: A piece of work: what to run. It reports its own failures.
+#: Work for a worker. It reports its own failures.
 Job = Callable[[], Awaitable[None]]
 
 
 class NoExceptionError(JMSError):
-    """A callback raised what is no Exception: its session ends. The ``__cause__`` is what it raised."""
+    """A callback raised a BaseException that is no Exception, its ``__cause__``; the session of the callback ends."""
 
 
 def function_of(listener: object, method: str) -> Callable[..., Any] | None:
-    """What of a listener is called: its ``method``, as in Java, else itself; None for what can't be called."""
+    """The function of a listener: its ``method``, as in Java, or the listener itself; None if neither is callable."""
     found = getattr(listener, method, None)
     if callable(found):
         return found  # type: ignore[no-any-return]  # just seen
@@ -45,8 +46,8 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
         in_thread: run a plain function in a worker thread, so that it may block.
 
     Raises:
-        JMSError: the function ended with a CancelledError of its own, of something that it waited for. It must not
-            pass for a cancelled worker, which would end the session.
+        JMSError: the function ended with a CancelledError although its task was not cancelled: something it awaited
+            was. It must not look like a cancelled worker, which would end the session.
 
     Otherwise raises what the function does. Cancelling cancels it.
     """
@@ -59,7 +60,7 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
             await result
     except asyncio.CancelledError as cancelled:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():  # it is we who are cancelled
+        if task is not None and task.cancelling():  # our own task was cancelled
             raise
         raise JMSError("what a callback waited for was cancelled") from cancelled
 
@@ -69,7 +70,7 @@ class CallbackWorker:
     """The callback workers of one session.
 
     Attributes:
-        next_job: gives the next message job, or None; asked after every job and every ``wake``.
+        next_job: gives the next message job, or None; called after every job and every ``wake``.
     """
 
     next_job: Callable[[], Job | None]
@@ -84,21 +85,21 @@ class CallbackWorker:
         self.wake()
 
     def wake(self) -> None:
-        """There may be a message job."""
+        """Look for a message job."""
         self._waiting.wake()
 
     @property
     def busy(self) -> bool:
-        """True while a callback runs or a completion waits to be told."""
+        """True while a callback runs or a completion listener waits for its call."""
         return bool(self._running or self._first)
 
     async def idle(self) -> None:
-        """Wait until no callback runs and none waits to be told. Cancelling changes nothing."""
+        """Wait until no callback runs and none is waiting. Cancelling changes nothing."""
         while self.busy:
             await self._idle.wait()
 
     async def run_added(self) -> None:
-        """Run what ``add`` took, here: for a session whose workers have ended."""
+        """Run the jobs of ``add`` in this task: for a session whose workers have ended."""
         while self._first:
             await self._first.popleft()()
 
@@ -123,10 +124,10 @@ class CallbackWorker:
 async def run_inside(
     callback: CallbackContext, function: Callable[..., Any], *arguments: Any, in_thread: bool
 ) -> Exception | None:
-    """Call an application's callback with its mark on; returns what it raised, which the caller logs, or None.
+    """Call an application's callback, marked as running; return the Exception it raised, or None.
 
     Raises:
-        NoExceptionError: it raised what is no Exception. KeyboardInterrupt and SystemExit pass.
+        NoExceptionError: it raised a BaseException that is no Exception. KeyboardInterrupt and SystemExit pass.
     """
     with entered(callback):
         try:

@@ -1,4 +1,4 @@
-"""``Deadline``: the one bound of a close, handed down to all that it closes."""
+"""``Deadline``: the time limit of a close, passed on to everything that closes with it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import attrs
 
 from jmsaio.errors import OperationTimeoutError
 
-#: The share of its time, and the most seconds, that a step leaves to each step behind it.
+#: The share of its time, and the most seconds, that a step leaves to each later step.
 _SHARE, _LONGEST_SHARE = 0.05, 1.0
-#: Seconds beyond a deadline until a caller waits no longer for a close: what was cancelled needs a moment to end.
+#: Seconds that a caller waits for a close beyond its deadline: cancelled steps need a moment to end.
 GRACE = 1.0
 
 
@@ -22,7 +22,7 @@ class Deadline:
 
     Attributes:
         at: the running event loop's time in seconds.
-        share: seconds that each step leaves to each step behind it, so that one which does not end leaves them some.
+        share: seconds that each step leaves to each later step, so that one that hangs leaves them some time.
     """
 
     at: float
@@ -30,19 +30,19 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """The one ``seconds`` from now."""
+        """The deadline ``seconds`` from now."""
         return cls(asyncio.get_running_loop().time() + seconds, min(_LONGEST_SHARE, _SHARE * seconds))
 
     def before(self, steps: int) -> Deadline:
-        """The deadline of what ``steps`` more steps follow."""
+        """The deadline of a step that ``steps`` more steps follow."""
         return Deadline.after(max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time()))
 
     def left(self, steps: int = 0) -> float:
-        """Seconds left to a step that ``steps`` more follow; 0 when its time is over."""
+        """Seconds left to a step that ``steps`` more steps follow; 0 when its time is over."""
         return max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time())
 
     async def bound(self, work: Awaitable[object], what: str, steps: int = 0) -> None:
-        """Await ``work``, and cancel it when the time of a step that ``steps`` more follow is over.
+        """Await ``work``, and cancel it when the time of a step that ``steps`` more steps follow is over.
 
         Raises:
             OperationTimeoutError: it was cancelled.

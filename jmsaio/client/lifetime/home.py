@@ -1,4 +1,4 @@
-"""Where a connection and all that is made from it live: one event loop, in its thread, in one process."""
+"""The event loop and the process of a connection and of everything made from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @attrs.define(eq=False)
 class Home:
-    """The event loop and process that something was made in.
+    """The event loop and process in which something was made.
 
     Attributes:
         loop: the event loop.
@@ -41,13 +41,13 @@ class Home:
 
     @property
     def forked(self) -> bool:
-        """True in a child process of the one it was made in."""
+        """True in a child of the process in which it was made."""
         return self._forks != _forks
 
     def check(self) -> None:
-        """Raise IllegalStateError outside of the loop, and ForkError in a child process.
+        """Raise IllegalStateError outside the loop, ForkError in a child process.
 
-        Where each call counts, ``_get_running_loop() is not home.loop`` and ``refuse`` do the same.
+        On hot paths use ``_get_running_loop() is not home.loop`` and ``refuse`` instead, which do the same.
         """
         if _get_running_loop() is not self.loop or self._forks != _forks:
             self.refuse()
@@ -58,10 +58,10 @@ class Home:
             self.refuse()
 
     def refuse(self) -> NoReturn:
-        """Raise what ``check`` does."""
+        """Raise the error of ``check``."""
         if self.forked:
-            raise ForkError("it was made in the parent process; make a new connection after the fork")
+            raise ForkError("it was made in the parent process; create a new connection after the fork")
         raise IllegalStateError(
             "called outside of the event loop that made the connection; from another thread use "
-            "asyncio.run_coroutine_threadsafe(..., loop), for another loop make another connection"
+            "asyncio.run_coroutine_threadsafe(..., loop), in another loop create another connection"
         )

@@ -1,4 +1,4 @@
-"""``await make()`` and ``async with make() as it``: one object for both ways to get something that has a ``close``."""
+"""``await create()`` and ``async with create() as it``: one object for both ways to open something."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T", bound=Closable)
 
 
 class Opening(Generic[T]):
-    """The promise of an open object.
+    """The result of a ``create_...`` call.
 
     ``await opening`` gives the object, which the caller closes; ``async with opening as it`` closes it at the end.
-    Each opening is used once.
+    Use each opening once.
     """
 
     __slots__ = ("_coroutine", "_object")

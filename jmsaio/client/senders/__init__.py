@@ -1,1 +1,1 @@
-"""From a producer to the transport's senders: settings of a message, the pool of senders, receipts."""
+"""From a producer to the transport's senders: a message's settings, the pool of senders, pending sends, receipts."""

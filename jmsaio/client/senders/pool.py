@@ -33,12 +33,12 @@ class _Entry:
 
 @attrs.define(eq=False)
 class SenderPool:
-    """A bounded cache of senders, one for each topic; the one unused for longest is closed for a new one.
+    """A bounded cache of senders, one for each topic; the least recently used one makes room for a new one.
 
     Attributes:
-        transport: makes the senders.
-        config: options.
-        route: choice of partitions.
+        transport: opens the senders.
+        config: the options.
+        route: chooses a partition; None leaves the choice to the transport.
     """
 
     transport: Transport
@@ -56,11 +56,11 @@ class SenderPool:
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
     def cached(self, topic: str, queue_subscription: str | None = None) -> Sender | None:
-        """The open sender to a topic, or None: ``open`` makes it, or the queue's subscription."""
+        """The open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
         entry = self._entries.get(topic)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
-        if entry.sender.deleted:  # and with the topic the queue's subscription: both are made anew
+        if entry.sender.deleted:  # with its topic and the queue's subscription: both are created again
             return None
         if len(self._entries) > 1:
             self._entries.move_to_end(topic)
@@ -69,15 +69,20 @@ class SenderPool:
         return entry.sender
 
     async def open(self, topic: str, queue_subscription: str | None) -> Sender:
-        """The sender to a topic, made if need be.
+        """The sender to a topic, opened if necessary.
 
         Args:
             topic: full topic name.
             queue_subscription: for a queue, the subscription that is created before the first send
-                (``jms.precreateQueueSubscription``), so that the queue keeps what is sent to it. A topic and several
+                (``jms.precreateQueueSubscription``), so that the queue keeps the messages. A topic and several
                 queues may share one sender.
 
-        Cancelling leaves no half-made sender behind.
+        Raises:
+            ObjectClosedError: the factory is closed.
+            InvalidDestinationError: a temporary destination that was deleted.
+            TransportError: the broker refuses, or can't be reached.
+
+        Cancelling leaves no half-open sender behind.
         """
         async with self._opening.setdefault(topic, asyncio.Lock()):
             sender = self.cached(topic, queue_subscription)
@@ -122,7 +127,7 @@ class SenderPool:
         return _TEMPORARY_IDLE if limit is None else min(limit, _TEMPORARY_IDLE)
 
     async def _check_alive(self, topic: str) -> None:
-        """Refuse to send to a temporary destination that was deleted: the broker would make the topic anew."""
+        """Refuse to send to a temporary destination that was deleted: the broker would create its topic again."""
         admin = self.transport.admin
         if admin is None:
             return
@@ -130,7 +135,7 @@ class SenderPool:
             await admin.partitions(topic)
         except NotFoundError as error:
             raise InvalidDestinationError(
-                f"the temporary destination {topic} does not exist any more: its connection has deleted it"
+                f"the temporary destination {topic} no longer exists: its connection deleted it"
             ) from error
 
     async def close_topic(self, topic: str, timeout: float) -> None:
@@ -142,7 +147,7 @@ class SenderPool:
     async def close_idle(self) -> None:
         """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner.
 
-        One with messages that have no answer yet is in use.
+        A sender with unconfirmed messages counts as used.
         """
         now = time.monotonic()
         for topic, entry in list(self._entries.items()):
@@ -156,7 +161,7 @@ class SenderPool:
             await self.close_topic(topic, self.config.close_timeout)
 
     async def _close_when_idle(self) -> None:
-        """Look now and then, as long as there are senders with a limit."""
+        """Look at intervals, as long as there are senders with a limit."""
         try:
             while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
                 await asyncio.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
@@ -165,7 +170,7 @@ class SenderPool:
             self._closing_idle = None
 
     async def close(self, timeout: float) -> None:
-        """Close every sender, all at once; what is on its way may end within ``timeout`` seconds."""
+        """Close all senders at once; pending sends may end within ``timeout`` seconds."""
         self._closed = True
         deadline = time.monotonic() + timeout
         if self._closing_idle is not None:
@@ -179,7 +184,7 @@ class SenderPool:
         await self._restoring.aclose(deadline - time.monotonic())
 
     async def _make_room(self) -> None:
-        """Close senders until those that are there and those in the making are no more than the bound."""
+        """Close senders until the open ones and those being opened stay within the bound."""
         await self.close_idle()
         while self._entries and len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
             _, entry = self._entries.popitem(last=False)

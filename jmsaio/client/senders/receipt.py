@@ -1,4 +1,4 @@
-"""What a send gives back."""
+"""The result of a send."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Receipt(NamedTuple):
     """The broker's confirmation of one message. A named tuple, because one is made for every message sent.
 
     Attributes:
-        jms_message_id: JMSMessageID of the message, or None when message ids are disabled and the place is unknown.
-        place: Pulsar's id, or None where the answer for a group of messages does not tell.
-        destination: where it was sent.
+        jms_message_id: JMSMessageID of the message, or None if message ids are disabled and the place is unknown.
+        place: Pulsar's message id, or None if the broker confirmed several messages at once without their ids.
+        destination: where the message went.
         timestamp: JMSTimestamp in milliseconds since the epoch.
     """
 

@@ -1,4 +1,4 @@
-"""What a MessageProducer sends with, and where to: its settings with their checks (jms-spec 9)."""
+"""The settings of a MessageProducer, checked (Jakarta Messaging 3.1, 7.4 Setting message delivery options)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _log = logging.getLogger("jmsaio")
 
 @attrs.frozen
 class Target:
-    """A destination as a sender needs it.
+    """A destination, resolved for a sender.
 
     Attributes:
         destination: the JMS destination.
         topic: full Pulsar topic.
-        queue_subscription: subscription created with the first sender to a queue, None for a topic.
+        queue_subscription: the subscription created with the first sender to a queue; None for a topic.
     """
 
     destination: Destination
@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def destination(self) -> Destination | None:
-        """The destination, None for a producer without. Raises ObjectClosedError, as all settings do."""
+        """The destination, or None if each send names its own. Raises ObjectClosedError, as all settings do."""
         self._check_open()
         return None if self._target is None else self._target.destination
 
@@ -55,7 +55,7 @@ class Settings:
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Default delivery mode: PERSISTENT. Setting another value than 1 or 2 raises IllegalArgumentError."""
+        """The default delivery mode, at first PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
         self._check_open()
         return DeliveryMode(self._delivery_mode)
 
@@ -70,7 +70,7 @@ class Settings:
 
     @property
     def priority(self) -> int:
-        """Default priority: 4. Setting another value than 0 to 9 raises IllegalArgumentError."""
+        """The default priority, at first 4. A value outside 0 to 9 raises IllegalArgumentError."""
         self._check_open()
         return self._priority
 
@@ -85,7 +85,7 @@ class Settings:
 
     @property
     def time_to_live(self) -> float:
-        """Default time to live in seconds; 0, the default, is for ever."""
+        """The default time to live in seconds; at first 0, which means for ever."""
         self._check_open()
         return self._time_to_live / 1000
 
@@ -104,7 +104,7 @@ class Settings:
 
     @property
     def delivery_delay(self) -> float:
-        """Default delivery delay in seconds; default 0."""
+        """The default delivery delay in seconds, at first 0."""
         self._check_open()
         return self._delivery_delay / 1000
 
@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def disable_message_id(self) -> bool:
-        """Send without a JMSMessageID of our own; default False."""
+        """Whether messages go out without JMSMessageID; at first False."""
         self._check_open()
         return self._disable_message_id
 
@@ -147,7 +147,7 @@ class Settings:
 
     @property
     def disable_message_timestamp(self) -> bool:
-        """Send without JMSTimestamp; default False."""
+        """Whether messages go out without JMSTimestamp; at first False."""
         self._check_open()
         return self._disable_message_timestamp
 
@@ -175,12 +175,12 @@ class Settings:
 
 
 def log_left_out(what: str, error: Exception) -> None:
-    """Say what of a message of another library is not sent (seed 004)."""
+    """Log which part of another library's message can't be read and is therefore not sent."""
     _log.warning("%s of the message of another library can't be read and is not sent: %r", what, error)
 
 
 def checked_mode(mode: int) -> int:
-    """``mode`` if it is a delivery mode. Raises IllegalArgumentError."""
+    """Return ``mode`` if it is a delivery mode, else raise IllegalArgumentError."""
     if mode not in (1, 2) or isinstance(mode, bool):
         check_int(mode, "delivery_mode", 1, 2)
         raise IllegalArgumentError(f"delivery_mode must be DeliveryMode.PERSISTENT or NON_PERSISTENT, not {mode!r}")
@@ -188,6 +188,6 @@ def checked_mode(mode: int) -> int:
 
 
 def checked_priority(priority: int) -> int:
-    """``priority`` if it is 0 to 9. Raises IllegalArgumentError."""
+    """Return ``priority`` if it is 0 to 9, else raise IllegalArgumentError."""
     check_int(priority, "priority", 0, 9)
     return priority
