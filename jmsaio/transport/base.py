@@ -1,12 +1,12 @@
-"""The seam: what every engine under jmsaio offers, and nothing that only one of them knows.
+"""The seam: what every transport under jmsaio offers, and nothing that only one of them knows.
 
 Rules for every implementation (the contract suite in ``tests/transport/contract`` checks them):
 
 * All calls come from one event loop's thread; every callback (``done``, ``wake``) runs on that thread, never inside
   the call that was given it. Callbacks given to a transport do not raise.
-* Messages cross in lists. No object of an engine's own library crosses, except hidden inside a ``ReceivedRecord``,
+* Messages cross in lists. No object of a transport's own library crosses, except hidden inside a ``ReceivedRecord``,
   which the application of the seam hands back untouched to acknowledge it.
-* Errors are ``jmsaio.errors``; an engine's own errors are translated before they cross, and chained.
+* Errors are ``jmsaio.errors``; a library's own errors are translated before they cross, and chained.
 * Every coroutine is bounded in time and may be cancelled at any await; a cancelled call loses no record.
 * Durations are seconds, points in time are milliseconds since the epoch.
 """
@@ -23,13 +23,38 @@ import attrs
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
+from jmsaio.transport.administration import Admin, Cursor, Position, SubscriptionStats, TopicStats
 from jmsaio.transport.clock import Clock
 
-#: Called once for each record given to ``Sender.send``: the place (None where the engine can't tell) or the error.
+__all__ = [
+    "SHARED_PROPERTY",
+    "Admin",
+    "Capabilities",
+    "Cursor",
+    "LinkChange",
+    "LinkListener",
+    "Position",
+    "Reader",
+    "ReaderOptions",
+    "Receiver",
+    "Route",
+    "SendDone",
+    "Sender",
+    "SenderOptions",
+    "Subscription",
+    "SubscriptionStats",
+    "SubscriptionType",
+    "TopicStats",
+    "Transaction",
+    "Transport",
+    "Wake",
+]
+
+#: Called once for each record given to ``Sender.send``: the place (None where the transport can't tell) or the error.
 SendDone = Callable[[WireId | None, JMSError | None], None]
 #: Called when ``Receiver.receive`` may have something again; may be called without need.
 Wake = Callable[[], None]
-#: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the engine.
+#: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the transport.
 Route = Callable[[OutgoingRecord, int], int | None]
 
 
@@ -39,10 +64,10 @@ SHARED_PROPERTY = "jmsaio.shared"
 
 @attrs.frozen
 class LinkChange:
-    """What happened to the link to the broker, or to one subscription's, without a caller who could be told.
+    """A change of the link to the broker, or of one subscription's, that no call reports.
 
     Attributes:
-        text: it in a sentence, for the log.
+        text: a sentence for the log.
         error: what was lost; None when it is back.
     """
 
@@ -50,7 +75,7 @@ class LinkChange:
     error: JMSError | None = None
 
 
-#: Told about changes of the link, on the loop's thread.
+#: Called with changes of the link, on the loop's thread.
 LinkListener = Callable[[LinkChange], None]
 
 
@@ -63,16 +88,9 @@ class SubscriptionType(enum.Enum):
     KEY_SHARED = "Key_Shared"
 
 
-class Position(enum.Enum):
-    """Where a new subscription, a seek or a reader starts."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-
-
 @attrs.frozen
 class Capabilities:
-    """What an engine can do; the client asks here, never for the engine's name.
+    """What a transport can do; the client asks here, never for the transport's name.
 
     Attributes:
         transactions: ``Transport.begin`` works and is atomic.
@@ -106,9 +124,9 @@ class SenderOptions:
         route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
         window_records: records on their way at most, before ``Sender.full``.
         window_bytes: bytes on their way at most.
-        topic_changed: called with the name of the topic, or of one of its partitions, when it may be another one than
-            before: deleted, and made anew by the engine without its subscriptions. Engines whose senders end then
-            (``Sender.deleted``) never call it.
+        topic_changed: called with the name of the topic, or of one of its partitions, when it may have been
+            deleted and recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``)
+            never call it.
     """
 
     config: ProducerConfig
@@ -132,7 +150,7 @@ class Subscription:
         durable: it outlives its consumers. False only where ``Capabilities.non_durable``.
         config: consumerConfig with its defaults, already merged for this consumer.
         metadata: consumer metadata (``jms.destination.type`` ...).
-        properties: subscription properties, where the engine has them.
+        properties: subscription properties, stored with a new subscription.
         replace: what this name stood for before counts: a subscription of it that has these properties with other
             values, or that was made for other topics, is deleted with what it holds and made anew; if it has
             consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
@@ -158,13 +176,13 @@ class Subscription:
 
 
 class Transaction(Protocol):
-    """One open transaction of the engine; ended by exactly one of its two calls."""
+    """One open transaction; ended by exactly one of its two calls."""
 
     async def commit(self) -> None:
         """Make all of it happen. Raises TransactionRolledBackError when it ended in a rollback."""
 
     async def abort(self) -> None:
-        """Undo all of it: sent records never appear, acknowledged ones come again, also those acknowledged too late."""
+        """Undo all of it: sent records never appear, acknowledged ones, also late, are redelivered."""
 
 
 class Sender(Protocol):
@@ -176,7 +194,7 @@ class Sender(Protocol):
 
     @property
     def deleted(self) -> bool:
-        """True once the topic was deleted and every send fails. A new sender makes the topic anew."""
+        """True once the topic was deleted and every send fails. A new sender recreates the topic."""
 
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
         """Take a record; ``done`` tells its outcome later. Never blocks and never refuses because of a full window.
@@ -214,7 +232,7 @@ class Receiver(Protocol):
         """Give records back; they come again, to any consumer, after about ``delay`` seconds.
 
         What was set aside is given back as what ``set_aside`` returned for it.
-        ``counted=False``: the application never got them, so the redelivery count stays, where the engine can do that.
+        ``counted=False``: the application never got them, so the redelivery count stays, where that can be done.
         """
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
@@ -223,7 +241,7 @@ class Receiver(Protocol):
         For shared and key-shared subscriptions.
 
         Returns:
-            What stands for each of them from now on.
+            What to give back in place of each of them.
         """
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -236,7 +254,7 @@ class Receiver(Protocol):
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """The application gets these records, which it holds, once more: the redelivery count grows by one.
 
-        Nothing is sent again; engines that can't tell the broker count by themselves.
+        Nothing is sent again; a transport that can't tell the broker counts by itself.
         """
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
@@ -258,7 +276,7 @@ class Receiver(Protocol):
 
         What was not taken goes back, uncounted. What was taken can still be settled, and no other receiver of this
         transport hands it out before. A broker that can't be told keeps it from the receivers of other clients, or
-        not. For shared and key-shared subscriptions; others have nobody who waits for what a receiver holds back.
+        not. For shared and key-shared subscriptions; on others, no one waits for what a receiver holds back.
 
         Cancellation: stopping goes on.
         """
@@ -302,97 +320,12 @@ class ReaderOptions:
     name: str | None = None
 
 
-@attrs.frozen
-class Cursor:
-    """How far a subscription is acknowledged.
-
-    Attributes:
-        mark_delete: everything up to here (inclusive) is acknowledged; None before the first entry.
-        deleted: closed ranges of ids (ledger, entry) acknowledged behind it.
-        last: last entry of the topic when the cursor was asked for; None where there was none.
-    """
-
-    mark_delete: WireId | None
-    deleted: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
-    last: WireId | None = None
-
-    def is_acknowledged(self, place: WireId) -> bool:
-        """True when the whole entry at ``place`` is acknowledged."""
-        entry = (place.ledger, place.entry)
-        if self.mark_delete is not None and entry <= (self.mark_delete.ledger, self.mark_delete.entry):
-            return True
-        return any(first <= entry <= last for first, last in self.deleted)
-
-    def is_newer(self, place: WireId) -> bool:
-        """True when the entry at ``place`` was stored after the cursor was asked for."""
-        return self.last is not None and (place.ledger, place.entry) > (self.last.ledger, self.last.entry)
-
-
-@attrs.frozen
-class SubscriptionStats:
-    """One subscription in a topic's statistics; Pulsar counts a batch as one in ``backlog``."""
-
-    name: str
-    type: str
-    backlog: int
-    consumers: int
-    properties: Mapping[str, str] = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class TopicStats:
-    """A topic's statistics: connected producers and its subscriptions by name."""
-
-    producers: int
-    subscriptions: Mapping[str, SubscriptionStats]
-
-
-class Admin(Protocol):
-    """The broker's administration. Unknown topics and subscriptions raise NotFoundError."""
-
-    async def partitions(self, topic: str) -> int:
-        """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
-
-    async def create_topic(self, topic: str, partitions: int = 0) -> bool:
-        """Create a topic; False if it exists."""
-
-    async def delete_topic(self, topic: str, force: bool = False) -> None:
-        """Delete a topic with its subscriptions; ``force`` also with connected clients."""
-
-    async def terminate_topic(self, topic: str) -> None:
-        """Let a topic take no more records: its senders fail from now on, and are no clients of it any more."""
-
-    async def topics(self, namespace: str) -> list[str]:
-        """Full names of the topics of ``tenant/namespace``, partitions listed one by one."""
-
-    async def stats(self, topic: str) -> TopicStats:
-        """Statistics of a topic (all partitions together)."""
-
-    async def backlog(self, topic: str, subscription: str) -> int:
-        """Messages kept for a subscription, those in batches one by one; a broker may give up counting large ones."""
-
-    async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
-
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
-        """Create a subscription (and a missing topic); False if it exists."""
-
-    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        """Delete a subscription with its backlog; ``force`` also with connected consumers."""
-
-    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        """The properties of a subscription."""
-
-    async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
-        """Replace the properties of a subscription."""
-
-
 class Transport(Protocol):
     """One client of one broker (or cluster)."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this engine can do."""
+        """What this transport can do."""
 
     @property
     def admin(self) -> Admin | None:
@@ -404,7 +337,7 @@ class Transport(Protocol):
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """Whoever wants to be told that the link to the broker was lost or is back: add a function, or remove it."""
+        """The functions called when the link to the broker was lost or is back: add or remove one."""
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Make a sender to a full topic name; the topic is created where the broker allows it."""

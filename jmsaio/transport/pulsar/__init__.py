@@ -1,4 +1,4 @@
-"""The engine over pulsar-client: ``pulsar://`` and ``pulsar+ssl://``."""
+"""The transport over pulsar-client: ``pulsar://`` and ``pulsar+ssl://``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def open_transport(config: Configuration) -> Transport:
     """
     transport = PulsarTransport(config)
     try:
-        await transport.prove()
+        await transport.check_reachable()
     except BaseException:
         with anyio.CancelScope(shield=True):
             await transport.aclose(1.0)

@@ -148,7 +148,7 @@ class PulsarTransport:
         """Who is told that the link to the broker, or a subscription, was lost or is back."""
         return self._watch.listeners
 
-    async def prove(self) -> None:
+    async def check_reachable(self) -> None:
         """Wait until the broker answers, at most ``connect_timeout``; and knows the ``listenerName``, if there is one.
 
         An address that stays silent for ``connectionTimeoutMs`` is not waited for any longer.

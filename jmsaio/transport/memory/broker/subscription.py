@@ -22,6 +22,7 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.delays import Delays
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
 from jmsaio.transport.memory.broker.ports import Port, Services
@@ -49,7 +50,7 @@ class BrokerSubscription:
     """
 
     __slots__ = (
-        "_policy", "_replay", "_waiting", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
+        "_delays", "_policy", "_replay", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
         "properties", "returned", "type",
     )  # fmt: skip
 
@@ -67,7 +68,7 @@ class BrokerSubscription:
         self.returned: dict[int, StoredRecord] = {}
         self.in_transaction: dict[int, tuple[OpenTransaction, StoredRecord]] = {}
         self._replay: list[int] = []
-        self._waiting: dict[int, tuple[int, Consumer | None]] = {}
+        self._delays = Delays(log.broker.timers, self._due)
         self._policy: Policy = policy_for(self.type, log.partition)
         for record in self.backlog:
             record.references += 1
@@ -102,23 +103,13 @@ class BrokerSubscription:
         self.dispatch()
 
     def _delay(self, record: StoredRecord, due: float, consumer: Consumer | None) -> None:
-        number = record.number
-        self.returned[number] = record
-        self._waiting[number] = (self.log.broker.timers.add(due, self._due, number), consumer)
-        if consumer is not None:
-            consumer.waiting.add(number)
+        self.returned[record.number] = record
+        self._delays.add(record.number, due, consumer)
 
-    def _due(self, number: int, token: int) -> None:
+    def _due(self, number: int) -> None:
         """The time of a waiting record has come."""
-        self._no_longer_wait(number)
         heapq.heappush(self._replay, number)
         self.dispatch()
-
-    def _no_longer_wait(self, number: int) -> None:
-        token, consumer = self._waiting.pop(number)
-        self.log.broker.timers.cancel(token)
-        if consumer is not None:
-            consumer.waiting.discard(number)
 
     def dispatch(self) -> None:
         """Deliver what can be delivered: first what came back, by number, then the backlog."""
@@ -243,8 +234,8 @@ class BrokerSubscription:
         """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
         record = self.returned.pop(number, None)
         if record is not None:
-            if number in self._waiting:
-                self._no_longer_wait(number)
+            if number in self._delays:
+                self._delays.end(number)
             self.forget(record)
             return
         if number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
@@ -317,7 +308,7 @@ class BrokerSubscription:
         """Nothing goes to a consumer any more, and what it did not take or gave back is for others at once."""
         self._give_back_queue(consumer)
         for number in consumer.waiting.copy():
-            self._no_longer_wait(number)
+            self._delays.end(number)
             heapq.heappush(self._replay, number)
         for number in consumer.parked:
             record = self.returned.get(number)
@@ -400,8 +391,7 @@ class BrokerSubscription:
         self.returned.clear()
         self.counts.clear()
         self._replay.clear()
-        for number in list(self._waiting):
-            self._no_longer_wait(number)
+        self._delays.clear()
         consumers, self.consumers = self.consumers, []
         self._policy = policy_for(self.type, self.log.partition)
         for consumer in consumers:

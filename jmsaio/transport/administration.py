@@ -1,0 +1,103 @@
+"""``Admin``: the administration of a broker, a part of the seam. ``jmsaio.transport.base`` exports all its names."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+
+from jmsaio.model.wire import WireId
+
+
+class Position(enum.Enum):
+    """Where a new subscription, a seek or a reader starts."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@attrs.frozen
+class Cursor:
+    """How far a subscription is acknowledged.
+
+    Attributes:
+        mark_delete: everything up to here (inclusive) is acknowledged; None before the first entry.
+        deleted: closed ranges of ids (ledger, entry) acknowledged behind it.
+        last: last entry of the topic when the cursor was asked for; None where there was none.
+    """
+
+    mark_delete: WireId | None
+    deleted: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    last: WireId | None = None
+
+    def is_acknowledged(self, place: WireId) -> bool:
+        """True when the whole entry at ``place`` is acknowledged."""
+        entry = (place.ledger, place.entry)
+        if self.mark_delete is not None and entry <= (self.mark_delete.ledger, self.mark_delete.entry):
+            return True
+        return any(first <= entry <= last for first, last in self.deleted)
+
+    def is_newer(self, place: WireId) -> bool:
+        """True when the entry at ``place`` was stored after the cursor was asked for."""
+        return self.last is not None and (place.ledger, place.entry) > (self.last.ledger, self.last.entry)
+
+
+@attrs.frozen
+class SubscriptionStats:
+    """One subscription in a topic's statistics; Pulsar counts a batch as one in ``backlog``."""
+
+    name: str
+    type: str
+    backlog: int
+    consumers: int
+    properties: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class TopicStats:
+    """A topic's statistics: connected producers and its subscriptions by name."""
+
+    producers: int
+    subscriptions: Mapping[str, SubscriptionStats]
+
+
+class Admin(Protocol):
+    """The broker's administration. Unknown topics and subscriptions raise NotFoundError."""
+
+    async def partitions(self, topic: str) -> int:
+        """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
+
+    async def create_topic(self, topic: str, partitions: int = 0) -> bool:
+        """Create a topic; False if it exists."""
+
+    async def delete_topic(self, topic: str, force: bool = False) -> None:
+        """Delete a topic with its subscriptions; ``force`` also with connected clients."""
+
+    async def terminate_topic(self, topic: str) -> None:
+        """Let a topic take no more records: its senders fail from now on, and are no clients of it any more."""
+
+    async def topics(self, namespace: str) -> list[str]:
+        """Full names of the topics of ``tenant/namespace``, partitions listed one by one."""
+
+    async def stats(self, topic: str) -> TopicStats:
+        """Statistics of a topic (all partitions together)."""
+
+    async def backlog(self, topic: str, subscription: str) -> int:
+        """Messages kept for a subscription, those in batches one by one; a broker may give up counting large ones."""
+
+    async def cursor(self, topic: str, subscription: str) -> Cursor:
+        """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
+
+    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        """Create a subscription (and a missing topic); False if it exists."""
+
+    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
+        """Delete a subscription with its backlog; ``force`` also with connected consumers."""
+
+    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
+        """The properties of a subscription."""
+
+    async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
+        """Replace the properties of a subscription."""
