@@ -152,7 +152,7 @@ class Subscription:
         metadata: consumer metadata (``jms.destination.type`` ...).
         properties: subscription properties, stored with a new subscription.
         replace: what this name stood for before counts: a subscription of it that has these properties with other
-            values, or that was made for other topics, is deleted with what it holds and made anew; if it has
+            values, or that was made for other topics, is deleted with what it holds and recreated; if it has
             consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
         selective: this consumer rejects some of what it is sent, and gives that back.
     """
@@ -229,7 +229,7 @@ class Receiver(Protocol):
         """Take acknowledgements; they leave for the broker grouped, within 130 ms. What is settled is left alone."""
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Give records back; they come again, to any consumer, after about ``delay`` seconds.
+        """Give records back; they are redelivered, to any consumer, after about ``delay`` seconds.
 
         What was set aside is given back as what ``set_aside`` returned for it.
         ``counted=False``: the application never got them, so the redelivery count stays, where that can be done.
@@ -247,8 +247,8 @@ class Receiver(Protocol):
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead-letter topic of ``Subscription.config``, with these properties as its own.
 
-        It is acknowledged when it is stored there; where that fails it comes again. Without a dead-letter policy it is
-        only acknowledged.
+        It is acknowledged when it is stored there; where that fails it is redelivered. Without a dead-letter policy it
+        is only acknowledged.
         """
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:

@@ -4,7 +4,7 @@ There are two times. The wall clock's stands in messages; whoever sets the machi
 only goes on: everything that is to happen after a while goes by it.
 
 The embedded broker and the client both go by the clock of their transport. Bounds that protect from hanging, such as
-``close_timeout``, go by the event loop's own time instead: they must end even if nobody advances a `ManualClock`.
+``close_timeout``, go by the event loop's own time instead: they must end even if no one advances a `ManualClock`.
 """
 
 from __future__ import annotations

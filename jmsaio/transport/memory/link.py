@@ -70,7 +70,7 @@ class Link:
             else:
                 self.loop.call_soon_threadsafe(self._flush)
         except RuntimeError:
-            self._scheduled = False  # the loop is closed: nobody is there to be told
+            self._scheduled = False  # the loop is closed: no one is there to be told
 
     def _flush(self) -> None:
         with self.broker.lock:

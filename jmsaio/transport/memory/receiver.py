@@ -42,7 +42,8 @@ class MemoryReceiver:
         link: way to the event loop.
         wanted: what it subscribes to.
         wake: called when there may be something to receive.
-        by_priority: partitions with a higher number get a larger share of the receiver queue (Starlight 6.3).
+        by_priority: partitions with a higher number get a larger share of the receiver queue
+            (``jms.enableJMSPriority``).
 
     Raises:
         ConsumerBusyError: a subscription is taken; none is joined then.
@@ -226,7 +227,7 @@ class MemoryReceiver:
         """Acknowledge records. See ``Receiver.acknowledge``."""
         broker = self._broker
         if broker.down:
-            return  # lost on the way: they come again
+            return  # lost on the way: they are redelivered
         stored = cast("Sequence[StoredRecord]", records)
         with broker.lock:
             if broker.faults.lost_acknowledgements:
@@ -286,7 +287,7 @@ class MemoryReceiver:
         """Move a record to the dead letters. See ``Receiver.dead_letter``."""
         broker, stored = self._broker, cast("StoredRecord", record)
         if broker.down:
-            return  # it comes again
+            return  # it is redelivered
         with broker.lock:
             each = self._attached.get(stored.log)
             if each is not None:

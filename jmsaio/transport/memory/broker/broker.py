@@ -30,7 +30,7 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subs
 from jmsaio.transport.memory.broker.tail import tails_of
 from jmsaio.transport.memory.broker.transactions import Unit
 
-#: Seconds by which the wall clock leaves the steady time when somebody sets it; less is a pause or drift.
+#: Seconds by which the wall clock leaves the steady time when someone sets it; less is a pause or drift.
 _CLOCK_SET = 0.05
 
 
@@ -326,7 +326,7 @@ class Broker:
             raise BrokerUnavailableError(f"the embedded broker {self.name!r} is down")
 
     def take_down(self) -> None:
-        """Nobody can reach the broker; open transactions are aborted."""
+        """No one can reach the broker; open transactions are aborted."""
         self.down = self.disturbed = True
         for unit in list(self.units):
             unit.abort()
@@ -334,7 +334,7 @@ class Broker:
             client.broker_down()
 
     def bring_up(self) -> None:
-        """Everybody can reach it again."""
+        """Everyone can reach it again."""
         self.down = False
         self.disturbed = bool(self.faults.sends)
         self.timers.run(self.steady())

@@ -38,7 +38,7 @@ class Consumer:
         queue: records sent to it that the application has not taken: its permits are what is free here.
         capacity: records in ``queue`` at most; 0 while a zero queue was not asked.
         held: every record that it has and did not settle, taken or not, by number.
-        taken: with an ack timeout: when each record that was taken is to come again.
+        taken: with an ack timeout: when each record that was taken is to be redelivered.
         waiting: numbers of the records that it gave back and that wait for their time.
         parked: key-shared: numbers of records of its keys that wait for a permit, a heap.
         listed: it stands in the list of those with permits.
@@ -109,7 +109,7 @@ class Consumer:
         return records
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
-        """Note when these records are to come again if they are not acknowledged."""
+        """Note when these records are to be redelivered if they are not acknowledged."""
         services = self._dispatcher.services
         due = services.steady() + timeout
         while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:

@@ -1,7 +1,7 @@
 """One topic without partitions, or one partition: its records, and who is interested in them.
 
 A record stays while a subscription has not acknowledged it or a reader has not read it, and not longer. A topic that
-nobody subscribed to keeps nothing, except one that holds dead letters.
+no one subscribed to keeps nothing, except one that holds dead letters.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Partition:
         self.keeps_unread = False
 
     def append(self, record: OutgoingRecord, size: int, sequence_id: int, now: float) -> StoredRecord:
-        """Store a record and give it to everybody interested.
+        """Store a record and give it to everyone interested.
 
         Args:
             record: what was sent.

@@ -23,7 +23,7 @@ class Policy(Protocol):
     Attributes:
         solo: the only consumer that records go to, or None when there is a choice.
         follows: it has to be told which records were settled.
-        ordered: what is given back comes again before later records, also before those already in the queue.
+        ordered: what is given back is redelivered before later records, also before those already in the queue.
     """
 
     solo: Consumer | None
@@ -65,14 +65,14 @@ class SingleActive:
         self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """Choose anew; the one that was active gives back what it did not take."""
+        """Choose again; the one that was active gives back what it did not take."""
         before = self.solo
         self._consumers.append(consumer)
         self._choose()
         return before if before is not self.solo else None
 
     def left(self, consumer: Consumer) -> None:
-        """Choose anew."""
+        """Choose again."""
         self._consumers.remove(consumer)
         self._choose()
 
@@ -165,7 +165,7 @@ class ByKey:
         self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """One more on the ring; keys in somebody's hands stay there."""
+        """One more on the ring; keys in someone's hands stay there."""
         self._consumers.append(consumer)
         self._turn.joined(consumer)
         self._arrange()

@@ -1,4 +1,4 @@
-"""A subscription that was made with other properties, or for other topics, makes way for a new one (jms-spec 8.3)."""
+"""Deletes a subscription that was made with other properties, or for other topics, when a client opens it."""
 
 from __future__ import annotations
 

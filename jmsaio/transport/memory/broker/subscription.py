@@ -266,7 +266,7 @@ class BrokerSubscription:
             self._put_back(record)
 
     def roll_back(self, number: int) -> None:
-        """The transaction that acknowledged a record was aborted: it comes again, by the next ``dispatch``."""
+        """The transaction that acknowledged a record was aborted: it is redelivered, by the next ``dispatch``."""
         _, record = self.in_transaction.pop(number)
         self.counts[number] = self.counts.get(number, 0) + 1
         self._policy.settled(record)
@@ -336,7 +336,7 @@ class BrokerSubscription:
             self.dispatch()
 
     def leave(self, consumer: Consumer, keep: bool = False) -> None:
-        """A consumer is gone: what it holds comes again at once, counted if the application had it.
+        """A consumer is gone: what it holds is redelivered at once, counted if the application had it.
 
         A subscription that is not durable is deleted with its last consumer, unless ``keep``.
         """
@@ -372,7 +372,7 @@ class BrokerSubscription:
             yield from consumer.held.values()
 
     def seek(self, start: Position | WireId | int) -> None:
-        """Deliver from ``start`` on, everything anew; what consumers hold is theirs no more."""
+        """Deliver from ``start`` on, everything again; what consumers hold is theirs no more."""
         wanted = self.log.after(start)
         for record in wanted:
             record.references += 1

@@ -1,4 +1,4 @@
-"""Transactions: records that nobody sees before the commit, acknowledgements that an abort undoes.
+"""Transactions: records that no one sees before the commit, acknowledgements that an abort undoes.
 
 Atomic because commit and abort run in one go, under the broker's lock.
 """
@@ -128,7 +128,7 @@ class Unit:
         self._end()
 
     def abort(self) -> None:
-        """Undo it all: acknowledged records come again, counted. Nothing if it is over."""
+        """Undo it all: acknowledged records are redelivered, counted. Nothing if it is over."""
         if self.state is not State.OPEN:
             return
         self.state = State.ABORTED

@@ -1,7 +1,7 @@
 """Signs of life of a topic and its subscriptions, from the broker's statistics.
 
 The statistics tell when a subscription last asked for messages (``lastConsumedFlowTimestamp``), got some, and
-acknowledged some, but they forget it when the topic is loaded anew, and never tell when a consumer left. Loading a
+acknowledged some, but they forget it when the topic is reloaded, and never tell when a consumer left. Loading a
 topic makes a new ledger, whose time is therefore the earliest that anything is known for sure.
 """
 

@@ -57,7 +57,7 @@ class Credentials:
     """Who this client is.
 
     Attributes:
-        kind: how it is proved.
+        kind: how the client proves who it is.
         values: parameters by name; never shown.
     """
 
@@ -65,7 +65,7 @@ class Credentials:
     values: Mapping[str, str] = attrs.field(repr=False)
 
     def token(self) -> str:
-        """The token; read anew from its file, if it is in one. For AuthKind.TOKEN.
+        """The token; reread from its file, if it is in one. For AuthKind.TOKEN.
 
         Raises:
             JMSSecurityError: the file can't be read, or holds no token.

@@ -73,7 +73,7 @@ def cursor_key(subscription: str) -> str:
 
 
 def start_position(position: Position) -> dict[str, int]:
-    """Body of the call that creates a subscription (Starlight 3.6)."""
+    """Body of the call that creates a subscription."""
     place = -1 if position is Position.EARLIEST else _LATEST
     return {"ledgerId": place, "entryId": place, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
 

@@ -28,7 +28,7 @@ class _Place:
         creating: one creates it now.
         subscribing: how many subscribe now; they don't mind each other.
         visitors: all of these.
-        changed: set when somebody has left.
+        changed: set when someone has left.
     """
 
     wanting: int = 0
@@ -56,7 +56,7 @@ _PLACES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, st
 
 @asynccontextmanager
 async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """Nobody else of this event loop creates the subscription, or subscribes, meanwhile.
+    """No one else of this event loop creates the subscription, or subscribes, meanwhile.
 
     Raises:
         OperationTimeoutError: it was not this one's turn within ``timeout`` seconds.
@@ -77,7 +77,7 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
 
 @asynccontextmanager
 async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """Nobody of this event loop creates the subscription meanwhile; others may subscribe, too.
+    """No one of this event loop creates the subscription meanwhile; others may subscribe, too.
 
     Raises:
         OperationTimeoutError: it was not this one's turn within ``timeout`` seconds.
@@ -93,7 +93,7 @@ async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIte
 
 @contextmanager
 def _visit(topic: str, subscription: str) -> Iterator[_Place]:
-    """The place of a subscription; it is there while somebody is at it."""
+    """The place of a subscription; it is there while someone is at it."""
     places = _PLACES.setdefault(asyncio.get_running_loop(), {})
     key = (split_partition(topic)[0], subscription)
     place = places.setdefault(key, _Place())

@@ -25,7 +25,7 @@ class LateSettler:
         open_consumer: subscribes once more.
         what: the subscription in words.
         timeout: seconds to close the consumer.
-        holding: the consumer that was closed is about to be opened anew: what is taken waits for that (``hand_over``),
+        holding: the consumer that was closed is about to be reopened: what is taken waits for that (``hand_over``),
             for two consumers would be one too many for an exclusive subscription.
 
     Attributes:
@@ -60,7 +60,7 @@ class LateSettler:
             self._task = self._bridge.task(self._run())
 
     def hand_over(self, native: Any) -> bool:
-        """Tell what waits through a consumer that was opened anew; True when there was something."""
+        """Tell what waits through a consumer that was reopened; True when there was something."""
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             native.acknowledge_async(message, None)
@@ -68,7 +68,7 @@ class LateSettler:
         return bool(waiting)
 
     def let_go(self) -> None:
-        """Tell by itself what waits: no consumer is opened anew."""
+        """Tell by itself what waits: no consumer is reopened."""
         self._holding = False
         self._decided.set()
         self._begin()
@@ -85,7 +85,7 @@ class LateSettler:
         return task is None or await wait_for(asyncio.wait([task]), deadline - self._bridge.loop.time())
 
     async def aclose(self, timeout: float) -> None:
-        """Wait as ``drained``; what was not told comes again."""
+        """Wait as ``drained``; what was not told is redelivered."""
         if not await self.drained(timeout) and self._task is not None:
             self._task.cancel()
 

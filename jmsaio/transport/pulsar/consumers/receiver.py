@@ -3,8 +3,9 @@
 pulsar-client's own consumer over several topics is used for patterns only: with one consumer a partition every call
 knows its topic, acknowledgement receipts are possible, and a message passes one queue and one thread less.
 
-Exclusive and failover subscriptions: what is given back comes again from here, in order. pulsar-client would make the
-broker send everything unacknowledged again, behind what is already prefetched. Shared ones: given back to the broker.
+Exclusive and failover subscriptions: what is given back is redelivered from here, in order. pulsar-client would make
+the broker send everything unacknowledged again, behind what is already prefetched. Shared ones: given back to the
+broker.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class PulsarReceiver:
         self._unacked = UnackedTracker(bridge, self._shared, subscription.name, handed, self._come_back)
         self._tally = Tally() if counts is None else counts
         if self._shared:
-            self._tally.custodies.add(self._unacked)
+            self._tally.trackers.add(self._unacked)
         self._back: deque[PulsarRecord] = deque()
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._stopping = Stopping(bridge, subscription, self._unacked, self._native_consumers, self._woken)
@@ -254,7 +255,7 @@ class PulsarReceiver:
         return self._tally.failures(record.place) if here else record.redelivery_count
 
     def _keep_early(self, delayed: DelayedRecords, taken: list[PulsarRecord]) -> list[PulsarRecord]:
-        """Keep back what was delivered before its time: it comes again then, uncounted."""
+        """Keep back what was delivered before its time: it is redelivered then, uncounted."""
         early = delayed.early(taken)
         if not early:
             return taken
@@ -297,7 +298,7 @@ class PulsarReceiver:
             self._stopping.settled(records, acknowledged=True)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Give records back; they come again after about ``delay`` seconds.
+        """Give records back; they are redelivered after about ``delay`` seconds.
 
         On shared subscriptions the broker counts always, and the delay is at least 0.1 s, pulsar-client's smallest.
 
@@ -348,7 +349,7 @@ class PulsarReceiver:
             self._acknowledge((record,), waiting=True)
 
     def letter_failed(self, record: PulsarRecord) -> None:
-        """A dead letter could not be stored: it comes again in a second."""
+        """A dead letter could not be stored: it is redelivered in a second."""
         if not self._closed and self._bridge.failure is None:
             self._nacked.add(record, 1.0)
 
@@ -401,7 +402,7 @@ class PulsarReceiver:
         return sum(record.place[:2] == (ledger, entry) for record in self._unacked.reread)
 
     def renew(self) -> None:
-        """Open the native consumers anew, as soon as the application has settled what it has, or 3 seconds later."""
+        """Reopen the native consumers as soon as the application has settled what it has, or 3 seconds later."""
         self._sizing.renew()
 
     def _give_back(self, records: list[PulsarRecord]) -> None:
@@ -583,7 +584,7 @@ class PulsarReceiver:
         if self._closed:
             return
         self._closed = True
-        self._tally.custodies.discard(self._unacked)
+        self._tally.trackers.discard(self._unacked)
         self._nacked.close()
         self._late.close()
         self._on_closed(self)

@@ -2,11 +2,11 @@
 
 pulsar-client acknowledges an entry whose checksum is wrong, and tells its log alone. The broker takes that for an
 acknowledgement and never sends the entry again, but as a rule still has it: a reader gets it. From then on only this
-process knows that it is not acknowledged: it comes again from here when it is given back, and it is told when its
+process knows that it is not acknowledged: it is redelivered from here when it is given back, and it is told when its
 receiver is closed before that.
 
 For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing any more: the
-consumer is opened anew.
+consumer is reopened.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ReceiverPart(Protocol):
         """How many messages of such an entry are not acknowledged."""
 
     def renew(self) -> None:
-        """Open the native consumers anew, soon."""
+        """Reopen the native consumers soon."""
 
     def on_close(self, function: Callable[[], object]) -> None:
         """Call a function when the receiver is closed."""

@@ -1,7 +1,7 @@
 """``Sizing``: keeps what pulsar-client prefetches for one receiver within a number of bytes.
 
 pulsar-client counts messages: a receiver queue of 1000 takes 4 GB of messages of 4 MB. The queue of a consumer can't be
-changed, so a receiver whose messages are large subscribes anew with a smaller queue, and with a larger one when they
+changed, so a receiver whose messages are large subscribes again with a smaller queue, and with a larger one when they
 are small again. It does so when nothing of it is in the application's hands, for closing gives that to others, too;
 and never where a topic is not persistent, for what such a queue holds is lost when its consumer closes.
 """
@@ -22,11 +22,11 @@ _log = logging.getLogger("jmsaio")
 
 #: Seconds in which nothing is handed out so that what is in the application's hands can be settled.
 PATIENCE = 0.25
-#: Seconds after which it subscribes anew for another reason than its size, settled or not.
+#: Seconds after which it subscribes again for another reason than its size, settled or not.
 RENEWAL = 3.0
 #: Seconds between two attempts, and before a queue grows.
 PAUSE = 5.0
-#: Seconds for a subscription made anew.
+#: Seconds for a renewed subscription.
 _TIMEOUT = 30.0
 
 
@@ -67,7 +67,7 @@ class Sizing:
         """Note the sizes of messages that were taken.
 
         Returns:
-            True when the receiver subscribes anew now: they come again.
+            True when the receiver subscribes again now: they are redelivered.
         """
         largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
         self._largest = largest = max(largest, self._largest - (self._largest >> 4))
@@ -97,7 +97,7 @@ class Sizing:
             return True
         if not self._wanted:
             return False
-        if self._stopping.stopped:  # it subscribes anew when it is resumed
+        if self._stopping.stopped:  # it subscribes again when it is resumed
             self._wanted, self._must = 0, False
             return False
         impatient = self._bridge.loop.time() > self._patient_until
@@ -111,7 +111,7 @@ class Sizing:
         return True
 
     def renew(self) -> None:
-        """Subscribe anew soon, with the same queue: pulsar-client lost permits, so that the broker sends too little."""
+        """Subscribe again soon, with the same queue: pulsar-client lost permits, so the broker sends too little."""
         if self._stopping.stopped or self._changing or self._must:
             return
         self._wanted = self._wanted or self._stopping.size

@@ -124,7 +124,7 @@ class Stopping:
         unacked.handed.add(name, [record for record in own if record not in unseen], held=False)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
-        """Subscribe anew. What comes again of what the application has is known by its unacked.
+        """Subscribe again. What is redelivered of what the application has is known by its unacked.
 
         Args:
             timeout: seconds to wait.
@@ -154,7 +154,7 @@ class Stopping:
             self._bridge.loop.call_soon(self.woken)
 
     def _hand_over(self, natives: list[Any]) -> None:
-        """Have the new consumers tell what was acknowledged meanwhile. It comes again, for they subscribed before."""
+        """Have the new consumers tell what was acknowledged meanwhile. It is redelivered: they subscribed before."""
         now = self._bridge.loop.time()
         told = [settler.hand_over(native) for settler, native in zip(self._settlers, natives, strict=True)]
         if any(told):
@@ -172,7 +172,7 @@ class Stopping:
 
         Raises:
             OperationTimeoutError: they were not, in time.
-            JMSError: why they can't be; those messages come again.
+            JMSError: why they can't be; those messages are redelivered.
         """
         if not self._settlers:
             return

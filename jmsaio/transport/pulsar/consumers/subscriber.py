@@ -168,5 +168,5 @@ class Subscriber:
 
 
 def close_late(native: Any) -> None:
-    """A producer, consumer or reader that arrived when nobody waited for it any more."""
+    """A producer, consumer or reader that arrived when no one waited for it any more."""
     native.close_async(ignore)

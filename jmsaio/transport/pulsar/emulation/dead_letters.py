@@ -1,6 +1,6 @@
 """``DeadLetters``: records given back too often go to another topic.
 
-pulsar-client's own policy moves a whole batch entry, with neighbours that nobody gave back or that are acknowledged
+pulsar-client's own policy moves a whole batch entry, with neighbours that no one gave back or that are acknowledged
 already, and drops null values and event times. So it is done here, record by record, as Java's client does it.
 """
 
@@ -94,7 +94,7 @@ class DeadLetters:
             )
             sender.send(letter, done)
         except JMSError:
-            # It comes again from the broker, and is tried again then.
+            # It is redelivered from the broker, and is tried again then.
             self._failed(record)
 
     async def _sender(self, origin: str) -> Sender:
@@ -111,7 +111,7 @@ class DeadLetters:
         return sender
 
     async def aclose(self, timeout: float) -> None:
-        """Let records on their way be stored, within ``timeout`` seconds; the rest comes again from the broker."""
+        """Let records on their way be stored, within ``timeout`` seconds; the broker redelivers the rest."""
         task, loop = self._task, asyncio.get_running_loop()
         deadline = loop.time() + timeout
         if task is not None:

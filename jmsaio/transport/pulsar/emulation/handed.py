@@ -102,7 +102,7 @@ class Handed:
         return case
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
-        """A subscription was moved, or the ids of a topic begin anew: what was said of its records does not hold.
+        """A subscription was moved, or the ids of a topic start over: what was said of its records does not hold.
 
         Copies kept aside are let go: in doubt, a record is delivered.
         """

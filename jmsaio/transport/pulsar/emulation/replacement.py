@@ -1,7 +1,7 @@
 """Replaces a durable subscription that is opened with other properties than it was made with.
 
-Jakarta Messaging 3.1, 8.3.3 "Durable subscriptions": a durable subscription opened with another selector or noLocal is
-deleted and made anew. pulsar-client can't set properties, so they are read and written through the admin interface when
+Jakarta Messaging 3.1, 4.11.3 "Unshared durable subscriptions": one that is opened with another selector or noLocal is
+deleted and recreated. pulsar-client can't set properties, so they are read and written through the admin interface when
 a receiver is opened, never later. A subscription without them was made by someone else, or without admin: it is
 resumed, and gets them then. A name on another topic is another subscription there: Pulsar's names are per topic.
 """
@@ -16,7 +16,7 @@ from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription, Subscrip
 
 _log = logging.getLogger("jmsaio")
 
-#: Looks at a subscription: another process may have made it anew between ours.
+#: Looks at a subscription: another process may have recreated it between ours.
 _LOOKS = 2
 
 

@@ -2,12 +2,12 @@
 
 The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
 until all its records are acknowledged and delivers it whole again, and a negative acknowledgement gives back an entry.
-So what was acknowledged of an entry that is not complete is an old duplicate when it comes again. An entry that is
-complete comes again for other reasons: its acknowledgement was lost, or somebody moved the subscription back. Then it
+So what was acknowledged of an entry that is not complete is an old duplicate when it is redelivered. An entry that is
+complete is redelivered for other reasons: its acknowledgement was lost, or someone moved the subscription back. Then it
 is delivered, and said to be redelivered. Only when the broker counts does it follow from a negative acknowledgement
 that crossed with the acknowledgement, and is a duplicate for a moment.
 
-A place does not identify a record for ever: a broker that lost its data, or another cluster, uses the same ids anew.
+A place does not identify a record for ever: a broker that lost its data, or another cluster, uses the same ids again.
 The time at which the entry was published tells them apart.
 """
 
@@ -27,7 +27,7 @@ from jmsaio.transport.pulsar.native.record import Key
 ENTRIES = 10_000
 #: Seconds in which a negative acknowledgement can have crossed with the acknowledgement of the rest.
 CROSSING = 5.0
-#: Seconds after a consumer was opened anew in which what was acknowledged meanwhile is expected to come again.
+#: Seconds after a consumer was reopened in which what was acknowledged meanwhile is expected to be redelivered.
 AWAY = 30.0
 
 #: Identifies an entry in a cluster: ledger, entry.
@@ -39,7 +39,7 @@ class Known(enum.Enum):
 
     NOTHING = enum.auto()
     DUPLICATE = enum.auto()  # acknowledged, and the broker can't know it yet
-    HANDED_OUT = enum.auto()  # acknowledged, and the broker delivers it anew
+    HANDED_OUT = enum.auto()  # acknowledged, and the broker redelivers it
     FOREIGN = enum.auto()  # its place is that of another record
 
 
@@ -51,8 +51,8 @@ class Settled:
         recent: what was acknowledged and not looked at yet: native id, time of publishing, loop's time. An id without
             an index is that of a whole entry.
         open: batches that are not acknowledged as a whole.
-        away: loop's times at which the consumer was last closed and opened anew: what was acknowledged in between was
-            told too late not to come again.
+        away: loop's times at which the consumer was last closed and reopened: what was acknowledged in between was
+            told too late not to be redelivered.
     """
 
     recent: deque[tuple[Any, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)

@@ -30,10 +30,10 @@ class Tally:
     """What the receivers of this process gave back.
 
     Attributes:
-        custodies: of those receivers.
+        trackers: of those receivers.
     """
 
-    custodies: WeakSet[UnackedTracker] = attrs.field(factory=WeakSet, init=False)
+    trackers: WeakSet[UnackedTracker] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
 
@@ -66,10 +66,10 @@ class Tally:
     ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Copies of what another receiver of this process took: those that it has, and those that it acknowledged.
 
-        An entry that one receiver gives back comes again whole, to any of them: also those of its records that the
+        An entry that one receiver gives back is redelivered whole, to any of them: also those of its records that the
         application has, or that the receiver's queue still holds.
         """
-        others = [unacked for unacked in self.custodies if unacked is not own]
+        others = [unacked for unacked in self.trackers if unacked is not own]
         suspects = [record for record in records if record.place[:2] in self._entries] if others else []
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []

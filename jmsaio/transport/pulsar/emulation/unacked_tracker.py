@@ -1,6 +1,6 @@
 """``UnackedTracker``: the records of one receiver that are out, on their way back, or acknowledged and not forgotten.
 
-pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back come again, too.
+pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back are redelivered.
 What is out or acknowledged already is recognised here and not handed out twice.
 
 A batch is acknowledged as a whole with its last record (``BatchAcker``). If that takes too long, what is
@@ -64,7 +64,7 @@ class UnackedTracker:
         self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
         self.aside: dict[NativeConsumer, dict[Place, tuple[int, int] | PulsarRecord]] = {}
-        self._twins: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
+        self._copies: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
         self.settled = Settled()
         self.reread: set[PulsarRecord] = set()
 
@@ -100,7 +100,7 @@ class UnackedTracker:
             records: what the application of the seam hands back.
             waiting: records on their way back are meant, not those with the application.
         """
-        out, twins, reread = self.out, self._twins, self.reread
+        out, copies, reread = self.out, self._copies, self.reread
         remember, now = self.settled.recent.append, self._bridge.loop.time()
         for record in records:
             if out.get(record, not waiting) is not waiting:  # type: ignore[call-overload]  # foreign ones are not in it
@@ -125,8 +125,8 @@ class UnackedTracker:
                     batch.parts.append(record.native)
                 else:
                     self._wait(batch, record)
-            if twins:
-                for native in twins.pop(record, ()):
+            if copies:
+                for native in copies.pop(record, ()):
                     record.native_consumer.native.acknowledge_async(native, None)
         self.told_at = now
 
@@ -189,7 +189,7 @@ class UnackedTracker:
         if record in self.reread or self.out.get(record) is not False:
             return record
         del self.out[record]
-        self._twins.pop(record, None)
+        self._copies.pop(record, None)
         place = _place(record)
         self.aside.setdefault(record.native_consumer, {})[place] = record.publish_time, record.redelivery_count
         return place
@@ -241,7 +241,7 @@ class UnackedTracker:
         """Answer no longer for records on their way back; those that are not are left out of the answer."""
         dismissed = [record for record in records if self.out.pop(record, False)]
         for record in dismissed:
-            self._twins.pop(record, None)
+            self._copies.pop(record, None)
         if dismissed and self.shared:
             self.tell_all()  # the entry goes back as it is known there
         return dismissed
@@ -251,16 +251,16 @@ class UnackedTracker:
         self.out.clear()
         self.aside.clear()
         self.reread.clear()
-        self._twins.clear()
+        self._copies.clear()
         self.settled.clear()
         self._waiting.clear()
 
     def forget(self, native_consumer: NativeConsumer) -> None:
-        """The ids of a native consumer begin anew: what is out of the old ones can't be acknowledged any more."""
+        """The ids of a native consumer start over: what is out of the old ones can't be acknowledged any more."""
         for record in [record for record in self.out if record.native_consumer is native_consumer]:
             del self.out[record]
             self.reread.discard(record)
-            self._twins.pop(record, None)
+            self._copies.pop(record, None)
         for known in self.aside.pop(native_consumer, {}).values():
             if isinstance(known, PulsarRecord):
                 self.reread.discard(known)
@@ -309,7 +309,7 @@ class UnackedTracker:
         return delivered
 
     def unseen(self, records: Iterable[PulsarRecord]) -> None:
-        """Records go back that no application got from here: those that one had before say so when they come again."""
+        """Records go back that no application got from here: those that one had before say so when redelivered."""
         self.handed.add(self.name, [record for record in records if record.redelivery_count], held=False)
 
     def is_held(self, record: PulsarRecord) -> bool:
@@ -333,12 +333,12 @@ class UnackedTracker:
         elif self.out.get(record):
             self.come_back([record])
 
-    def has_twin(self, record: PulsarRecord, native: Any) -> None:
+    def add_copy(self, record: PulsarRecord, native: Any) -> None:
         """The broker sent a record again that is out.
 
         Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
         """
-        self._twins.setdefault(record, []).append(native)
+        self._copies.setdefault(record, []).append(native)
 
 
 def _place(record: PulsarRecord) -> Place:
@@ -390,7 +390,7 @@ class _Returned:
             unacked.settled.fold()
         first, aside = self._out.get(place), unacked.set_aside_at(record)
         if first is not None and first.publish_time == published:
-            unacked.has_twin(first, record.native)
+            unacked.add_copy(first, record.native)
             return True
         if aside == published:
             return True

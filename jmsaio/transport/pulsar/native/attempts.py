@@ -41,7 +41,7 @@ class Attempts:
         start: begins one attempt; gets the native callback.
         what: the operation in words, for errors.
         timeout: seconds for all attempts together.
-        discard: gets what arrives when nobody waits any more.
+        discard: gets what arrives when no one waits any more.
         topic, subscription: what the log calls it; None for any.
         turn: entered for each attempt.
     """

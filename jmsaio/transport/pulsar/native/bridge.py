@@ -31,7 +31,7 @@ LINGER = 2.0
 
 
 def ignore(*answer: object) -> None:
-    """Native callback for an operation whose outcome nobody waits for."""
+    """Native callback for an operation whose outcome no one waits for."""
 
 
 class Part(Protocol):
@@ -168,7 +168,7 @@ class Bridge:
             start: begins the operation; gets the native callback.
             what: the operation in words, for errors.
             timeout: seconds to wait.
-            discard: gets a value that arrives when nobody waits any more (cancelled, timed out).
+            discard: gets a value that arrives when no one waits any more (cancelled, timed out).
 
         Raises:
             OperationTimeoutError: no answer in time.
@@ -239,7 +239,7 @@ class _Callback:
 
 
 def _fail(future: asyncio.Future[Any], error: JMSError) -> None:
-    """End a future with an error that asyncio does not report when nobody waits for it any more."""
+    """End a future with an error that asyncio does not report when no one waits for it any more."""
     future.set_exception(error)
     future.exception()
 

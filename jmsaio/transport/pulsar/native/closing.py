@@ -2,7 +2,7 @@
 
 The callback of ``close_async`` is destroyed by a thread that outlives the call: at the interpreter's end that aborts
 the process (seen in 1 of 10 runs). The blocking ``close`` has no Python object in it and returns when pulsar-client's
-threads have ended, so it is called in a daemon thread. A client that nobody closed is closed at exit, for its threads
+threads have ended, so it is called in a daemon thread. A client that no one closed is closed at exit, for its threads
 would call into a dead interpreter.
 """
 
@@ -18,7 +18,7 @@ import _pulsar
 
 from jmsaio.transport.pulsar.native.bridge import holds_native, ignore
 
-#: Seconds that the end of the process waits for clients that nobody closed.
+#: Seconds that the end of the process waits for clients that no one closed.
 EXIT_TIMEOUT = 3.0
 
 

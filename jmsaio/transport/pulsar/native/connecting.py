@@ -1,7 +1,7 @@
 """Connecting: whether a TCP connection to the broker works at all, and if not, why.
 
 pulsar-client tries again until its operation time-out and then tells no cause. So while it tries, TCP connections are
-made beside it: they tell the cause, and when an address stays silent for ``connectionTimeoutMs`` nobody is there.
+made beside it: they tell the cause, and when an address stays silent for ``connectionTimeoutMs`` no one is there.
 """
 
 from __future__ import annotations

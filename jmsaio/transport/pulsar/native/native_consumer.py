@@ -164,7 +164,7 @@ class NativeConsumer:
 
         Yields:
             Messages of one entry (of a pattern: all), their batch if they have one, and whether the first of them is
-            not behind the last message seen before: pulsar-client connected anew, or the broker gave something back.
+            not behind the last message seen before: pulsar-client reconnected, or the broker gave something back.
         """
         start = 0
         while start < len(natives):
@@ -191,7 +191,7 @@ class NativeConsumer:
         return self._high is not None and bool(message.message_id() <= self._high)
 
     def forget(self) -> None:
-        """Forget how far it was: ids begin anew."""
+        """Forget how far it was: ids start over."""
         self._high = None
         self._again = False
 

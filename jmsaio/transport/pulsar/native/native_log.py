@@ -46,7 +46,7 @@ _HARMLESS = (
     "Producer is blocked on creation",
     "Failed to close producer",
     "Destroyed producer",
-    "Got ack for msg",  # it connects anew and sends them again
+    "Got ack for msg",  # it reconnects and sends them again
     "cannot exceed",  # a large message, which has an answer of its own
 )
 
@@ -131,7 +131,7 @@ class NativeLog:
     Attributes:
         doubts: number of lines so far that cast doubt on messages under way.
         count: number of lines so far.
-        on_damage: told of damaged entries, in whatever thread reads the log, and must not read it; False: nobody here
+        on_damage: told of damaged entries, in whatever thread reads the log, and must not read it; False: no one here
             receives that subscription.
     """
 
@@ -234,7 +234,7 @@ class NativeLog:
                     _log.error("%s; it does not come again", damage)
 
     def _write_copy(self, copy: int, data: bytes) -> None:
-        """A copy that can't be written ends; reading goes on, for pulsar-client waits when nobody reads."""
+        """A copy that can't be written ends; reading goes on, for pulsar-client waits when no one reads."""
         try:
             os.write(copy, data)
         except OSError as error:

@@ -6,7 +6,7 @@ and while nothing arrives one consumer asks for the last message id of its topic
 connection, and tells a link that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
 
 A loss that is over within a second or two is not told: pulsar-client logs nothing of it but at its level INFO, without
-saying whose connection it was. A receiver that is stopped, or is being opened anew, has no consumer to look at: then
+saying whose connection it was. A receiver that is stopped, or is being reopened, has no consumer to look at: then
 the broker is asked for something else.
 """
 
@@ -39,7 +39,7 @@ SILENT = 7.0
 MISSING = 4.0
 #: Seconds after which that is told without a known reason: pulsar-client waits up to 60 s between two attempts.
 MISSING_LONG = 75.0
-#: Refusals that stay until somebody mends their cause.
+#: Refusals that stay until someone mends their cause.
 _STAYS = frozenset(
     {"TopicNotFound", "SubscriptionNotFound", "ConsumerBusy", "AuthorizationError", "AuthenticationError"}
     | {"IncompatibleSchema"}
@@ -275,7 +275,7 @@ class Watch:
         for receiver in [each for each in self._missing if each not in receivers]:
             del self._missing[receiver]
         for receiver in receivers:
-            if not receiver.natives:  # it is opened anew, and looked at then
+            if not receiver.natives:  # it is reopened, and looked at then
                 continue
             if not all(native.is_connected() for native in receiver.natives):
                 self._missing.setdefault(receiver, Missing(now, now + MISSING, self._log))

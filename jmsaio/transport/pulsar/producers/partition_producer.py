@@ -72,7 +72,7 @@ class PartitionProducer:
         topic: its topic, for errors.
         window: told what has its outcome and what has left.
         timeout: seconds until a record without an answer is in doubt; 0: never.
-        changed: called with the topic when it may be another one than before. pulsar-client makes a deleted topic anew
+        changed: called with the topic when it may be another one than before. pulsar-client recreates a deleted topic
             without a word, but its records then lie in another ledger. (So they do after an unload, or when one is
             full.)
     """
@@ -183,7 +183,7 @@ class PartitionProducer:
 
     def _answered(self, group: Group, result: Any, place: Any) -> None:
         if group not in self._groups:
-            return  # the sender was closed and has told everybody already
+            return  # the sender was closed and has told everyone already
         del self._groups[group]
         count = group.count
         self._window.leave(count, group.size)
@@ -213,7 +213,7 @@ class PartitionProducer:
     def _look_at(self, ledger: int, entry: int, index: int) -> None:
         """Notice that a record does not lie behind the one before, in the same ledger.
 
-        A broker that lost its data, too, may use the number of a ledger anew.
+        A broker that lost its data, too, may use the number of a ledger again.
         """
         last, self._last = self._last, (ledger, entry, index)
         if last is None:

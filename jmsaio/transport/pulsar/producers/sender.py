@@ -100,7 +100,7 @@ class PulsarSender:
 
     @property
     def deleted(self) -> bool:
-        """False: pulsar-client makes a deleted topic anew by itself."""
+        """False: pulsar-client recreates a deleted topic by itself."""
         return False
 
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:

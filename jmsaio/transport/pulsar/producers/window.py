@@ -20,7 +20,7 @@ class Window:
         bytes: their bytes.
         untold: those of them whose outcome the application does not know.
         left: called when records have left.
-        closed: nobody waits any more.
+        closed: no one waits any more.
     """
 
     max_records: int
@@ -59,7 +59,7 @@ class Window:
         self.left()
 
     def close(self) -> None:
-        """Let everybody go on who waits."""
+        """Let everyone go on who waits."""
         self.closed = True
         self._room.wake()
         self._told.wake()

@@ -50,7 +50,7 @@ async def test_copies_of_what_another_receiver_took_are_told() -> None:
     """What it has and what it acknowledged, of entries that were given back; not what is on its way back."""
     counts, one, other = Tally(), Desk(True), Desk(True)
     for desk in (one, other):
-        counts.custodies.add(desk.unacked)
+        counts.trackers.add(desk.unacked)
     taken = one.admit(*batch(), *batch(entry=1))
     again = other.admit(*batch(count=1), *batch(count=1, entry=1))
     assert counts.copies(other.unacked, again, 0.0) == ([], [])
@@ -58,7 +58,7 @@ async def test_copies_of_what_another_receiver_took_are_told() -> None:
     one.unacked.acknowledge(taken[:1])
     one.unacked.turn_back(taken[1:2])
     assert counts.copies(other.unacked, again, 0.0) == (again[2:4], again[:1])
-    counts.custodies.discard(one.unacked)
+    counts.trackers.discard(one.unacked)
     assert counts.copies(other.unacked, again, 0.0) == ([], [])
 
 
