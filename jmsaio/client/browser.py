@@ -1,4 +1,4 @@
-"""QueueBrowser: looks at a queue without taking anything (jms-spec 11, seed 004).
+"""QueueBrowser: looks at a queue without taking anything (Jakarta Messaging 3.1, 4.1.6 QueueBrowser).
 
 On every engine: a reader from the subscription's mark-delete position to the topic's last message of that moment, minus
 what is acknowledged between. It leaves no subscription and no redelivery count behind. Messages of a partly
@@ -210,7 +210,7 @@ class QueueBrowser:
             raise ObjectClosedError("the session of the browser is closed; create a new one")
 
     async def close(self) -> None:
-        """No effect (seed 004); enumerations stay readable."""
+        """No effect; enumerations stay readable."""
 
     def __repr__(self) -> str:
         return f"<QueueBrowser {self._queue!r} selector={self._selector_text!r}>"

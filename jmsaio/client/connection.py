@@ -1,4 +1,7 @@
-"""Connection: client id, start and stop, the exception listener, and the owner of every session's task (jms-spec 5)."""
+"""Connection: client id, start and stop, the exception listener, and the owner of every session's task.
+
+Jakarta Messaging 3.1, 6.1 Connections.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +150,7 @@ class Connection:
 
     @property
     def queue_browser_read_max(self) -> int:
-        """Messages a browser of this connection examines at most; 0 and below: all (seed 004)."""
+        """Messages a browser of this connection examines at most; 0 and below: all."""
         return self._runtime.configuration.queue_browser_read_max
 
     def get_queue_browser_read_max(self) -> int:

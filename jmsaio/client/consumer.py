@@ -1,4 +1,4 @@
-"""MessageConsumer: receive, iterate, listen (jms-spec 7)."""
+"""MessageConsumer: receive, iterate, listen (Jakarta Messaging 3.1, 8 Receiving messages)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MessageConsumer:
         """The next message.
 
         Args:
-            timeout: seconds to wait; None and 0 wait without end (jms-spec 7).
+            timeout: seconds to wait; None and 0 wait without end.
 
         Returns:
             The message, or None when ``timeout`` passed or the consumer was closed meanwhile.
@@ -92,7 +92,9 @@ class MessageConsumer:
         return await self._receive_no_wait(False)
 
     async def receive_body(self, body_type: type[T], timeout: Duration | None = None) -> T | None:
-        """The next message's body as ``body_type`` (jms-spec 12.4): str, bytes, dict, list, bool or object.
+        """The next message's body as ``body_type``: str, bytes, dict, list, bool or object.
+
+        Jakarta Messaging 3.1, 8.6 Receiving message bodies synchronously.
 
         Raises:
             MessageFormatError: the message has no body, or none of this type. In AUTO and DUPS_OK mode it is then as

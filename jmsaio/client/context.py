@@ -1,4 +1,4 @@
-"""The simplified API: Context and its consumers. It delegates and never re-implements (jms-spec 12)."""
+"""The simplified API: Context and its consumers. It delegates and never re-implements."""
 
 from __future__ import annotations
 

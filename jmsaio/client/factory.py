@@ -73,7 +73,7 @@ class ConnectionFactory(AsyncClosing):
 
     @property
     def queue_browser_read_max(self) -> int:
-        """Messages a browser examines at most, of connections made from now on (seed 004); 0 and below: all.
+        """Messages a browser examines at most, of connections made from now on; 0 and below: all.
 
         Setting something that is no integer raises ConfigurationError.
         """
@@ -113,7 +113,7 @@ class ConnectionFactory(AsyncClosing):
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
             JMSSecurityError: it refuses the credentials.
             IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the factory's first connection was made
-                with another pair, or one of the two calls without any (seed 001).
+                with another pair, or one of the two calls without any.
             InvalidClientIDError: the identifier is used by another open connection of this process.
             ObjectClosedError: the factory is closed.
 

@@ -1,4 +1,4 @@
-"""MessageProducer: defaults, stamping, the send window, futures and completion listeners (jms-spec 9 and 10)."""
+"""MessageProducer: defaults, stamping, the send window, futures and completion listeners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request and reply: the helper with correlation, and JMS's requestors for parity (jms-spec 14)."""
+"""Request and reply: the helper with correlation, and JMS's requestors for parity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session: makes messages, producers, consumers and browsers; acknowledges, recovers, commits (jms-spec 6)."""
+"""Session: makes messages, producers, consumers and browsers; acknowledges, recovers, commits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Session:
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
-        """The acknowledge mode; an INDIVIDUAL session reports CLIENT (seed 004). Raises ObjectClosedError."""
+        """The acknowledge mode; an INDIVIDUAL session reports CLIENT. Raises ObjectClosedError."""
         self._runtime.check_open()
         mode = self._runtime.mode
         return AcknowledgeMode.CLIENT if mode is AcknowledgeMode.INDIVIDUAL else mode
@@ -86,12 +86,12 @@ class Session:
         return Topic(name)
 
     async def create_temporary_queue(self) -> TemporaryQueue:
-        """A new queue that lives as long as the connection; only it may consume from it (jms-spec 13)."""
+        """A new queue that lives as long as the connection; only it may consume from it."""
         self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_queue()
 
     async def create_temporary_topic(self) -> TemporaryTopic:
-        """A new topic that lives as long as the connection; only it may consume from it (jms-spec 13)."""
+        """A new topic that lives as long as the connection; only it may consume from it."""
         self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_topic()
 
@@ -179,14 +179,15 @@ class Session:
     ) -> Opening[MessageConsumer]:
         """Make the consumer of an unshared durable subscription; created if it is new, resumed if not.
 
-        One that was made with another selector or noLocal (on the embedded broker also: for another topic) is deleted
-        with what it holds and made anew, with a warning (jms-spec 8.3); over Pulsar that needs the admin interface.
+        A subscription with another selector or noLocal (on the embedded broker also: of another topic) is deleted
+        with its messages and recreated, with a warning (Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions);
+        over Pulsar that needs the admin interface.
 
         Args:
             topic: the topic.
             name: subscription name; with the client id it is the identity.
             selector: message selector, None or "" for none.
-            no_local: never add what connections with this client id send (seed 002). Without a client id it has no
+            no_local: never add what connections with this client id send. Without a client id it has no
                 effect, with one warning.
 
         Raises:
@@ -238,7 +239,7 @@ class Session:
         return Opening(open_browser(self._runtime, as_destination(queue, "queue"), selector or None))
 
     async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
-        """Delete a durable subscription of this client id with what it holds (jms-spec 8.4).
+        """Delete a durable subscription of this client id with what it holds.
 
         Args:
             name: subscription name.

@@ -1,4 +1,7 @@
-"""Temporary destinations: owned by a connection, deleted with it (jms-spec 13, Starlight 3.4)."""
+"""Temporary destinations: owned by a connection, deleted with it.
+
+Jakarta Messaging 3.1, 6.2.2 Creating temporary destinations.
+."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queue browsers (jms-spec 11, seed 004)."""
+"""Queue browsers (Jakarta Messaging 3.1, 4.1.6 QueueBrowser)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections: start, stop, the exception listener, and closing from anywhere (jms-spec 5, house decision 9)."""
+"""Connections: start, stop, the exception listener, and closing from anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receiving: receive, iterate, bodies, process, selectors (jms-spec 7 and 12.4)."""
+"""Receiving: receive, iterate, bodies, process, selectors."""
 
 from __future__ import annotations
 

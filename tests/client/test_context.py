@@ -1,4 +1,4 @@
-"""The simplified API (jms-spec 12)."""
+"""The simplified API (Jakarta Messaging 3.1, 2.8 Simplified API interfaces)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The broker goes away, comes back, freezes; the client process dies: nothing is lost, nothing hangs.
-
-The names T8 ... T26 are those of the fault list that the trusted clients' own tests share.
-"""
+"""The broker goes away, comes back, freezes; the client process dies: nothing is lost, nothing hangs."""
 
 from __future__ import annotations
 
@@ -49,14 +46,14 @@ async def drain(url: str, target: jmsaio.Queue, wanted: set[str]) -> list[str]:
     return found
 
 
-async def test_t8_no_broker_at_start() -> None:
+async def test_no_broker_at_start() -> None:
     with pytest.raises(jmsaio.BrokerUnavailableError) as caught:
         await jmsaio.connect("pulsar://127.0.0.1:1", connect_timeout=2.0)
     assert (caught.value.host, caught.value.port) == ("127.0.0.1", 1)
     assert "127.0.0.1" in str(caught.value)
 
 
-async def test_t8_the_broker_comes_up_later(own_broker: TestBroker) -> None:
+async def test_the_broker_comes_up_later(own_broker: TestBroker) -> None:
     url = url_of(own_broker)
     await anyio.to_thread.run_sync(own_broker.stop)
     with pytest.raises(jmsaio.BrokerUnavailableError):
@@ -66,7 +63,7 @@ async def test_t8_the_broker_comes_up_later(own_broker: TestBroker) -> None:
         assert not connection.closed
 
 
-async def test_t9_killed_and_restarted_while_sending_and_receiving(own_broker: TestBroker) -> None:
+async def test_killed_and_restarted_while_sending_and_receiving(own_broker: TestBroker) -> None:
     url, target = url_of(own_broker, "&producerConfig.sendTimeoutMs=60000"), queue()
     confirmed: set[str] = set()
     received: set[str] = set()
@@ -110,7 +107,7 @@ async def test_t9_killed_and_restarted_while_sending_and_receiving(own_broker: T
     assert confirmed <= received
 
 
-async def test_t14_the_broker_closes_consumer_and_producer(own_broker: TestBroker) -> None:
+async def test_the_broker_closes_consumer_and_producer(own_broker: TestBroker) -> None:
     url, target = url_of(own_broker), queue()
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
@@ -136,7 +133,7 @@ async def unload(broker: TestBroker, target: jmsaio.Queue) -> None:
         (await client.put(path)).raise_for_status()
 
 
-async def test_t15_the_connection_drops_inside_a_listener(own_broker: TestBroker) -> None:
+async def test_the_connection_drops_inside_a_listener(own_broker: TestBroker) -> None:
     url, target = url_of(own_broker), queue()
     seen: list[str] = []
     done = asyncio.Event()
@@ -165,7 +162,7 @@ async def test_t15_the_connection_drops_inside_a_listener(own_broker: TestBroker
             await asyncio.wait_for(done.wait(), 60)
 
 
-async def test_t17_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
+async def test_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
     connection = await jmsaio.connect(url_of(own_broker), close_timeout=2.0)
     session = await connection.create_session()
     target = queue()
@@ -184,7 +181,7 @@ async def test_t17_closing_while_the_broker_is_away(own_broker: TestBroker) -> N
         await asyncio.wait_for(pending, 10)
 
 
-async def test_t18_cancelled_while_the_broker_is_frozen(own_broker: TestBroker) -> None:
+async def test_cancelled_while_the_broker_is_frozen(own_broker: TestBroker) -> None:
     url, target = url_of(own_broker), queue()
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
@@ -222,7 +219,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_t21_the_client_process_is_killed(pulsar_broker: TestBroker) -> None:
+async def test_the_client_process_is_killed(pulsar_broker: TestBroker) -> None:
     url, target = url_of(pulsar_broker), queue()
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_producer(target) as producer:
@@ -240,7 +237,7 @@ async def test_t21_the_client_process_is_killed(pulsar_broker: TestBroker) -> No
     assert sorted(await drain(url, target, {"0", "1", "2"})) == ["0", "1", "2"]
 
 
-async def test_t22_nothing_is_left_behind(url: str) -> None:
+async def test_nothing_is_left_behind(url: str) -> None:
     rounds = 1000 if url.startswith("memory") else 20
     references: list[weakref.ref[object]] = []
     tasks = len(asyncio.all_tasks())
@@ -258,7 +255,7 @@ async def test_t22_nothing_is_left_behind(url: str) -> None:
     assert len(asyncio.all_tasks()) == tasks
 
 
-async def test_t22_contexts_browsers_and_temporary_destinations_leave_nothing_behind(url: str) -> None:
+async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind(url: str) -> None:
     rounds = 1000 if url.startswith("memory") else 20
     references: list[weakref.ref[object]] = []
     target = queue()
@@ -310,7 +307,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("kind", ["memory", pytest.param("pulsar", marks=pytest.mark.broker)])
-async def test_t24_control_c_while_receiving(kind: str, request: pytest.FixtureRequest) -> None:
+async def test_control_c_while_receiving(kind: str, request: pytest.FixtureRequest) -> None:
     url = "memory:" if kind == "memory" else url_of(request.getfixturevalue("pulsar_broker"))
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", INTERRUPTED, url, queue().name, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
@@ -323,7 +320,7 @@ async def test_t24_control_c_while_receiving(kind: str, request: pytest.FixtureR
     assert (output, process.returncode) == (b"interrupted\n", 0), errors.decode()
 
 
-async def test_t26_a_slow_consumer_bounds_memory(url: str) -> None:
+async def test_a_slow_consumer_bounds_memory(url: str) -> None:
     """Far more is sent than the client may hold; what the application has not asked for stays at the broker."""
     target, count = queue(), 3000
     extra = "consumerConfig.receiverQueueSize=50"

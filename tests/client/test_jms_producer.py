@@ -1,4 +1,4 @@
-"""The producer of a context (jms-spec 12.2)."""
+"""The producer of a context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending: settings, errors, futures, completion listeners, foreign messages (jms-spec 9 and 10)."""
+"""Sending: settings, errors, futures, completion listeners, foreign messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request and reply (jms-spec 14)."""
+"""Request and reply (Jakarta Messaging 3.1, 2.16 Request/reply)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledgement, recovery, transactions and listeners (jms-spec 6 and 7)."""
+"""Acknowledgement, recovery, transactions and listeners."""
 
 from __future__ import annotations
 

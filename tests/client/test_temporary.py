@@ -1,4 +1,4 @@
-"""Temporary destinations (jms-spec 13)."""
+"""Temporary destinations (Jakarta Messaging 3.1, 6.2.2 Creating temporary destinations)."""
 
 from __future__ import annotations
 

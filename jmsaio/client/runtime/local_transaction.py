@@ -1,4 +1,6 @@
-"""Transacted sessions: real where the engine has transactions, else emulated (jms-spec 6.4, seeds 001 and 003).
+"""Transacted sessions: real where the transport has transactions, else emulated.
+
+Jakarta Messaging 3.1, 6.2.7 Transactions.
 
 Emulated (``jms.emulateTransactions``): messages go out at once, received ones are acknowledged at commit. What was
 sent stays sent, also after a rollback, which is why that warns once.
@@ -29,7 +31,7 @@ Deliveries = list[tuple[Inbox, list[ReceivedRecord]]]
 #: Seconds after which the broker ends a transaction by itself.
 TRANSACTION_TIMEOUT = 60.0
 
-#: Numbers of transactions under ``jms.transactionsStickyPartitions``, one row for the process (Starlight 7.3).
+#: Numbers of transactions under ``jms.transactionsStickyPartitions``, one row for the process.
 _sticky_keys = itertools.count(1)
 
 

@@ -1,4 +1,4 @@
-"""Creates subscriptions that the broker does not create by itself, a queue's before it is needed (Starlight 3.3)."""
+"""Creates subscriptions that the broker does not create by itself, a queue's before it is needed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """What one process knows of its own connections to a broker: client identifiers and active subscriptions in use.
 
 Pulsar has neither client ids nor names of subscriptions that hold for more than one topic, so, as in Starlight, these
-rules are kept within one process (jms-spec 5.4 and 8.3).
+rules are kept within one process.
+
+Jakarta Messaging 3.1, 6.1.2 Client identifier; 8.3.3 Unshared durable subscriptions.
 """
 
 from __future__ import annotations

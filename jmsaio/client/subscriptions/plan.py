@@ -1,4 +1,4 @@
-"""From a JMS request for a consumer to a Pulsar subscription: names, types, positions (Starlight 3.2, issue of names).
+"""From a JMS request for a consumer to a Pulsar subscription: names, types, positions.
 
 ===============  ==========================================  =====================  =========  ============
 consumer         subscription                                type                   starts     outlives it
@@ -34,7 +34,7 @@ from jmsaio.transport.base import Capabilities, Position, Subscription, Subscrip
 
 
 class ConsumerKind(enum.Enum):
-    """The five ways to consume (jms-spec 8.1)."""
+    """The five ways to consume (Jakarta Messaging 3.1, 8 Receiving messages)."""
 
     QUEUE = "queue"
     SIMPLE = "simple topic"
@@ -187,7 +187,7 @@ def _type(kind: ConsumerKind, config: Configuration) -> SubscriptionType:
 
 
 def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
-    """What a durable subscription is remembered by; noLocal only where it has an effect (seed 002)."""
+    """What a durable subscription is remembered by; noLocal only where it has an effect."""
     if request.kind not in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE):
         return {}
     no_local = request.no_local and request.kind is ConsumerKind.DURABLE and client_id is not None

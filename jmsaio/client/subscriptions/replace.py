@@ -1,4 +1,4 @@
-"""Subscribes, and makes a durable subscription anew when it is opened with another selector or noLocal (jms-spec 8.3).
+"""Subscribes, and makes a durable subscription anew when it is opened with another selector or noLocal.
 
 The embedded broker does it by itself. For Pulsar a durable subscription's selector, noLocal and sharing are its
 properties ``jmsaio.selector``, ``jmsaio.nolocal`` and ``jmsaio.shared``, read and written through the admin interface

@@ -1,6 +1,6 @@
-"""``session.unsubscribe``: deletes a durable subscription, and never another one's backlog (jms-spec 8.4).
+"""``session.unsubscribe``: deletes a durable subscription, and never another one's backlog.
 
-The Java client deletes every subscription of that name in the whole namespace, by force (Starlight 3.5). Here a name
+The Java client deletes every subscription of that name in the whole namespace, by force. Here a name
 without a topic is searched, found on exactly one topic, not in use, and marked as a durable subscription of jmsaio's
 (``subscriptions.replace``): a queue's or another program's may have that name, too. Otherwise nothing is deleted.
 """

@@ -1,4 +1,4 @@
-"""Completion listeners (jms-spec 10)."""
+"""Completion listeners (Jakarta Messaging 3.1, 7.3 Asynchronous send)."""
 
 from __future__ import annotations
 

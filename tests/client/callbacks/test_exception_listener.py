@@ -1,4 +1,4 @@
-"""What the exception listener is told, and when (jms-spec 5.5)."""
+"""What the exception listener is told, and when (Jakarta Messaging 3.1, 6.1.7 ExceptionListener)."""
 
 from __future__ import annotations
 

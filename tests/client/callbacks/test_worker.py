@@ -1,4 +1,4 @@
-"""Message listeners (jms-spec 7)."""
+"""Message listeners (Jakarta Messaging 3.1, 8.7 Receiving messages asynchronously)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions, emulated and real (jms-spec 6.4)."""
+"""Transactions, emulated and real (Jakarta Messaging 3.1, 6.2.7 Transactions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic subscriptions: the five ways to consume, noLocal, unsubscribe (jms-spec 8, seed 002)."""
+"""Topic subscriptions: the five ways to consume, noLocal, unsubscribe."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def test_messages_are_kept_from_the_moment_of_creation(session: jmsaio.Ses
 async def test_names_of_subscriptions(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name, subscription: str
 ) -> None:
-    """128 letters, digits, ``_.-`` have to work (jms-spec 8.2); others do, too."""
+    """128 letters, digits, ``_.-`` (Jakarta Messaging 3.1, 4.2.4 Subscription name characters and length)."""
     topic = session.create_topic(name("names"))
     async with session.create_producer(topic) as producer:
         for make in (session.create_durable_consumer, session.create_shared_durable_consumer):
@@ -230,7 +230,7 @@ async def test_a_pattern_s_unsettled_messages_are_not_another_s(connection: jmsa
         await session.acknowledge()
 
 
-# --- noLocal (seed 002) --------------------------------------------------------------------------------------------
+# --- noLocal --------------------------------------------------------------------------------------------------------
 
 
 async def publish(session: jmsaio.Session, topic: jmsaio.Topic, body: str) -> None:
@@ -329,7 +329,7 @@ async def test_no_local_leaves_shared_subscriptions_alone(url: str, name: Name) 
 
 
 async def test_no_local_on_a_simple_consumer_is_about_its_connection(url: str, name: Name) -> None:
-    """Not about the client: what another connection of the same client sends is received (jms-spec 8.5)."""
+    """Not about the client: what another connection of the same client sends is received."""
     topic, client = jmsaio.Topic(name("own")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_consumer(topic, no_local=True) as consumer, connection.create_session() as another:

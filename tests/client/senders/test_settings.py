@@ -1,4 +1,4 @@
-"""A producer's settings: attributes and JMS setters are the same (jms-spec 9)."""
+"""A producer's settings: attributes and JMS setters are the same."""
 
 from __future__ import annotations
 

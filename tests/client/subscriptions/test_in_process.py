@@ -1,4 +1,4 @@
-"""Client identifiers (jms-spec 5.4)."""
+"""Client identifiers (Jakarta Messaging 3.1, 6.1.2 Client identifier)."""
 
 from __future__ import annotations
 

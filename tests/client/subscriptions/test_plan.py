@@ -1,4 +1,4 @@
-"""From requests to subscriptions: the table of names and types (Starlight 3.2)."""
+"""From requests to subscriptions: the table of names and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A durable subscription that is opened with something else than it was made with (jms-spec 8.3)."""
+"""A durable subscription opened with other settings (Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions)."""
 
 from __future__ import annotations
 

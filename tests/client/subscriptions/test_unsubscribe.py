@@ -1,4 +1,4 @@
-"""Unsubscribe: the named subscription and nothing else (jms-spec 8.4; the Java client's scan is the trap)."""
+"""Unsubscribe: the named subscription and nothing else; the Java client deletes others, too."""
 
 from __future__ import annotations
 

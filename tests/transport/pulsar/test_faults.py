@@ -1,8 +1,8 @@
 """Faults of the broker and of the way to it, on a broker of our own that the tests kill, restart and freeze.
 
-The tests are numbered as the faults that other clients are tested with: away at start (T8), killed and restarted (T9),
-closed by the server (T14), connection lost before an acknowledgement (T15), close while disconnected (T17), cancelled
-(T18), client killed (T21), leaks (T22), interrupted (T24), slow consumer (T26).
+The faults are those that other messaging clients are tested with: away at start, killed and restarted, closed by the
+server, connection lost before an acknowledgement, close while disconnected, cancelled, client killed, leaks,
+interrupted, slow consumer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ blocking = anyio.to_thread.run_sync
 
 
 @pytest.mark.timeout(240)
-async def test_t8_a_broker_that_comes_up_while_connecting(own_broker: TestBroker, connect: Any) -> None:
+async def test_a_broker_that_comes_up_while_connecting(own_broker: TestBroker, connect: Any) -> None:
     await blocking(own_broker.kill)
     with pytest.raises(BrokerUnavailableError, match="refused") as caught:
         await connect(own_broker, connect_timeout=1.0)
@@ -51,7 +51,7 @@ async def test_t8_a_broker_that_comes_up_while_connecting(own_broker: TestBroker
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_t9_a_broker_that_restarts_under_load(own_broker: TestBroker, connect: Any, how: str) -> None:
+async def test_a_broker_that_restarts_under_load(own_broker: TestBroker, connect: Any, how: str) -> None:
     """Every record has one outcome; what was confirmed arrives, what was not acknowledged comes again."""
     kit = await connect(own_broker)
     box = await kit.box()
@@ -97,7 +97,7 @@ async def test_t9_a_broker_that_restarts_under_load(own_broker: TestBroker, conn
 
 
 @pytest.mark.timeout(240)
-async def test_t9_a_send_that_gets_no_answer_is_in_doubt(own_broker: TestBroker, connect: Any) -> None:
+async def test_a_send_that_gets_no_answer_is_in_doubt(own_broker: TestBroker, connect: Any) -> None:
     kit = await connect(own_broker)
     sender, outcomes = await kit.sender(config=ProducerConfig(send_timeout=1)), Outcomes()
     await send(sender, "before")
@@ -114,7 +114,7 @@ async def test_t9_a_send_that_gets_no_answer_is_in_doubt(own_broker: TestBroker,
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
-async def test_t14_t15_the_topic_moves_between_delivery_and_acknowledgement(
+async def test_the_topic_moves_between_delivery_and_acknowledgement(
     kit: Kit, pulsar_broker: TestBroker, kind: SubscriptionType
 ) -> None:
     """The server closes producer and consumer (unload). What is out is not handed out twice, and its
@@ -147,7 +147,7 @@ async def unload(broker: TestBroker, topic: str) -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("state", ["killed", "frozen"])
-async def test_t17_close_while_disconnected(own_broker: TestBroker, connect: Any, state: str) -> None:
+async def test_close_while_disconnected(own_broker: TestBroker, connect: Any, state: str) -> None:
     """Every close is bounded, from many tasks at once, and every record has its outcome."""
     kit = await connect(own_broker)
     box, sender, outcomes = await kit.box(), await kit.sender(), Outcomes()
@@ -168,7 +168,7 @@ async def test_t17_close_while_disconnected(own_broker: TestBroker, connect: Any
         await blocking(own_broker.resume)
 
 
-async def test_t17_close_inside_a_callback(kit: Kit, pulsar_broker: TestBroker, connect: Any) -> None:
+async def test_close_inside_a_callback(kit: Kit, pulsar_broker: TestBroker, connect: Any) -> None:
     other = await connect(pulsar_broker)
     sender = await other.sender()
     tasks: list[asyncio.Task[None]] = []
@@ -182,7 +182,7 @@ async def test_t17_close_inside_a_callback(kit: Kit, pulsar_broker: TestBroker, 
         await tasks[0]
 
 
-async def test_t18_cancelled_receivers_lose_nothing(kit: Kit) -> None:
+async def test_cancelled_receivers_lose_nothing(kit: Kit) -> None:
     """Two hundred waits cancelled at arbitrary points while records arrive."""
     box, sender = await kit.box(), await kit.sender()
     found: list[ReceivedRecord] = []
@@ -236,7 +236,7 @@ def _victim(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
-async def test_t21_t24_a_killed_or_interrupted_client_leaves_nothing(
+async def test_a_killed_or_interrupted_client_leaves_nothing(
     kit: Kit, pulsar_broker: TestBroker, number: signal.Signals, kind: SubscriptionType
 ) -> None:
     """Its records come to the next consumer, it stays in no statistics; Ctrl-C ends it while it is waiting."""
@@ -259,7 +259,7 @@ async def test_t21_t24_a_killed_or_interrupted_client_leaves_nothing(
     assert sorted(texts(await again.take(10)), key=int) == [str(number) for number in range(10)]
 
 
-async def test_t22_closed_objects_are_collected(pulsar_broker: TestBroker) -> None:
+async def test_closed_objects_are_collected(pulsar_broker: TestBroker) -> None:
     gone: list[weakref.ref[Any]] = []
 
     async def use() -> None:
@@ -280,7 +280,7 @@ async def test_t22_closed_objects_are_collected(pulsar_broker: TestBroker) -> No
             await anyio.sleep(0.05)
 
 
-async def test_t22_opening_and_closing_leaves_nothing(kit: Kit) -> None:
+async def test_opening_and_closing_leaves_nothing(kit: Kit) -> None:
     """Senders and receivers made and closed many times: the transport forgets them."""
     counts = []
     for _ in range(6):
@@ -297,7 +297,7 @@ async def test_t22_opening_and_closing_leaves_nothing(kit: Kit) -> None:
     assert repr(kit.transport).endswith(", 0 open>")
 
 
-async def test_t26_a_slow_consumer_bounds_what_is_prefetched(kit: Kit) -> None:
+async def test_a_slow_consumer_bounds_what_is_prefetched(kit: Kit) -> None:
     """The broker keeps what the consumer does not take: 100 prefetched, whatever the backlog."""
     box = await kit.box(receiver_queue_size=100)
     await send(await kit.sender(config=ProducerConfig(batching_enabled=False)), *map(str, range(1000)))

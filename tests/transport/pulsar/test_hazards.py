@@ -92,14 +92,14 @@ def calls(method: str) -> list[str]:
     ]
 
 
-# --- R1, R7: cancellation ------------------------------------------------------------------------------------------
+# --- cancellation ----------------------------------------------------------------------------------------------------
 
 
-async def test_r1_naive(pulsar_broker: TestBroker) -> None:
+async def test_naive_code_loses_a_message_to_a_cancelled_receive(pulsar_broker: TestBroker) -> None:
     assert (await naive("cancelled_receive", pulsar_broker.service_url)).answer == {"got": ["m1", "m2"]}
 
 
-async def test_r1_nothing_is_lost_by_who_went_away(kit: Kit) -> None:
+async def test_nothing_is_lost_by_who_went_away(kit: Kit) -> None:
     """A receive is never cancelled natively: what an armed one brings is there for the next call."""
     box = await kit.box()
     with anyio.move_on_after(0.2):
@@ -108,11 +108,11 @@ async def test_r1_nothing_is_lost_by_who_went_away(kit: Kit) -> None:
     assert texts(await box.take(3)) == ["m0", "m1", "m2"]
 
 
-async def test_r7_naive(pulsar_broker: TestBroker) -> None:
+async def test_naive_code_sends_what_it_cancelled(pulsar_broker: TestBroker) -> None:
     assert (await naive("cancelled_send", pulsar_broker.service_url)).answer == {"cancelled": True, "got": "cancelled"}
 
 
-async def test_r7_a_record_taken_has_an_outcome_whoever_waits(kit: Kit) -> None:
+async def test_a_record_taken_has_an_outcome_whoever_waits(kit: Kit) -> None:
     """Sending has nothing to cancel: ``send`` takes the record, ``done`` tells the truth about it."""
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
@@ -125,15 +125,15 @@ async def test_r7_a_record_taken_has_an_outcome_whoever_waits(kit: Kit) -> None:
     assert texts(await box.take(1)) == ["x"]
 
 
-# --- R2, raising callbacks, ends of processes ----------------------------------------------------------------------
+# --- raising callbacks, ends of processes ----------------------------------------------------------------------------
 
 
-async def test_r2_naive(pulsar_broker: TestBroker) -> None:
+async def test_naive_code_fails_in_a_callback_for_a_closed_loop(pulsar_broker: TestBroker) -> None:
     ended = await naive("late_callback", pulsar_broker.service_url)
     assert ended.code == ABORTED, ended
 
 
-async def test_r2_a_message_for_a_closed_loop_is_harmless(pulsar_broker: TestBroker) -> None:
+async def test_a_message_for_a_closed_loop_is_harmless(pulsar_broker: TestBroker) -> None:
     ended = await ours("closed_loop", pulsar_broker.service_url)
     assert (ended.code, ended.lines) == (0, ["survived"]), ended
 
@@ -162,16 +162,16 @@ async def test_a_program_that_closes_nothing_ends_in_order(pulsar_broker: TestBr
         assert (ended.code, ended.lines) == (0, ["ended"]), ended
 
 
-# --- R3: the loop is never blocked and no queue is full -------------------------------------------------------------
+# --- the loop is never blocked and no queue is full ------------------------------------------------------------------
 
 
-async def test_r3_naive(pulsar_broker: TestBroker, record_property: Record) -> None:
+async def test_naive_code_blocks_the_loop(pulsar_broker: TestBroker, record_property: Record) -> None:
     answer = (await naive("blocked_loop", pulsar_broker.service_url)).answer
     record_property("blocked loop", answer)
     assert answer["failing"]["failed"] > 0
 
 
-async def test_r3_a_full_window_neither_blocks_nor_fails(kit: Kit) -> None:
+async def test_a_full_window_neither_blocks_nor_fails(kit: Kit) -> None:
     """Everything that may block runs natively without limits; the loop turns while the window is full."""
     sender = await kit.sender(window_records=50, config=ProducerConfig(batching_enabled=False))
     outcomes, turns = Outcomes(), 0
@@ -200,16 +200,16 @@ async def test_a_burst_beyond_the_window_is_stored_whole(kit: Kit) -> None:
     assert len(await box.take(2000)) == 2000
 
 
-# --- R4: flush ------------------------------------------------------------------------------------------------------
+# --- flush -----------------------------------------------------------------------------------------------------------
 
 
-async def test_r4_naive(pulsar_broker: TestBroker, record_property: Record) -> None:
+async def test_naive_code_deadlocks_in_flush(pulsar_broker: TestBroker, record_property: Record) -> None:
     """The interpreter stands still, heartbeat thread and all; by chance within the time, so recorded only."""
     ended = await naive("flush_deadlock", pulsar_broker.service_url, "6", timeout=12)
     record_property("flush deadlock", "hung" if ended.code is None else "not this time")
 
 
-def test_r4_nothing_native_is_called_that_holds_the_gil() -> None:
+def test_nothing_native_is_called_that_holds_the_gil() -> None:
     """Bound without releasing the GIL: flush, redeliver-all, pause and resume, is_connected, last_sequence_id.
 
     is_connected takes a lock under which pulsar-client calls nothing of Python's, so the watch may ask it.
@@ -230,7 +230,7 @@ def test_r4_nothing_native_is_called_that_holds_the_gil() -> None:
     assert [place for place in calls("flush") if not place.startswith(("partition_producer.py", "sender.py"))] == []
 
 
-async def test_r4_draining_amid_sends_of_a_busy_loop(kit: Kit) -> None:
+async def test_draining_amid_sends_of_a_busy_loop(kit: Kit) -> None:
     """The rhythm that hangs the naive program: seven sends, nearly a millisecond of work, then the flush."""
     import time
 
@@ -248,16 +248,16 @@ async def test_r4_draining_amid_sends_of_a_busy_loop(kit: Kit) -> None:
     assert (len(outcomes.places), outcomes.errors) == (2100, [])
 
 
-# --- R5, R9: closing -------------------------------------------------------------------------------------------------
+# --- closing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_r5_naive(pulsar_broker: TestBroker, record_property: Record) -> None:
+async def test_naive_code_closes_by_chance(pulsar_broker: TestBroker, record_property: Record) -> None:
     """Ends at random: AlreadyClosed, Ok, or never; recorded only."""
     ended = await naive("pending_close", pulsar_broker.service_url)
     record_property("pending at close", repr(ended))
 
 
-async def test_r5_closing_ends_everything_that_waits(pulsar_broker: TestBroker, connect: Any) -> None:
+async def test_closing_ends_everything_that_waits(pulsar_broker: TestBroker, connect: Any) -> None:
     kit = await connect(pulsar_broker)
     boxes = [await kit.box(name=f"s{number}") for number in range(5)]
     for box in boxes:
@@ -288,13 +288,13 @@ async def test_r5_closing_ends_everything_that_waits(pulsar_broker: TestBroker, 
     assert len(ends) == 7
 
 
-async def test_r9_and_r11_naive(pulsar_broker: TestBroker) -> None:
+async def test_naive_code_fails_to_close_twice(pulsar_broker: TestBroker) -> None:
     answer = (await naive("close_twice", pulsar_broker.service_url)).answer
     assert {error for error, _ in answer.values()} == {"PulsarException"}
     assert "refused" not in answer["dead port"][1]
 
 
-async def test_r9_close_is_idempotent_and_clear(kit: Kit) -> None:
+async def test_close_is_idempotent_and_clear(kit: Kit) -> None:
     box, sender = await kit.box(), await kit.sender()
     for _ in range(2):
         await box.receiver.aclose(5)
@@ -309,43 +309,43 @@ async def test_r9_close_is_idempotent_and_clear(kit: Kit) -> None:
         await kit.sender()
 
 
-async def test_r9_and_r11_a_dead_port_is_named() -> None:
+async def test_a_dead_port_is_named() -> None:
     with pytest.raises(BrokerUnavailableError, match=r"127\.0\.0\.1:1: .*refused") as caught:
         await open_transport(load("pulsar://127.0.0.1:1", connect_timeout=0.5))
     assert (caught.value.host, caught.value.port) == ("127.0.0.1", 1)
 
 
-# --- R6, R8: logger and fork -----------------------------------------------------------------------------------------
+# --- logger and fork -------------------------------------------------------------------------------------------------
 
 
-async def test_r6_naive(pulsar_broker: TestBroker, record_property: Record) -> None:
+async def test_naive_code_with_a_python_logger_may_abort(pulsar_broker: TestBroker, record_property: Record) -> None:
     """By chance (2 of 25): recorded only."""
     ended = [await naive("python_logger", pulsar_broker.service_url) for _ in range(3)]
     record_property("python logger", [one.code for one in ended])
 
 
-def test_r6_no_python_logger_is_given_away() -> None:
+def test_no_python_logger_is_given_away() -> None:
     assert calls("set_logger") == []
 
 
-async def test_r8_naive(pulsar_broker: TestBroker) -> None:
+async def test_naive_code_blocks_after_a_fork(pulsar_broker: TestBroker) -> None:
     assert (await naive("forked", pulsar_broker.service_url)).lines[-1:] == ["child blocked"]
 
 
-async def test_r8_a_child_is_told_at_once(pulsar_broker: TestBroker) -> None:
+async def test_a_child_is_told_at_once(pulsar_broker: TestBroker) -> None:
     ended = await ours("forked", pulsar_broker.service_url)
     assert ended.lines == ["child refused 6", "child ended with 0", "second child ended with 0 in time"], ended
     assert ended.code == 0
 
 
-# --- R10: latency of defaults ----------------------------------------------------------------------------------------
+# --- latency of defaults ---------------------------------------------------------------------------------------------
 
 
-async def test_r10_naive(pulsar_broker: TestBroker, record_property: Record) -> None:
+async def test_naive_code_waits_for_the_batching_delay(pulsar_broker: TestBroker, record_property: Record) -> None:
     record_property("sequential sends", (await naive("slow_defaults", pulsar_broker.service_url)).answer)
 
 
-async def test_r10_a_lone_record_leaves_in_the_next_turn(kit: Kit) -> None:
+async def test_a_lone_record_leaves_in_the_next_turn(kit: Kit) -> None:
     """Nothing waits for a group to fill; the batching delay is 1 ms, not 10."""
     sender, outcomes = await kit.sender("non-persistent://public/default/" + kit.topic.rpartition("/")[2]), Outcomes()
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""R3: with block_if_queue_full the event loop stands still; without, sends fail for a full queue."""
+"""With block_if_queue_full the event loop stands still; without, sends fail for a full queue."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""R1: a receive of pulsar.asyncio that timed out swallows the next message."""
+"""A receive of pulsar.asyncio that timed out swallows the next message."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""R7: a cancelled send of pulsar.asyncio is stored nevertheless."""
+"""A cancelled send of pulsar.asyncio is stored nevertheless."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""R9 and R11: a second close fails, a dead port is only a time-out, and every failure has the same class."""
+"""A second close fails, a dead port is only a time-out, and every failure has the same class."""
 
 import asyncio
 import json

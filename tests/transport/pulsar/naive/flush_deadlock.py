@@ -1,4 +1,4 @@
-"""R4: flush_async holds the GIL while it waits for a lock whose owner waits for the GIL: nothing moves any more."""
+"""Flush_async holds the GIL while it waits for a lock whose owner waits for the GIL: nothing moves any more."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""R8: after a fork the child blocks in any call."""
+"""After a fork the child blocks in any call."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""R2: the loop ends with a receive pending; the callback of the next message raises in a native thread."""
+"""The loop ends with a receive pending; the callback of the next message raises in a native thread."""
 
 import asyncio
 import sys

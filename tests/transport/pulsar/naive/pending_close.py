@@ -1,4 +1,4 @@
-"""R5: what close does to pending receives and sends of pulsar.asyncio is left to chance."""
+"""What close does to pending receives and sends of pulsar.asyncio is left to chance."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""R6: a Python logger given to pulsar-client: some properly closed programs abort at their end."""
+"""A Python logger given to pulsar-client: some properly closed programs abort at their end."""
 
 import logging
 import sys

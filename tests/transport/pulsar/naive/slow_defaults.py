@@ -1,4 +1,4 @@
-"""R10: sends that are awaited one after another wait for the default batching delay of 10 ms."""
+"""Sends that are awaited one after another wait for the default batching delay of 10 ms."""
 
 import asyncio
 import json
