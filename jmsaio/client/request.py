@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import anyio
 import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.closing import AsyncClosing
+from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.settings import log_left_out
@@ -21,22 +23,44 @@ from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.message import Message
 
-if TYPE_CHECKING:
-    from jmsaio.client.session import Session
-
 _log = logging.getLogger("jmsaio")
+
+
+class RequestSession(Protocol):
+    """What requests need of a session; ``Session`` has all of it."""
+
+    @property
+    def transacted(self) -> bool:
+        """True for a transacted session."""
+
+    async def create_temporary_queue(self) -> TemporaryQueue:
+        """Create a temporary queue."""
+
+    async def create_temporary_topic(self) -> TemporaryTopic:
+        """Create a temporary topic."""
+
+    def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
+        """Make a producer."""
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, no_local: bool = False
+    ) -> Opening[MessageConsumer]:
+        """Make a consumer."""
+
+    async def close(self) -> None:
+        """Close the session."""
 
 
 @attrs.define(eq=False)
 class RequestReply:
     """Sends requests and gives each its reply, over one temporary queue and a session of its own."""
 
-    _session: Session
+    _new_session: Callable[[], Awaitable[RequestSession]]
     _replies: dict[str, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
     _made: set[str] = attrs.field(factory=set, init=False)  # correlation ids of ours whose requests wait
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
     _producer: MessageProducer | None = attrs.field(default=None, init=False)
-    _listening: Session | None = attrs.field(default=None, init=False)
+    _listening: RequestSession | None = attrs.field(default=None, init=False)
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
@@ -103,7 +127,7 @@ class RequestReply:
 
     async def _listen(self) -> None:
         """Make the reply queue and its consumer. Cancelling leaves nothing."""
-        listening = await self._session._new_session()
+        listening = await self._new_session()
         queue: TemporaryQueue | None = None
         try:
             queue = await listening.create_temporary_queue()
@@ -136,7 +160,7 @@ class RequestReply:
             await _end(listening, self._queue)
 
 
-async def _end(listening: Session, queue: TemporaryQueue | None) -> None:
+async def _end(listening: RequestSession, queue: TemporaryQueue | None) -> None:
     """Close the session of the replies and delete their queue."""
     await listening.close()
     if queue is None:
@@ -151,7 +175,7 @@ async def _end(listening: Session, queue: TemporaryQueue | None) -> None:
 class _Requestor(AsyncClosing):
     """JMS's simple requestor: one request at a time, the next message on the temporary destination is its reply."""
 
-    _session: Session
+    _session: RequestSession
     _producer: MessageProducer
     _replies: Queue | Topic
     _consumer: MessageConsumer
@@ -176,7 +200,7 @@ class QueueRequestor(_Requestor):
     """Request and reply over queues; ``await QueueRequestor.open(session, queue)``."""
 
     @classmethod
-    async def open(cls, session: Session, queue: Queue) -> QueueRequestor:
+    async def open(cls, session: RequestSession, queue: Queue) -> QueueRequestor:
         """Make a requestor on a session that is not transacted.
 
         Raises:
@@ -195,7 +219,7 @@ class TopicRequestor(_Requestor):
     """Request and reply over topics; ``await TopicRequestor.open(session, topic)``."""
 
     @classmethod
-    async def open(cls, session: Session, topic: Topic) -> TopicRequestor:
+    async def open(cls, session: RequestSession, topic: Topic) -> TopicRequestor:
         """Make a requestor; raises as ``QueueRequestor.open``."""
         if not isinstance(topic, Topic):
             raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {topic!r}")
@@ -205,6 +229,6 @@ class TopicRequestor(_Requestor):
         return cls(session, producer, replies, await session.create_consumer(replies))
 
 
-def _check(session: Session) -> None:
+def _check(session: RequestSession) -> None:
     if session.transacted:
         raise IllegalStateError("a requestor needs a session that is not transacted")

@@ -282,7 +282,7 @@ class Session:
         """
         self._runtime.home.check()
         if self._requests is None:
-            self._requests = RequestReply(self)
+            self._requests = RequestReply(self._new_session)
             self._runtime.children[self._requests] = None
         return await self._requests.request(destination, body, timeout, options)
 

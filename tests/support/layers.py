@@ -183,21 +183,48 @@ def impure(modules: list[Module]) -> list[str]:
     return found
 
 
+#: Groups of packages that import each other for now; who cuts them removes them here.
+CIRCLES_LEFT = frozenset({("jmsaio.selector", "jmsaio.selector.starlight")})
+
+
 def cycles(modules: list[Module]) -> list[str]:
-    """Groups of modules that import each other, directly or around corners; imports for typing don't count."""
-    names = {module.name for module in modules}
-    graph = {
-        module.name: {each.target for each in module.imports if each.target in names and not each.typing_only}
-        - {module.name}
-        for module in modules
-    }
-    reachable = {name: _reach(graph, name) for name in graph}
-    groups = {
-        tuple(sorted(other for other in reachable[name] if name in reachable[other]))
-        for name in graph
-        if name in reachable[name]
-    }
-    return [" <-> ".join(group) for group in sorted(groups)]
+    """Groups of modules that import each other, directly or around corners; imports for typing count, too."""
+    return [
+        " <-> ".join(group) for group in _circles(_graph(modules, {module.name: module.name for module in modules}))
+    ]
+
+
+def package_cycles(modules: list[Module]) -> list[str]:
+    """Groups of packages that import each other. A package is the modules directly in a folder.
+
+    Modules directly in ``jmsaio/``, such as ``jmsaio.errors``, stand each for itself.
+    """
+    groups = _circles(_graph(modules, {module.name: _package(module) for module in modules}))
+    return [" <-> ".join(group) for group in groups if group not in CIRCLES_LEFT]
+
+
+def _package(module: Module) -> str:
+    package = module.name if module.path.name == "__init__.py" else module.name.rpartition(".")[0]
+    return module.name if package == "jmsaio" else package
+
+
+def _graph(modules: list[Module], parts: dict[str, str]) -> dict[str, set[str]]:
+    """Which part imports which others; ``parts`` says to which one a module belongs."""
+    graph: dict[str, set[str]] = {part: set() for part in parts.values()}
+    for module in modules:
+        graph[parts[module.name]] |= {parts[each.target] for each in module.imports if each.target in parts}
+    return {part: targets - {part} for part, targets in graph.items()}
+
+
+def _circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
+    reachable = {part: _reach(graph, part) for part in graph}
+    return sorted(
+        {
+            tuple(sorted(other for other in reachable[part] if part in reachable[other]))
+            for part in graph
+            if part in reachable[part]
+        }
+    )
 
 
 def _reach(graph: dict[str, set[str]], start: str) -> set[str]:
