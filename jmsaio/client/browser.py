@@ -1,7 +1,7 @@
 """QueueBrowser: looks at a queue without taking anything (Jakarta Messaging 3.1, 4.1.6 QueueBrowser).
 
-On every engine: a reader from the subscription's mark-delete position to the topic's last message of that moment, minus
-what is acknowledged between. It leaves no subscription and no redelivery count behind. Messages of a partly
+A reader goes from the subscription's mark-delete position to the topic's last message of that moment, and leaves out
+what is acknowledged between them. It leaves no subscription and no redelivery count behind. Messages of a partly
 acknowledged batch may show.
 """
 

@@ -113,7 +113,7 @@ class Connection:
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier: once, and before anything else is done with the connection.
 
-        ``jmsaio.connect`` starts the connection, which is use, unless it is told ``auto_start=False``.
+        ``jmsaio.connect`` starts the connection, which counts as use, unless ``auto_start=False``.
 
         Raises:
             IllegalStateError: it is set already, or the connection was used.
@@ -126,7 +126,7 @@ class Connection:
         if self._used:
             raise IllegalStateError(
                 "set the client id before anything else is done with the connection; jmsaio.connect starts it unless "
-                "it is told auto_start=False"
+                "auto_start=False"
             )
         self._take_client_id(client_id)
 
@@ -201,7 +201,7 @@ class Connection:
 
         Raises:
             JMSError: a mode that does not exist.
-            IllegalStateError: TRANSACTED where the engine has no transactions and ``jms.emulateTransactions`` is off.
+            IllegalStateError: TRANSACTED without transactions of the transport and without ``jms.emulateTransactions``.
             ObjectClosedError: the connection is closed.
         """
         return Opening(self._create_session(mode, acknowledge_scope))
@@ -257,11 +257,11 @@ class Connection:
         return self.exception_listener
 
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
-        """Have a plain or coroutine function told about problems that no caller can be told; None unsets it.
+        """Report problems that no caller can learn of to a plain or coroutine function; None unsets it.
 
-        An object with such a function as ``on_exception`` may be given, too.
+        An object with such a function as its ``on_exception`` is accepted, too.
 
-        Calls come one at a time, from a task of their own. It may do anything, also close the connection.
+        Calls come one at a time, in a task of their own. The listener may do anything, even close the connection.
         """
         self._check_open()
         if listener is not None and function_of(listener, "on_exception") is None:

@@ -112,7 +112,7 @@ class MessageConsumer:
 
     @asynccontextmanager
     async def process(self, timeout: Duration | None = None) -> AsyncIterator[Message]:
-        """Receive a message, and acknowledge it when the block ends well; when it raises, the message comes again.
+        """Receive a message and acknowledge it when the block ends well; if the block raises, it is redelivered.
 
         It concerns this message alone, whatever the session's mode; in a transacted session commit decides.
 

@@ -126,7 +126,7 @@ class Session:
         return ObjectMessage(value)
 
     def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
-        """Make a producer for a destination, or one that is told the destination with each send (None).
+        """Make a producer for a destination; with None, each send names its destination.
 
         ``await`` it or use ``async with``. The topic, and a queue's subscription, are created now.
 
@@ -211,7 +211,7 @@ class Session:
     ) -> Opening[MessageConsumer]:
         """Make a consumer of a shared durable subscription; see create_consumer.
 
-        With another selector than that of its active consumers it is refused; while it has none, it is made anew as
+        While it has consumers, another selector than theirs is refused; while it has none, it is recreated as
         an unshared one is.
 
         Raises:
@@ -293,7 +293,7 @@ class Session:
             await self._runtime.deliveries.acknowledge_all()
 
     async def recover(self) -> None:
-        """Take back every delivered message that is not acknowledged: they come again, oldest first, marked.
+        """Take back every delivered message that is not acknowledged: they are redelivered, oldest first, marked.
 
         Raises:
             IllegalStateError: the session is transacted; use ``rollback``.
@@ -319,7 +319,7 @@ class Session:
         await self._transaction("commit").commit()
 
     async def rollback(self) -> None:
-        """Undo what the session has sent, and take back what it received: it comes again, marked.
+        """Undo what the session has sent, and take back what it received, which is redelivered, marked.
 
         Raises:
             IllegalStateError: not transacted, or called from a completion listener of this session.
@@ -339,13 +339,13 @@ class Session:
 
         It takes ``close_timeout`` seconds at most. Receives return None; running listeners, which may use the session
         until they return, and sends on their way may end, for nearly all of that time; completion listeners whose
-        sends have no outcome by then are told a SendInDoubtError; an open transaction is rolled back; what is not
-        acknowledged comes again.
+        sends have no outcome by then get a SendInDoubtError; an open transaction is rolled back; what is not
+        acknowledged is redelivered.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this session.
             OperationTimeoutError: something did not end in time; the session is closed nevertheless.
-            JMSError: the session had ended by itself, because a listener of it raised what is no Exception. Told once.
+            JMSError: the session had ended by itself, a listener having raised what is no Exception. Raised once.
 
         Cancelling: the session goes on closing.
         """

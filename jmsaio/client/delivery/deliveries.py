@@ -1,14 +1,9 @@
-"""``Deliveries``: what one session has given to the application, until it is acknowledged or comes again.
+"""``Deliveries``: what one session has delivered to the application, until it is acknowledged or redelivered.
 
-This file decides what happens to a delivery when the application acknowledges it, recovers, rolls back or fails, and
-when the link to the broker breaks meanwhile:
-
-* ``acknowledge`` takes the deliveries out of the ledger first, then tells the receivers. A receiver whose link is down
-  keeps the acknowledgement and sends it after the reconnect; one that ended for good raises, and the broker delivers
-  those messages again, because it never heard of the acknowledgement.
-* An acknowledgement in AUTO and DUPS_OK mode has no caller: its failure is raised by the next receive of the consumer.
-* With ``ackReceiptEnabled`` the call returns when the broker has confirmed, and raises when it did not in time: the
-  messages may or may not come again.
+Every way to settle a delivery passes here: acknowledge, recover, commit and rollback, a listener that failed. The
+ledger says which deliveries are concerned and forgets them; then their inboxes tell the receivers. An error of a
+receiver reaches the caller; in AUTO and DUPS_OK mode, where there is none, the next receive of the consumer raises it.
+What happens to a record whose acknowledgement was lost with its link is decided below the seam.
 """
 
 from __future__ import annotations
@@ -118,14 +113,14 @@ class Deliveries:
             entry[0].put_back(entry[1])
 
     async def redeliver_one(self, number: int) -> None:
-        """One delivery failed: its message comes again, counted."""
+        """One delivery failed: redeliver its message, counted."""
         entry = self.ledger.take(number)
         if entry is not None:
             self._redeliver(entry[0], [entry[1]])
             await self.close_settled()
 
     async def redeliver_all(self) -> None:
-        """Every unsettled delivery comes again, counted, in its order, before later messages."""
+        """Redeliver every unsettled delivery, counted, in order, before later messages."""
         for inbox, records in self.ledger.take_all():
             self._redeliver(inbox, records)
         await self.close_settled()

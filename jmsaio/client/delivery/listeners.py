@@ -19,7 +19,7 @@ from jmsaio.model.wire import ReceivedRecord
 
 
 class Report(Protocol):
-    """Takes a problem that no caller can be told."""
+    """Takes a problem that no caller can learn of."""
 
     def __call__(self, error: Exception, circumstances: str = "") -> None:
         """Log it and tell the exception listener."""

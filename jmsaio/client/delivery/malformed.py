@@ -35,7 +35,7 @@ class Settle:
         deliveries.check_call()
         record = inbox.unread.take(self.record)
         if record is None:
-            raise IllegalStateError("the message was given back meanwhile; it comes again, with an error of its own")
+            raise IllegalStateError("the message was given back meanwhile; it is redelivered, with an error of its own")
         self.done = True
         if deliveries.mode is AcknowledgeMode.TRANSACTED:
             deliveries.ledger.delivered(inbox, record)

@@ -1,4 +1,4 @@
-"""``Redelivery``: how often and how soon the messages that an application gave back to one inbox come again."""
+"""``Redelivery``: how often and how soon messages that the application gave back to one inbox are redelivered."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Redelivery:
         return Next.LATER
 
     def delay(self, record: ReceivedRecord) -> float:
-        """Seconds until ``record`` comes again; more with each call for the same message."""
+        """Seconds until ``record`` is redelivered; more with each call for the same message."""
         return self._delays.next(record.message_id)
 
     def delay_after_close(self, record: ReceivedRecord) -> float:
@@ -71,6 +71,6 @@ class Redelivery:
         return self.delay(record) if asks_for_delay(self.config) else 0.0
 
     def forget(self, record: ReceivedRecord) -> None:
-        """``record`` is settled and will not come again."""
+        """``record`` is settled and will not be redelivered."""
         self._counts.forget(record.message_id)
         self._delays.forget(record.message_id)

@@ -72,7 +72,7 @@ class SharingReceiver(Generic[Inbox]):
         return self.own.receive(limit)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Acknowledge records; one whose receiver was closed meanwhile comes again, which the log tells."""
+        """Acknowledge records; one whose receiver was closed meanwhile is redelivered, as the log says."""
         if not self._borrowed:
             self.own.acknowledge(records, transaction)
             return
@@ -84,7 +84,7 @@ class SharingReceiver(Generic[Inbox]):
             try:
                 owner.own.acknowledge(part, transaction)
             except ObjectClosedError as error:
-                _log.warning("%d acknowledged messages come again: %s", len(part), error)
+                _log.warning("%d acknowledged messages are redelivered: %s", len(part), error)
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back; those of a receiver that was closed meanwhile are given back already."""

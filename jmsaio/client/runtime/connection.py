@@ -52,7 +52,7 @@ class ConnectionRuntime:
         client_id: client identifier, or None.
         connection_id: what sent messages carry, so that noLocal recognizes them.
         started: delivery is switched on.
-        reports: problems that no caller can be told.
+        reports: problems that no caller can learn of.
         inbox_bytes: bytes that all inboxes together may hold.
         inboxes: the inboxes of each open session.
         temporaries: set once, by the connection.

@@ -41,7 +41,7 @@ class LocalTransaction:
 
     Attributes:
         runtime: the session's running part.
-        real: the engine's transactions are used.
+        real: the transport's transactions are used.
         work: the transaction in progress.
     """
 
@@ -60,11 +60,11 @@ class LocalTransaction:
 
     @property
     def to_begin(self) -> bool:
-        """True while the work has no transaction of the engine, and needs one."""
+        """True while the work needs a transaction of the transport and has none."""
         return self.real and self.work.handle is None
 
     async def begin(self) -> None:
-        """Begin the engine's transaction of the work, unless another task did, or ended the work, meanwhile."""
+        """Begin the transport's transaction for the work, unless another task did so, or ended the work, meanwhile."""
         work = self.work
         handle = await self._begin()
         if work.handle is None and work is self.work:
@@ -112,19 +112,19 @@ class LocalTransaction:
         handle = self.work.handle
         self.work = self._new_work()
         if handle is not None:
-            await self._commit_engine(handle, deliveries)
+            await self._commit_real(handle, deliveries)
             return
         await runtime.deliveries.carry_out(deliveries)
         for inbox, _ in deliveries:
             if not inbox.closed:
                 await inbox.receiver.settle(runtime.connection.configuration.operation_timeout)
 
-    async def _commit_engine(self, handle: Transaction, deliveries: Deliveries) -> None:
+    async def _commit_real(self, handle: Transaction, deliveries: Deliveries) -> None:
         try:
             for inbox, records in deliveries:
                 inbox.acknowledge(records, handle)
             await handle.commit()
-        finally:  # what was acknowledged in it comes again by itself if it was rolled back
+        finally:  # if it was rolled back, the broker redelivers what was acknowledged in it
             await self.runtime.deliveries.close_settled()
 
     async def _rollback(self) -> None:

@@ -111,7 +111,7 @@ class SessionRuntime:
         return self.connection.configuration.close_timeout
 
     def refuses(self) -> bool:
-        """Whether calls are refused: it was closed, and it is no listener that calls, which runs on meanwhile."""
+        """Whether calls are refused: it was closed, and the caller is not one of its listeners, which may go on."""
         return self.closing and not callback_context.listens(self)
 
     def check_open(self) -> None:
@@ -142,7 +142,7 @@ class SessionRuntime:
                 raise JMSError("a callback cancelled the task that ran it")
         except* Exception as errors:
             cause = errors.exceptions[0]
-            self.failure = JMSError(f"the session ended by itself, its messages come again: {cause}")
+            self.failure = JMSError(f"the session ended by itself, its messages are redelivered: {cause}")
             self.failure.__cause__ = cause
             self.connection.report(self.failure)
             if isinstance(cause, NoExceptionError):
@@ -187,7 +187,7 @@ class SessionRuntime:
 
     @property
     def has_close_error(self) -> bool:
-        """Something went wrong with its end, and no one was told yet."""
+        """Something went wrong with its end and was not raised yet."""
         return self._errors.error is not None
 
     def raise_close_error(self) -> None:
@@ -243,7 +243,7 @@ class SessionRuntime:
         return f"ID:{self.connection.uuid}:{self.number}:{self._producers}:"
 
     async def settle_sends(self, timeout: float) -> None:
-        """Wait until every send has its outcome and every completion listener was told.
+        """Wait until every send has its outcome and every completion listener has returned.
 
         Raises OperationTimeoutError; cancelling changes nothing.
         """
