@@ -8,7 +8,6 @@ acknowledged batch may show.
 from __future__ import annotations
 
 import re
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, suppress
@@ -139,7 +138,7 @@ class QueueBrowser:
         self._check_open()
         limit = self._runtime.connection.configuration.queue_browser_read_max
         examined = 0
-        started = time.time_ns() // 1_000_000
+        started = self._runtime.connection.timers.milliseconds()
         async with aclosing(self._records(started)) as records:
             async for record in records:
                 examined += 1

@@ -30,6 +30,7 @@ from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.transport.clock import Timer
 
 T = TypeVar("T")
 
@@ -184,16 +185,15 @@ class MessageConsumer:
         return message
 
     async def _wait(self, limit: float | None, deferred: bool) -> Message | None:
-        loop = asyncio.get_running_loop()
-        inbox = self._inbox
-        deadline = None if limit is None else loop.time() + limit
+        inbox, timers = self._inbox, self._runtime.connection.timers
+        deadline = None if limit is None else timers.clock.steady() + limit
         self._receiving = True
         inbox.want(True)
-        timer: asyncio.TimerHandle | None = None
+        timer: Timer | None = None
         try:
             while True:
                 if deadline is not None:
-                    timer = loop.call_at(deadline, inbox.notify)
+                    timer = timers.call_later(deadline - timers.clock.steady(), inbox.notify)
                 await inbox.arrival()
                 if timer is not None:
                     timer.cancel()
@@ -206,7 +206,7 @@ class MessageConsumer:
                     return message
                 if inbox.failure is not None:
                     raise inbox.failure
-                if deadline is not None and loop.time() >= deadline:
+                if deadline is not None and timers.clock.steady() >= deadline:
                     return None
         finally:
             if timer is not None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from asyncio import _get_running_loop
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import attrs
@@ -49,7 +48,12 @@ class MessageProducer(Settings, AsyncClosing):
     _prefix: str
     _sequence: int = 0
     _now: int = 0  # of the last send, in milliseconds
+    _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
     _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
+
+    @_wall.default
+    def _transports_clock(self) -> Callable[[], float]:
+        return self._runtime.connection.transport.clock.now
 
     # ---------------------------------------------------------------- sending
 
@@ -230,7 +234,7 @@ class MessageProducer(Settings, AsyncClosing):
         level = self._priority if priority is None else checked_priority(priority)
         lives = self._time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live")
         delayed = self._delivery_delay if delay is None else milliseconds(delay, "delivery_delay")
-        self._now = now = time.time_ns() // 1_000_000
+        self._now = now = int(self._wall() * 1000)
         message_id = None
         if not self._disable_message_id:
             self._sequence = sequence = self._sequence + 1

@@ -153,16 +153,16 @@ class LoopTimers:
     enough; their callbacks run in the loop's next turn, in the order of their times.
 
     Attributes:
-        clock: the clock.
-        loop: the loop; default: the running one.
+        clock: the clock; default: the machine's.
     """
 
-    clock: Clock
-    loop: asyncio.AbstractEventLoop = attrs.field(factory=asyncio.get_running_loop)
+    clock: Clock = attrs.field(factory=SystemClock)
+    _loop: asyncio.AbstractEventLoop = attrs.field(init=False)  # with a manual clock only
     _manual: Timers | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.clock.watch(self._advanced):
+            self._loop = asyncio.get_running_loop()
             self._manual = Timers(lambda: None)
 
     def milliseconds(self) -> int:
@@ -173,14 +173,14 @@ class LoopTimers:
         """Have ``callback`` called after ``delay`` seconds, or in the loop's next turn if that is not positive."""
         manual = self._manual
         if manual is None:
-            return self.loop.call_later(delay, callback)
+            return asyncio.get_running_loop().call_later(delay, callback)
 
         def ring(_argument: int, _token: int) -> None:
             callback()
 
         token = manual.add(self.clock.steady() + delay, ring)
         if delay <= 0:
-            self.loop.call_soon(self._run)
+            self._loop.call_soon(self._run)
         return _ManualTimer(partial(manual.cancel, token))
 
     async def sleep(self, delay: float) -> None:
@@ -196,8 +196,8 @@ class LoopTimers:
             timer.cancel()
 
     def _advanced(self) -> None:
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._run)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._run)
 
     def _run(self) -> None:
         if self._manual is not None:

@@ -12,10 +12,9 @@ import pytest
 import jmsaio
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions
+from jmsaio.transport.clock import LoopTimers
 from tests.client.helpers import fill, take, texts
 from tests.support.broker import TestBroker
-
-pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
 
 Name = Callable[[str], str]
 
@@ -218,7 +217,7 @@ async def test_the_clock_of_a_sender_ends_no_snapshot(
     queue = session.create_queue(name("clock"))
     await (await session.create_producer(queue)).send("kept")
     browser = await session.create_browser(queue)
-    monkeypatch.setattr("jmsaio.client.browser.time.time_ns", lambda: 1_000_000_000_000_000_000)
+    monkeypatch.setattr(LoopTimers, "milliseconds", lambda timers: 1_000_000_000_000)
     assert await drain(browser) == ["kept"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from tests.client.helpers import fill, rest
+from tests.kit.virtual_time import wall
 
 Name = Callable[[str], str]
 
@@ -220,7 +220,7 @@ async def test_expired_messages_are_dead_letters_by_choice(url: str, name: Name,
             assert (letter is not None) is buried
             if letter is not None:
                 assert (letter.get_body(str), letter.get_int_property("a"), letter.jms_expiration) == ("late", 1, 0)
-                assert 0 < letter.get_long_property("JMS_jmsaio_expired_at") < time.time() * 1000
+                assert 0 < letter.get_long_property("JMS_jmsaio_expired_at") < wall() * 1000
             assert await graveyard.receive(timeout=0.5) is None
         async with session.create_consumer(queue) as consumer:
             assert await consumer.receive(timeout=0.5) is None

@@ -112,6 +112,7 @@ async def test_two_first_connections_with_different_credentials() -> None:
         assert [type(one) for one in made] == [jmsaio.Connection, jmsaio.IllegalStateError]
 
 
+@pytest.mark.real_time  # waits for a process
 def test_import_brings_in_nothing_heavy() -> None:
     code = "import sys, jmsaio; print([m for m in ('pyspark', 'click', 'rich', 'httpx') if m in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import jmsaio
 from jmsaio import DeliveryMode
 from tests.conformance.recording import Name, destination, twins
+from tests.kit.virtual_time import wall
 
 CLIENT = "core20/jmsproducer{kind}tests/ClientIT"
 
@@ -51,9 +51,9 @@ async def test_timestamp(context: jmsaio.Context, name: Name, kind: str) -> None
     producer = context.create_producer()
     async with context.create_consumer(destination(context, kind, name("timestamp"))) as consumer:
         for body in one_of_each(context):
-            before = time.time_ns() // 1_000_000
+            before = int(wall() * 1000)
             message = await sent(producer, consumer, body)
-            assert before <= message.jms_timestamp <= time.time_ns() // 1_000_000
+            assert before <= message.jms_timestamp <= int(wall() * 1000)
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrJMSPriorityTest"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import jmsaio
 from jmsaio import DeliveryMode
 from tests.conformance.kit import row
 from tests.conformance.test_bodies import Sends, sends
+from tests.kit.virtual_time import wall
 
 __all__ = ["sends"]
 
@@ -43,9 +43,9 @@ async def test_message_id(sends: Sends) -> None:
 @each_kind("msgHdrTimeStampQTest", "msgHdrTimeStampTopicTest")
 async def test_timestamp(sends: Sends) -> None:
     for made in MADE:
-        message, before = made(), time.time_ns() // 1_000_000
+        message, before = made(), int(wall() * 1000)
         received = await sends(message)
-        assert before <= received.jms_timestamp <= time.time_ns() // 1_000_000
+        assert before <= received.jms_timestamp <= int(wall() * 1000)
         assert received.jms_timestamp == message.jms_timestamp
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parents[1]
 #: Folders whose tests need nothing but their event loop, if they have one: they run on virtual time.
-VIRTUAL = ("transport/contract", "transport/memory")
+VIRTUAL = ("client", "conformance", "transport/contract", "transport/memory")
 #: Folders whose tests are fast.
 FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")
 #: Marks of tests that wait for something outside their process or their loop.

@@ -6,15 +6,14 @@ given and later ones pass. The number and the bytes of records held are bounded:
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import logging
-import time
 from collections.abc import Callable
 
 import attrs
 
 from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.transport.clock import LoopTimers, Timer
 
 _log = logging.getLogger("jmsaio")
 
@@ -43,12 +42,14 @@ class DelayQueue:
     Attributes:
         what: what they were received from, for the warning.
         wake: called when the first is due.
+        timers: the clock that it goes by.
         most_records: bound of their number.
         most_bytes: bound of their bytes.
     """
 
     what: str
     wake: Callable[[], None]
+    timers: LoopTimers = attrs.field(factory=LoopTimers)
     most_records: int = HELD_RECORDS
     most_bytes: int = HELD_BYTES
     _heap: list[_Entry] = attrs.field(factory=list, init=False)
@@ -56,7 +57,7 @@ class DelayQueue:
     _bytes: int = attrs.field(default=0, init=False)
     _number: int = attrs.field(default=0, init=False)
     _warned: bool = attrs.field(default=False, init=False)
-    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _timer: Timer | None = attrs.field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -99,7 +100,7 @@ class DelayQueue:
 
     def due(self) -> list[ReceivedRecord]:
         """Take records whose time has come, in order of their times; if they are many, others in a moment."""
-        heap, now = self._heap, time.time()
+        heap, now = self._heap, self.timers.clock.now()
         due: list[ReceivedRecord] = []
         while heap and heap[0].due <= now and len(due) < SLICE:
             record = heapq.heappop(heap).record
@@ -125,8 +126,8 @@ class DelayQueue:
             self._timer.cancel()
             self._timer = None
         if self._heap:
-            delay = max(0.0, self._heap[0].due - time.time())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+            delay = max(0.0, self._heap[0].due - self.timers.clock.now())
+            self._timer = self.timers.call_later(delay, self._ring)
 
     def _ring(self) -> None:
         self._timer = None

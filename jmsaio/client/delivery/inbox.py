@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -31,6 +30,7 @@ from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.rules.priority import PriorityBuffer
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
+from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger("jmsaio")
 
@@ -62,6 +62,7 @@ class Inbox:
         share: bytes in the inbox at most, divided with others.
         delete: where the subscription ends with its last consumer: deletes it after the inbox was closed, in so many
             seconds at most, if others of its consumers closed at the same time.
+        timers: the clock that it goes by.
         receiver: the transport's receiver; it settles what siblings handed over where it came from.
         filter: what the consumer wants.
         siblings: the consumers of this process on the same subscription.
@@ -81,6 +82,7 @@ class Inbox:
     batch: int = BATCH
     share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
     delete: Callable[[float], Awaitable[None]] | None = None
+    timers: LoopTimers = attrs.field(factory=LoopTimers)
     receiver: SharingReceiver[Inbox] = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter, init=False)
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
@@ -102,8 +104,8 @@ class Inbox:
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
-        self._delayed = DelayQueue(repr(self.destination), self.wake)
-        self.unread = Unread(self.redelivery.delay, self._give_back_unread)
+        self._delayed = DelayQueue(repr(self.destination), self.wake, self.timers)
+        self.unread = Unread(self.redelivery.delay, self._give_back_unread, self.timers)
         self.share.join(self)
 
     def attach(
@@ -214,7 +216,7 @@ class Inbox:
             return []
 
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
-        now = time.time_ns() // 1_000_000
+        now = self.timers.milliseconds()
         plain = self.filter.plain
         wanted = []
         for record in records:
@@ -308,7 +310,7 @@ class Inbox:
             if len(records) <= self._refill:
                 self._look_again()
             try:
-                if EXPIRATION in record.properties and 0 < expiration(record) <= time.time_ns() // 1_000_000:
+                if EXPIRATION in record.properties and 0 < expiration(record) <= self.timers.milliseconds():
                     self._reject(record, Rejection.EXPIRED)
                     continue
             except MalformedMessageError:  # decoding it says so to the consumer
@@ -377,7 +379,7 @@ class Inbox:
             self.receiver.negative_acknowledge((record,), delay)
         else:
             self.receiver.count_delivery((record,))
-            self._delayed.put(record, time.time() + delay)
+            self._delayed.put(record, self.timers.clock.now() + delay)
 
     def _give_back_unread(self, record: ReceivedRecord) -> None:
         """Give back a record that can't be read, after its delay."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -20,6 +19,7 @@ from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.resting import Bundle, Resting
 from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.clock import LoopTimers, Timer
 
 _log = logging.getLogger("jmsaio")
 
@@ -64,13 +64,14 @@ class Member(Protocol):
 
 @attrs.define(eq=False)
 class Siblings:
-    """The inboxes of one event loop on one shared subscription."""
+    """The inboxes of one event loop on one shared subscription, by one clock."""
 
     _key: _Key | None = None
+    _timers: LoopTimers = attrs.field(factory=LoopTimers)
     _members: list[Member] = attrs.field(factory=list, init=False)
     _resting: Resting = attrs.field(factory=Resting, init=False)
     _fresh: dict[_Receiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
-    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _timer: Timer | None = attrs.field(default=None, init=False)
     _full: set[_Receiver] = attrs.field(factory=set, init=False)
     _told: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
@@ -103,7 +104,7 @@ class Siblings:
         Cancellation: all goes back nevertheless, so that nothing counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
-        while (bundle := self._resting.take_hasty(inbox.receiver, _now())) is not None:
+        while (bundle := self._resting.take_hasty(inbox.receiver, self._timers.clock.steady())) is not None:
             self._return(bundle)
             try:
                 await asyncio.sleep(0)
@@ -124,7 +125,7 @@ class Siblings:
 
     def _taker(self, inbox: Member, record: ReceivedRecord) -> Member | None:
         """A sibling that takes a record, those that wait for one first, in turn."""
-        now = time.time_ns() // 1_000_000
+        now = self._timers.milliseconds()
         self._turn = turn = (self._turn + 1) % len(self._members)
         others = [one for one in (*self._members[turn:], *self._members[:turn]) if one is not inbox]
         for waiting in (True, False):
@@ -138,7 +139,7 @@ class Siblings:
         if not self._fresh:
             return
         fresh, self._fresh = self._fresh, {}
-        now, sooner = _now(), False
+        now, sooner = self._timers.clock.steady(), False
         for owner, records in fresh.items():
             for record in owner.set_aside(records):
                 sooner = self._resting.add(owner, record, now) or sooner
@@ -163,16 +164,16 @@ class Siblings:
         return False
 
     def _arm(self) -> None:
-        wait = self._resting.wait(_now())
+        wait = self._resting.wait(self._timers.clock.steady())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if wait is not None:
-            self._timer = asyncio.get_running_loop().call_later(max(_PAUSE, wait), self._ring)
+            self._timer = self._timers.call_later(max(_PAUSE, wait), self._ring)
 
     def _ring(self) -> None:
         self._timer = None
-        bundle = self._resting.take(_now())
+        bundle = self._resting.take(self._timers.clock.steady())
         if bundle is not None:
             self._return(bundle)
         self._arm()
@@ -193,7 +194,7 @@ class Siblings:
                     member.wake()
 
 
-def siblings(broker: str, subscription: Subscription) -> Siblings:
+def siblings(broker: str, subscription: Subscription, timers: LoopTimers) -> Siblings:
     """The consumers of this loop on a subscription of a broker.
 
     Key-shared ones are each by itself: the broker alone says which of them gets a key.
@@ -201,15 +202,12 @@ def siblings(broker: str, subscription: Subscription) -> Siblings:
     Args:
         broker: the broker's name.
         subscription: what they consume.
+        timers: the broker's clock.
     """
     if subscription.type is not SubscriptionType.SHARED:
-        return Siblings()
+        return Siblings(timers=timers)
     key = asyncio.get_running_loop(), broker, subscription.identity
     group = _groups.get(key)
     if group is None:
-        group = _groups[key] = Siblings(key)
+        group = _groups[key] = Siblings(key, timers)
     return group
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 
 from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.transport.clock import LoopTimers, Timer
 
 #: Unreadable records kept at most, of one consumer, and their bytes.
 MOST_RECORDS = 100
@@ -24,16 +25,18 @@ class Unread:
     Attributes:
         delay: seconds for which a record is kept.
         give_back: takes a record whose time is over, or that there is no room for.
+        timers: the clock that it goes by.
     """
 
     delay: Callable[[ReceivedRecord], float]
     give_back: Callable[[ReceivedRecord], None]
-    _kept: dict[WireId, tuple[ReceivedRecord, asyncio.TimerHandle]] = attrs.field(factory=dict, init=False)
+    timers: LoopTimers = attrs.field(factory=LoopTimers)
+    _kept: dict[WireId, tuple[ReceivedRecord, Timer]] = attrs.field(factory=dict, init=False)
 
     def keep(self, record: ReceivedRecord) -> None:
         """Keep a record until it is taken or its time is over."""
         self.take(record)  # the transport may give it once more, after a reconnect
-        timer = asyncio.get_running_loop().call_later(self.delay(record), self._time_over, record)
+        timer = self.timers.call_later(self.delay(record), partial(self._time_over, record))
         self._kept[record.message_id] = record, timer
         size = sum(kept.size for kept, _ in self._kept.values())
         for oldest, _ in list(self._kept.values())[:-1]:

@@ -18,6 +18,7 @@ from jmsaio.config import Configuration
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Transport
+from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger("jmsaio")
 
@@ -56,6 +57,7 @@ class ConnectionRuntime:
         inbox_bytes: bytes that all inboxes together may hold.
         inboxes: the inboxes of each open session.
         temporaries: set once, by the connection.
+        timers: timers on the transport's clock.
     """
 
     configuration: Configuration
@@ -71,10 +73,12 @@ class ConnectionRuntime:
     inbox_bytes: Share = attrs.field(init=False)
     inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
     temporaries: TemporaryDestinations = attrs.field(init=False)
+    timers: LoopTimers = attrs.field(init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.connection_id = self.uuid
+        self.timers = LoopTimers(self.transport.clock)
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 
     def identify(self, client_id: str) -> None:

@@ -68,7 +68,8 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         undo.pop_all()
 
     receiver.keep = runtime.keep
-    inbox.attach(receiver, wanted, siblings(connection.broker, planned.subscription), runtime.dispatch.mark, free_name)
+    others = siblings(connection.broker, planned.subscription, connection.timers)
+    inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name)
     if runtime.refuses():  # the session was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
             await inbox.aclose(config.close_timeout)
@@ -168,6 +169,7 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
         by_priority=config.enable_jms_priority,
         batch=max(1, min(BATCH, config.receive_buffer, subscription.config.receiver_queue_size or 1)),
         share=connection.inbox_bytes,
+        timers=connection.timers,
         delete=partial(drop_unused, connection.transport.admin, subscription) if planned.drop_at_close else None,
     )
 

@@ -16,6 +16,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
+from jmsaio.transport.clock import LoopTimers
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
 _TEMPORARY_IDLE = 10.0
@@ -50,9 +51,11 @@ class SenderPool:
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _making: anyio.CapacityLimiter = attrs.field(init=False)
     _restoring: Restoring = attrs.field(init=False)
+    _timers: LoopTimers = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._restoring = Restoring(self.transport, self.config)
+        self._timers = LoopTimers(self.transport.clock)
+        self._restoring = Restoring(self.transport, self.config, self._timers)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
     def cached(self, topic: str, queue_subscription: str | None = None) -> Sender | None:
@@ -65,7 +68,7 @@ class SenderPool:
         if len(self._entries) > 1:
             self._entries.move_to_end(topic)
         if entry.limit is not None:
-            entry.used = time.monotonic()
+            entry.used = self._timers.clock.steady()
         return entry.sender
 
     async def open(self, topic: str, queue_subscription: str | None) -> Sender:
@@ -96,7 +99,7 @@ class SenderPool:
             if is_temporary(topic):
                 await self._check_alive(topic)
             if queue_subscription is not None and self.config.precreate_queue_subscription:
-                await precreate(self.transport, self.config, topic, queue_subscription)
+                await precreate(self.transport, self.config, topic, queue_subscription, self._timers)
             entry = self._entries.get(topic) or await self._make(topic)
             if queue_subscription is not None:
                 entry.subscriptions.add(queue_subscription)
@@ -115,7 +118,9 @@ class SenderPool:
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )
             sender = await self.transport.open_sender(topic, options)
-            self._entries[topic] = entry = _Entry(sender, time.monotonic(), self._limit(topic), subscriptions)
+            self._entries[topic] = entry = _Entry(
+                sender, self._timers.clock.steady(), self._limit(topic), subscriptions
+            )
             if entry.limit is not None and self._closing_idle is None:
                 self._closing_idle = asyncio.create_task(self._close_when_idle(), name="jmsaio idle senders")
             return entry
@@ -149,7 +154,7 @@ class SenderPool:
 
         A sender with unconfirmed messages counts as used.
         """
-        now = time.monotonic()
+        now = self._timers.clock.steady()
         for topic, entry in list(self._entries.items()):
             if entry.limit is None or now - entry.used <= entry.limit or self._entries.get(topic) is not entry:
                 continue
@@ -164,7 +169,7 @@ class SenderPool:
         """Look at intervals, as long as there are senders with a limit."""
         try:
             while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
-                await asyncio.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
+                await self._timers.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
                 await self.close_idle()
         finally:
             self._closing_idle = None

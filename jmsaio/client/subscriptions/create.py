@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import anyio
 import attrs
 import tenacity
 
@@ -20,6 +19,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
+from jmsaio.transport.clock import Clock, LoopTimers
 
 #: Seconds between two attempts.
 _PAUSE = 1.0
@@ -31,7 +31,9 @@ _PASSING_STATUSES = (408, 429)
 _BUSY = "Subscription Busy"
 
 
-async def precreate(transport: Transport, config: Configuration, topic: str, subscription: str) -> bool:
+async def precreate(
+    transport: Transport, config: Configuration, topic: str, subscription: str, timers: LoopTimers
+) -> bool:
     """Create a queue's subscription where it is missing, at the topic's beginning.
 
     A failure that may pass is asked again each second, for ``jms.waitForServerStartupTimeout``; a broker that does not
@@ -42,6 +44,7 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
         config: options.
         topic: full topic name.
         subscription: the queue's subscription.
+        timers: the clock that the attempts go by.
 
     Returns:
         True when it was missing; False also where that can't be told, without the admin interface.
@@ -53,11 +56,11 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
     Cancelling may leave the subscription behind, which does no harm.
     """
     retrying = tenacity.AsyncRetrying(
-        stop=partial(_is_late, config),
+        stop=partial(_is_late, config, timers.clock, timers.clock.steady()),
         wait=tenacity.wait_fixed(_PAUSE),
         retry=tenacity.retry_if_exception(passes),
         reraise=True,
-        sleep=anyio.sleep,
+        sleep=timers.sleep,
     )
     try:
         return await retrying(_create, transport, config, topic, subscription)
@@ -68,12 +71,12 @@ async def precreate(transport: Transport, config: Configuration, topic: str, sub
         raise error.with_traceback(None) from None
 
 
-def _is_late(config: Configuration, state: tenacity.RetryCallState) -> bool:
+def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.RetryCallState) -> bool:
     """Whether the next attempt would come too late."""
     error = None if state.outcome is None else state.outcome.exception()
     away = error is not None and is_away(error)
     limit = config.operation_timeout if away else config.wait_for_server_startup_timeout
-    return (state.seconds_since_start or 0.0) + _PAUSE > limit
+    return clock.steady() - begun + _PAUSE > limit
 
 
 def is_away(error: BaseException) -> bool:

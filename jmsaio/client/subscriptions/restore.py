@@ -19,6 +19,7 @@ from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Transport
+from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger("jmsaio")
 
@@ -32,6 +33,7 @@ class Restoring:
 
     transport: Transport
     config: Configuration
+    timers: LoopTimers
     _changed: dict[str, Collection[str]] = attrs.field(factory=dict, init=False)  # subscriptions by topic
     _left: set[str] = attrs.field(factory=set, init=False)  # topics that were begun and are not ready
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -60,7 +62,7 @@ class Restoring:
         async with limiter:
             for name in sorted(subscriptions):
                 try:
-                    if await precreate(self.transport, self.config, topic, name):
+                    if await precreate(self.transport, self.config, topic, name, self.timers):
                         await self._tell(topic, name)
                 except JMSError as error:
                     _log.error(

@@ -197,6 +197,7 @@ async def test_a_running_listener_may_use_all_that_is_closed_until_it_returns(
         assert texts(await rest(again, queue, 1, wait=0.5)) == ["1"]
 
 
+@pytest.mark.real_time  # waits for a thread or a process
 async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Connection, name: Name) -> None:
     queue = jmsaio.Queue(name("thread"))
     loop = asyncio.get_running_loop()
@@ -412,6 +413,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.real_time  # waits for a thread or a process
 @pytest.mark.parametrize(("ending", "code"), [("SystemExit(7)", 7), ("KeyboardInterrupt", 130)])
 def test_what_ends_the_program_ends_it(ending: str, code: int) -> None:
     """KeyboardInterrupt and SystemExit of a listener end the program as usual."""

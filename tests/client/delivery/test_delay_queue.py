@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,7 @@ import pytest
 import jmsaio
 from jmsaio.client.delivery.delay_queue import HELD_BYTES, HELD_RECORDS, SLICE, DelayQueue
 from jmsaio.transport.base import SubscriptionType
-
-pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+from tests.kit.virtual_time import wall
 
 Name = Callable[[str], str]
 
@@ -47,7 +45,7 @@ class Kit:
 
     def put(self, number: int, delay: float, size: int = 10) -> None:
         record: Any = Record(number, size)
-        self.held.put(record, time.time() + delay)
+        self.held.put(record, wall() + delay)
 
     def due(self) -> list[int]:
         records: list[Any] = self.held.due()
@@ -123,7 +121,7 @@ async def test_one_that_comes_again_while_it_is_held_is_held_once() -> None:
     kit = Kit()
     kit.put(1, -1, size=10)
     again: Any = Record(1)
-    kit.held.put(again, time.time() + 1000)
+    kit.held.put(again, wall() + 1000)
     kit.put(2, -1)
     assert len(kit.held) == 2
     records: list[Any] = kit.held.due()

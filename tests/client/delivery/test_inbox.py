@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -22,8 +21,7 @@ from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Subscription, SubscriptionType
-
-pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+from tests.kit.virtual_time import steady, wall
 
 
 @attrs.define(eq=False)
@@ -145,7 +143,7 @@ async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
     """They rest first, and later and later each time."""
     receiver = Receiver()
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
-    times = [time.monotonic()]
+    times = [steady()]
     for turn in range(1, 4):
         receiver.records = [Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})]
         made.fill()
@@ -153,7 +151,7 @@ async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
         while not receiver.calls:
             await asyncio.sleep(0.001)
         assert receiver.calls.pop() == ("nack", 0.0, False, 1)
-        times.append(time.monotonic())
+        times.append(steady())
     waits = [after - before for before, after in pairwise(times)]
     assert all(wait >= least for wait, least in zip(waits, (0.1, 0.13, 0.169), strict=True))
 
@@ -165,7 +163,7 @@ async def test_unselected_exclusive_and_expired_records_are_acknowledged() -> No
 
 
 async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
-    soon = str(int(time.time() * 1000) + 50)
+    soon = str(int(wall() * 1000) + 50)
     receiver = Receiver([Record(1, {"JMSExpiration": "5", "a": "b"}), Record(2, {"x": "1"}), Record(3)])
     made = inbox(receiver, Filter(dead_letter_expired=True))
     receiver.records.append(Record(4, {"JMSExpiration": soon}))
@@ -179,7 +177,7 @@ async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
 
 
 async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
-    soon = str(int(time.time() * 1000) + 50)
+    soon = str(int(wall() * 1000) + 50)
     receiver = Receiver([Record(1, {"JMSExpiration": soon}), Record(2)])
     made = inbox(receiver, Filter())
     made.fill()
@@ -227,7 +225,7 @@ async def test_on_an_exclusive_subscription_it_is_held_here() -> None:
 
 
 async def test_early_records_wait_for_their_time_and_later_ones_pass() -> None:
-    due = str(int(time.time() * 1000) + 80)
+    due = str(int(wall() * 1000) + 80)
     receiver = Receiver([Record(1, {"JMSDeliveryTime": due}), Record(2)])
     made = inbox(receiver, Filter(shared=False, hold_delayed=True))
     made.fill()
@@ -238,7 +236,7 @@ async def test_early_records_wait_for_their_time_and_later_ones_pass() -> None:
 
 
 async def test_a_sender_whose_clock_is_ahead_delays_nothing() -> None:
-    due = int(time.time() * 1000) + 60_000
+    due = int(wall() * 1000) + 60_000
     receiver = Receiver([Record(1, {"JMSDeliveryTime": str(due)}, publish_time=due + 1)])
     made = inbox(receiver, Filter(shared=False, hold_delayed=True))
     made.fill()
@@ -310,7 +308,7 @@ async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
 
 
 async def test_at_the_bound_of_held_records_receiving_pauses(caplog: pytest.LogCaptureFixture) -> None:
-    due = str(int(time.time() * 1000) + 100)
+    due = str(int(wall() * 1000) + 100)
     receiver = Receiver([Record(number, {"JMSDeliveryTime": due}) for number in range(5)] + [Record(9)])
     made = inbox(receiver, Filter(shared=False, hold_delayed=True), batch=2)
     made._delayed.most_records = 3

@@ -16,8 +16,6 @@ from jmsaio import AcknowledgeMode
 from jmsaio.client.delivery import siblings
 from tests.client.helpers import drain, rest, take, texts
 
-pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
-
 Name = Callable[[str], str]
 #: Messages in the large backlog.
 REJECTED = int(os.environ.get("JMSAIO_TEST_REJECTED", "200000"))
@@ -284,6 +282,7 @@ async def longest_step(stop: asyncio.Event) -> float:
     return longest
 
 
+@pytest.mark.real_time  # measures how long the loop is kept
 @pytest.mark.timeout(300)
 async def test_a_large_backlog_that_nobody_wants_rests(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
     """It is passed once, with short steps of the loop, and new messages come at once while it rests.

@@ -180,6 +180,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.real_time  # waits for a process
 def test_a_child_process_is_refused(url: str, name: Name) -> None:
     """After a fork every call in the child raises ForkError, each close returns at once, and the parent goes on."""
     command = [sys.executable, "-c", FORKED, url, name("fork")]

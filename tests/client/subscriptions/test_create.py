@@ -25,6 +25,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import Position
+from jmsaio.transport.clock import LoopTimers
 from tests.support.broker import TestBroker
 
 #: Seconds after which a refusal was asked again instead of told: a start-up is waited for 60 seconds.
@@ -83,9 +84,9 @@ async def test_a_passing_failure_is_asked_again() -> None:
     """The third answer is a success."""
     admin = Admin(AdminError("starting", 503), NotFoundError("not asked for"))
     with pytest.raises(NotFoundError):
-        await precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s")  # type: ignore[arg-type] # a part
+        await precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == 2
-    await precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s")  # type: ignore[arg-type] # a part
+    await precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == 3
 
 
@@ -220,6 +221,6 @@ async def test_a_broker_that_does_not_answer_is_asked_for_the_operation_time_out
     config = load("memory://x", operation_timeout=0.5, wait_for_server_startup_timeout=3600.0)
     admin = Admin(error)
     with anyio.fail_after(AT_ONCE), pytest.raises(AdminError, match="Connection refused") as told:
-        await precreate(Transport(admin), config, "persistent://a/b/c", "s")  # type: ignore[arg-type] # a part
+        await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == 1
     assert told.value.__cause__ is None and told.value.__suppress_context__

@@ -19,6 +19,7 @@ from jmsaio.config import load
 from jmsaio.errors import AdminError
 from jmsaio.model.partitions import partition_names
 from jmsaio.transport.base import Admin
+from jmsaio.transport.clock import LoopTimers
 from tests.support.broker import TestBroker
 
 LIMIT = 20
@@ -137,7 +138,7 @@ class Refusing:
 
 async def test_what_can_not_be_made_again_is_told(caplog: pytest.LogCaptureFixture) -> None:
     transport = Refusing()
-    restoring = Restoring(transport, load("memory://x"))  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring = Restoring(transport, load("memory://x"), LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
     restoring.topic_changed({"jms-queue"}, "persistent://a/b/c")
     await restoring.aclose(LIMIT)
     [told] = caplog.records
@@ -157,7 +158,7 @@ async def test_what_is_not_made_again(topic: str, subscriptions: set[str], precr
     """Temporary destinations, whose owner deleted them; topics; and queues of an application that makes them itself."""
     transport = Refusing()
     config = load("memory://x", precreate_queue_subscription=precreate)
-    restoring = Restoring(transport, config)  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring = Restoring(transport, config, LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
     restoring.topic_changed(subscriptions, topic)
     await restoring.aclose(LIMIT)
     assert transport.asked == []
@@ -174,7 +175,7 @@ class Silent(Refusing):
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_what_is_not_ready_when_it_closes_is_told(caplog: pytest.LogCaptureFixture, cancelled: bool) -> None:
     """Also where the close itself is cancelled; nothing runs on then."""
-    restoring = Restoring(Silent(), load("memory://x"))  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring = Restoring(Silent(), load("memory://x"), LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
     for letter in "abcdef":  # more than are looked after at once
         restoring.topic_changed({"jms-queue"}, f"persistent://a/b/{letter}")
     await anyio.sleep(0.01)
