@@ -11,12 +11,12 @@ import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, suppress
-from types import TracebackType
 
 import attrs
 
 from jmsaio.client.delivery.filter import Filter, parse_selector
 from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import decode
@@ -84,7 +84,7 @@ class Enumeration:
 
 
 @attrs.define(eq=False, repr=False)
-class QueueBrowser:
+class QueueBrowser(AsyncClosing):
     """Looks at the messages of a queue; made by ``session.create_browser``.
 
     ``async for message in browser`` walks over a fresh snapshot each time; ``stream()`` reads lazily, for queues
@@ -213,14 +213,6 @@ class QueueBrowser:
 
     def __repr__(self) -> str:
         return f"<QueueBrowser {self._queue!r} selector={self._selector_text!r}>"
-
-    async def __aenter__(self) -> QueueBrowser:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 async def open_browser(runtime: SessionRuntime, destination: Destination, selector: str | None) -> QueueBrowser:

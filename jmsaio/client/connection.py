@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,6 +18,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.callbacks.worker import function_of
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.opening import Opening
@@ -52,7 +52,7 @@ OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 
 @attrs.define(eq=False)
-class Connection:
+class Connection(AsyncClosing):
     """A connection; made by ``jmsaio.connect`` or a factory; ``async with`` closes it. For use by many tasks."""
 
     _runtime: ConnectionRuntime
@@ -358,14 +358,6 @@ class Connection:
         self._runtime.home.check_process()
         if self.closed and not callback_context.listens(self._runtime):
             raise ObjectClosedError("the connection is closed; make a new one")
-
-    async def __aenter__(self) -> Connection:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         runtime, count = self._runtime, len(self._runtimes)

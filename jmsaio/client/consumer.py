@@ -6,7 +6,6 @@ import asyncio
 from asyncio import _get_running_loop
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -16,6 +15,7 @@ from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.malformed import treat
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import decode
 from jmsaio.errors import (
@@ -47,7 +47,7 @@ MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
 @attrs.define(eq=False)
-class MessageConsumer:
+class MessageConsumer(AsyncClosing):
     """Takes messages of one destination. Made by a session; ``async with`` closes it; iterating ends when it closes."""
 
     _runtime: SessionRuntime
@@ -362,14 +362,6 @@ class MessageConsumer:
         self._runtime.home.check_process()
         if self.closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
-
-    async def __aenter__(self) -> MessageConsumer:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"

@@ -54,7 +54,7 @@ class Context(AsyncClosing):
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     @classmethod
-    async def open(cls, connection: Connection, mode: AcknowledgeMode, auto_start: bool) -> Context:
+    async def _open(cls, connection: Connection, mode: AcknowledgeMode, auto_start: bool) -> Context:
         """The first context on a connection."""
         return await cls._on(_Shared(connection), mode, auto_start)
 
@@ -231,7 +231,7 @@ class Context(AsyncClosing):
     def create_producer(self) -> JMSProducer:
         """A producer: cheap, without destination, without close."""
         self._check_open()
-        return JMSProducer(self.anonymous_producer)
+        return JMSProducer(self._anonymous_producer)
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False
@@ -277,7 +277,7 @@ class Context(AsyncClosing):
 
         return Opening(open_and_start())
 
-    async def anonymous_producer(self) -> MessageProducer:
+    async def _anonymous_producer(self) -> MessageProducer:
         """The message producer behind this context's producers."""
         self._session._runtime.home.check()
         self._check_open()

@@ -139,7 +139,7 @@ class ConnectionFactory(AsyncClosing):
             user, password, client_id, queue_browser_read_max=queue_browser_read_max
         )
         try:
-            return await Context.open(connection, checked, self.configuration.auto_start)
+            return await Context._open(connection, checked, self.configuration.auto_start)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await connection.close()

@@ -256,7 +256,7 @@ class MessageProducer(Settings, AsyncClosing):
         if self._closed or self._runtime.refuses():
             raise ObjectClosedError("the producer is closed; create a new one")
 
-    def next_message_id(self) -> str:
+    def _next_message_id(self) -> str:
         """An id of this producer that no message has; for correlation ids."""
         self._sequence += 1
         return self._prefix + str(self._sequence)

@@ -93,7 +93,7 @@ class RequestReply:
     ) -> Message:
         key = message.jms_correlation_id
         if key is None or key in self._made:  # in that case the same object was sent as another request
-            message.jms_correlation_id = key = producer.next_message_id()
+            message.jms_correlation_id = key = producer._next_message_id()
             self._made.add(key)
         elif key in self._replies:
             raise IllegalStateError(f"a request with JMSCorrelationID {key!r} waits for its reply already")

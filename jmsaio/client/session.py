@@ -11,6 +11,7 @@ import attrs
 from jmsaio.client.browser import QueueBrowser, open_browser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
+from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.producer import MessageProducer, target_for
 from jmsaio.client.request import RequestReply
@@ -34,7 +35,7 @@ from jmsaio.model.modes import AcknowledgeMode
 
 
 @attrs.define(eq=False)
-class Session:
+class Session(AsyncClosing):
     """A session of a connection; made by ``connection.create_session``; ``async with`` closes it.
 
     Producers may be used by many tasks at once, each consumer by one task at a time.
@@ -354,9 +355,6 @@ class Session:
             return
         callback_context.refuse("close of a session", self._runtime)
         await self._runtime.close()
-
-    async def __aenter__(self) -> Session:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -30,6 +30,50 @@ GETTERS: dict[type[Any], str] = {
         "property_names short_property string_property time_to_live"
     ),
 }  # fmt: skip
+#: Everything else that each class shows under completion: what JMS has, and nothing internal.
+CALLS: dict[type[Any], str] = {
+    jmsaio.ConnectionFactory: (
+        "close configuration create_connection create_context queue_browser_read_max set_queue_browser_read_max"
+    ),
+    jmsaio.Connection: (
+        "client_id close closed configuration create_session exception_listener metadata queue_browser_read_max "
+        "set_client_id set_exception_listener start stop"
+    ),
+    jmsaio.Session: (
+        "acknowledge acknowledge_mode close closed commit create_browser create_bytes_message create_consumer "
+        "create_durable_consumer create_map_message create_message create_object_message create_producer "
+        "create_queue create_shared_consumer create_shared_durable_consumer create_stream_message "
+        "create_temporary_queue create_temporary_topic create_text_message create_topic recover request rollback "
+        "transacted unsubscribe"
+    ),
+    jmsaio.MessageProducer: (
+        "close closed delivery_delay delivery_mode destination disable_message_id disable_message_timestamp "
+        "priority send send_async set_delivery_delay set_delivery_mode set_disable_message_id "
+        "set_disable_message_timestamp set_priority set_time_to_live time_to_live"
+    ),
+    jmsaio.MessageConsumer: (
+        "close closed destination message_listener message_selector no_local process receive receive_body "
+        "receive_body_no_wait receive_no_wait set_message_listener"
+    ),
+    jmsaio.QueueBrowser: (
+        "close message_selector queue stream"
+    ),
+    jmsaio.Context: (
+        "acknowledge auto_start client_id close closed commit create_browser create_bytes_message create_consumer "
+        "create_context create_durable_consumer create_map_message create_message create_object_message "
+        "create_producer create_queue create_shared_consumer create_shared_durable_consumer create_stream_message "
+        "create_temporary_queue create_temporary_topic create_text_message create_topic exception_listener "
+        "metadata recover request rollback session_mode set_auto_start set_client_id set_exception_listener start "
+        "stop transacted unsubscribe"
+    ),
+    jmsaio.JMSProducer: (
+        "async_listener clear_properties delivery_delay delivery_mode disable_message_id disable_message_timestamp "
+        "jms_correlation_id jms_correlation_id_as_bytes jms_reply_to jms_type priority properties property_exists "
+        "send set_async set_delivery_delay set_delivery_mode set_disable_message_id set_disable_message_timestamp "
+        "set_jms_correlation_id set_jms_correlation_id_as_bytes set_jms_reply_to set_jms_type set_priority "
+        "set_properties set_property set_time_to_live time_to_live"
+    ),
+}  # fmt: skip
 #: What a context does by asking its session.
 SESSION_CALLS = (
     "create_queue create_topic create_temporary_queue create_temporary_topic create_message create_text_message "
@@ -45,6 +89,12 @@ def test_each_noun_declares_its_getters_and_hides_no_others(noun: type[Any]) -> 
     assert not hasattr(noun, "__getattr__")
     for name in declared:
         assert callable(getattr(noun, name)) and getattr(noun, name).__doc__
+
+
+@pytest.mark.parametrize("noun", CALLS, ids=lambda noun: noun.__name__)
+def test_completion_shows_nothing_internal(noun: type[Any]) -> None:
+    shown = {name for name in dir(noun) if not name.startswith(("_", "get_"))}
+    assert shown == set(CALLS[noun].split())
 
 
 def test_each_property_has_its_getter() -> None:

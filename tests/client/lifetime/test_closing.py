@@ -10,9 +10,13 @@ from jmsaio.client.lifetime.closing import AsyncClosing
 
 NOUNS = [
     jmsaio.ConnectionFactory,
+    jmsaio.Connection,
     jmsaio.Context,
+    jmsaio.MessageConsumer,
     jmsaio.MessageProducer,
+    jmsaio.QueueBrowser,
     jmsaio.QueueRequestor,
+    jmsaio.Session,
     jmsaio.TopicRequestor,
 ]
 
