@@ -157,3 +157,8 @@ def test_the_dead_letter_of_what_expired_does_not_expire() -> None:
     assert read(letter) == {"a": "b", "JMS_jmsaio_expired_at": 5}
     assert wire["JMSExpiration"] == "5"
     assert properties.as_dead_letter({"a": "b"}) == {"a": "b"}
+
+
+def test_where_a_property_has_both_marks_the_one_that_is_written_counts() -> None:
+    found = read({"n": "5", "n_jsmtype": "long", "n_jmstype": "int"})
+    assert found == {"n": 5} and type(found["n"]) is Long

@@ -24,4 +24,5 @@ def test_names_of_no_partition(name: str) -> None:
 
 def test_all_partitions() -> None:
     assert partition_names(TOPIC, 2) == [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"]
+    assert partition_names(TOPIC, 1) == [f"{TOPIC}-partition-0"]
     assert partition_names(TOPIC, 0) == [TOPIC]

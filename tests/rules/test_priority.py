@@ -33,3 +33,11 @@ def test_order() -> None:
     inbox.clear()
     with pytest.raises(IndexError):
         inbox.popleft()
+
+
+def test_a_record_put_back_stands_first_of_its_own_priority() -> None:
+    inbox = PriorityBuffer()
+    inbox.extend([record("a", "9"), record("b", "2")])  # type: ignore[list-item]  # only properties are read
+    inbox.appendleft(record("c", "2"))  # type: ignore[arg-type]  # only properties are read
+    assert [one.name for one in inbox] == ["a", "c", "b"]  # type: ignore[attr-defined]  # ours
+    assert len(inbox) == 3

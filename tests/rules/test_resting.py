@@ -135,3 +135,22 @@ def test_nothing_is_credited_where_receiving_pauses() -> None:
     resting.crediting = False
     taken(resting, 1.0)
     assert len(taken(resting, 2.0 + GONE)) <= RATE * (1 + GONE) + BUNDLE
+
+
+def test_of_many_entries_the_last_that_went_back_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes again waits longer than one that was never here; the oldest is like new."""
+    monkeypatch.setattr("jmsaio.rules.resting.REMEMBERED", 3)
+
+    def wait(entries: list[int], last: int) -> float | None:
+        resting, now = Resting(), 0.0
+        for entry in entries:
+            add(resting, range(entry, entry + 1), now)
+            now += 1
+            assert taken(resting, now) == [entry]
+        add(resting, range(last, last + 1), now)
+        return resting.wait(now)
+
+    again, new = wait([3], 3), wait([], 3)
+    assert again != pytest.approx(new)
+    assert wait([0, 1, 2, 3], 3) == wait([0, 3, 1, 2], 3) == pytest.approx(again)
+    assert wait([3, 0, 1, 2], 3) == pytest.approx(new)

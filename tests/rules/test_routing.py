@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from jmsaio.model.wire import OutgoingRecord
@@ -69,3 +71,10 @@ def test_route_prefers_sticky_then_priority_then_key() -> None:
     assert make_route(None, False, lambda: 0.0)(record, 10) == 102629 % 10
     assert make_route(None, False, lambda: 0.0)(OutgoingRecord(b"", {}), 10) is None
     assert make_route("linear", False, lambda: 0.0)(OutgoingRecord(b"", {}, priority=10), 10) == 4
+
+
+@pytest.mark.parametrize("partitions", range(1, 41))
+def test_the_largest_random_number_stays_within_the_partitions(partitions: int) -> None:
+    """Just below 1, so that adding it may round up to the next whole number."""
+    largest = math.nextafter(1.0, 0.0)
+    assert max(linear_partition(priority, partitions, largest) for priority in range(10)) < partitions

@@ -85,3 +85,10 @@ def test_a_long_is_rounded_to_a_float_once(value: int) -> None:
 def test_wrapping(value: int) -> None:
     assert -(2**31) <= numbers.wrap_int(value) < 2**31 and (numbers.wrap_int(value) - value) % 2**32 == 0
     assert -(2**63) <= numbers.wrap_long(value) < 2**63 and (numbers.wrap_long(value) - value) % 2**64 == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_lies_just_above_the_middle_of_two_floats_is_rounded_up(sign: int) -> None:
+    lower, upper = 2**59, 2**59 + 2**36
+    assert numbers.single_of(sign * (lower + 2**35)) == sign * lower  # the middle itself goes to the even one
+    assert numbers.single_of(sign * (lower + 2**35 + 1)) == sign * upper

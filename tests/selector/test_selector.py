@@ -135,3 +135,9 @@ def test_the_dialects_differ_where_they_should() -> None:
         Selector("i + s = 'x'", "starlight").matches(VALUES)
     with pytest.raises(InvalidSelectorError):
         Selector("i % 2 = 1")
+
+
+def test_the_word_that_converts_is_a_word_like_others_behind_the_beginning() -> None:
+    selector = Selector("s = 'convert_string_expressions:'", "starlight")
+    assert selector.matches({"s": "convert_string_expressions:"}) is True
+    assert selector.matches(VALUES) is False

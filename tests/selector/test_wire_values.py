@@ -72,3 +72,10 @@ def test_a_message() -> None:
     message.jms_message_id = "ID:1"
     get, header = wire_values.of_message(message)
     assert (get("a"), get("b"), header("JMSMessageID"), header("JMSDeliveryMode")) == (5, None, "ID:1", "PERSISTENT")
+
+
+def test_a_correlation_id_of_bytes_is_compared_as_text() -> None:
+    message = Message()
+    message.jms_correlation_id_as_bytes = b"order 5"
+    _, header = wire_values.of_message(message)
+    assert header("JMSCorrelationID") == "order 5"

@@ -176,6 +176,7 @@ def test_read_bytes_in_parts() -> None:
     assert message.read_bytes(buffer, 0) == 0 and message.read_bytes(bytearray()) == 0
     assert (message.read_bytes(buffer), bytes(buffer)) == (2, b"fgc")
     assert message.read_bytes(buffer) == -1 and message.read_bytes(buffer, 1) == -1
+    assert message.read_bytes(buffer, 0) == 0 and message.read_bytes(bytearray()) == 0  # nothing was asked for
     assert bytes(buffer) == b"fgc"
 
 
@@ -343,3 +344,12 @@ def test_any_bytes_give_values_or_clear_errors(data: bytes, kinds: list[str]) ->
         length = struct.unpack_from(">H", data, place)[0] if kind == "utf" else 0
         place += sizes.get(kind, 2) + length
         assert message._position == place
+
+
+def test_write_utf_takes_as_many_bytes_as_its_length_can_say() -> None:
+    message = BytesMessage()
+    message.write_utf("a" * 0xFFFF)
+    message.reset()
+    assert message.read_utf() == "a" * 0xFFFF
+    with pytest.raises(MessageFormatError, match="65535 bytes at most, not 65536"):
+        BytesMessage().write_utf("a" * 0x10000)

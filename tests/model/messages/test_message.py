@@ -123,3 +123,9 @@ async def test_acknowledge() -> None:
     await message.acknowledge()
     await message.acknowledge()
     assert calls == [1, 1]
+
+
+def test_a_correlation_id_with_half_a_surrogate_pair_has_bytes() -> None:
+    message = Message()
+    message.jms_correlation_id = "a\ud800"
+    assert message.jms_correlation_id_as_bytes == b"a\xed\xa0\x80"

@@ -239,3 +239,15 @@ def test_bulk_and_single_agree(values: dict[str, Any]) -> None:
     assert [(name, type(value), value) for name, value in bulk.properties.items()] == [
         (name, type(value), value) for name, value in single.properties.items()
     ]
+
+
+def test_the_delivery_count_of_this_client_goes_before_the_brokers() -> None:
+    message = received(Message(), Source(JMSXDeliveryCount=1))
+    message._redelivery(3)
+    assert message.get_int_property("JMSXDeliveryCount") == 3
+
+
+def test_properties_put_later_replace_those_put_earlier() -> None:
+    message = Message(properties={"a": 1, "b": 1})
+    message._put_properties({"a": 2})
+    assert dict(message.properties) == {"a": 2, "b": 1}
