@@ -235,7 +235,7 @@ class MessageConsumer(AsyncClosing):
                 await self._runtime.dispatch.turn(self._inbox)
             finally:
                 self._end_receive()
-            message = None if self.closed else self._take(deferred)
+            message = self._take(deferred)  # None when it was closed meanwhile: its inbox is empty then
             if message is None and not self.closed and self._inbox.failure is not None:
                 raise self._inbox.failure
         return message

@@ -18,7 +18,8 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.bodies import Source
 from jmsaio.cli.output import Output
-from jmsaio.cli.send import Job, SendingStopped, _send
+from jmsaio.cli.send import Job, SendingStopped, Window, _send
+from jmsaio.client.senders.receipt import Receipt
 from jmsaio.testing import embedded_broker
 
 
@@ -164,3 +165,24 @@ def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: py
     capsys.readouterr()
     assert main(["send", queue, "tea", "-u", pulsar_broker.service_url, "-o", "webServiceUrl=http://127.0.0.1:1"]) == 1
     assert "REST interface at http://127.0.0.1:1 can't be reached: Connection refused" in capsys.readouterr().err
+
+
+async def test_no_more_than_so_many_messages_are_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmsaio.cli.send._PENDING", 2)
+    window = Window(Output(as_json=True), False, lambda _: None)
+    loop = asyncio.get_running_loop()
+    sends: list[asyncio.Future[Any]] = [loop.create_future() for _ in range(3)]
+
+    async def send(number: int) -> asyncio.Future[Any]:
+        return sends[number]
+
+    for number in range(2):
+        await window.add(send(number))
+    third = asyncio.ensure_future(window.add(send(2)))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not third.done()
+    sends[0].set_result(Receipt(None, None, jmsaio.Queue("q"), 0))
+    await third
+    assert window.sent == 1
+    window.drop()

@@ -13,6 +13,7 @@ class ModelConsumer:
 
     Attributes:
         queue: number of its queue.
+        parity: what its selector wants: numbers that are even (0) or odd (1), or all of them (None).
         alone: no other consumer of the queue was open in its life, so the order of each session's sends is promised.
         last: the latest first delivery of each session's messages.
         again: what it must get next, in this order, because it was given back in its own session.
@@ -20,8 +21,13 @@ class ModelConsumer:
 
     queue: int
     alone: bool
+    parity: int | None = None
     last: dict[ModelSession, int] = attrs.field(factory=dict)
     again: list[int] = attrs.field(factory=list)
+
+    def wants(self, number: int) -> bool:
+        """Whether the selector picks a message."""
+        return self.parity is None or number % 2 == self.parity
 
 
 @attrs.define(eq=False)
@@ -78,12 +84,12 @@ class Model:
         else:
             self.in_doubt[self.home[number]].add(number)
 
-    def opened(self, queue: int) -> ModelConsumer:
-        """A consumer opens on a queue."""
+    def opened(self, queue: int, parity: int | None = None) -> ModelConsumer:
+        """A consumer opens on a queue; ``parity`` is what its selector wants."""
         others = [one for one in self.consumers if one.queue == queue]
         for other in others:
             other.alone = False
-        consumer = ModelConsumer(queue, not others)
+        consumer = ModelConsumer(queue, not others, parity)
         self.consumers.append(consumer)
         return consumer
 
@@ -93,11 +99,12 @@ class Model:
 
     def must_get(self, consumer: ModelConsumer) -> bool:
         """A receive of the only consumer of a queue with pending messages gets one."""
-        return consumer.alone and bool(self.pending[consumer.queue])
+        return consumer.alone and any(consumer.wants(number) for number in self.pending[consumer.queue])
 
     def received(self, session: ModelSession, consumer: ModelConsumer, number: int) -> int:
         """A message was delivered. Returns its JMSXDeliveryCount; AssertionError when it may not come here and now."""
         queue = consumer.queue
+        assert consumer.wants(number), "the selector leaves it out"
         if number in self.in_doubt[queue]:
             self.in_doubt[queue].remove(number)
         else:
@@ -131,6 +138,12 @@ class Model:
         session.out.clear()
         session.uncommitted.clear()
         session.in_doubt.clear()
+
+    def refused(self, session: ModelSession) -> None:
+        """The broker gives back what is out, in no promised order; uncommitted sends never happened."""
+        self.returned(session)
+        for consumer in self.consumers:
+            consumer.again.clear()
 
     def committed(self, session: ModelSession) -> None:
         """Received messages are settled, sends happen."""

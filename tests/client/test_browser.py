@@ -11,7 +11,7 @@ import pytest
 
 import jmsaio
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
-from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions
+from jmsaio.transport.base import Position, Reader, ReaderOptions, Receiver, SenderOptions
 from jmsaio.transport.clock import LoopTimers
 from tests.client.helpers import fill, take, texts
 from tests.support.broker import TestBroker
@@ -345,3 +345,26 @@ class Settling:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._receiver, name)
+
+
+async def test_what_was_acknowledged_between_others_does_not_show(name: Name) -> None:
+    """Another subscription keeps all of it in the topic."""
+    queue = jmsaio.Queue(name("gap"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        admin = connection.transport.admin
+        assert admin is not None
+        await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", Position.EARLIEST)
+        await fill(connection, queue, 3)
+        async with connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session:
+            messages = await take(await session.create_consumer(queue), 3)
+            await messages[1].acknowledge()
+            assert await browsed(connection, queue) == ["0", "2"]
+
+
+async def test_a_message_does_not_show_before_its_delivery_time(name: Name) -> None:
+    queue = jmsaio.Queue(name("later"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        producer = await session.create_producer(queue)
+        await producer.send("later", delivery_delay=600)
+        await producer.send("now")
+        assert await browsed(connection, queue) == ["now"]

@@ -345,3 +345,16 @@ async def test_iterating_ends_when_it_is_closed_between_two_messages(
     with pytest.raises(jmsaio.ObjectClosedError):
         async for _ in consumer:
             seen += 1
+
+
+@pytest.mark.parametrize("call", ["receive", "receive_no_wait"])
+async def test_a_consumer_that_nobody_receives_from_takes_nothing_in(name: Name, call: str) -> None:
+    queue = jmsaio.Queue(name("idle"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        assert await (consumer.receive(timeout=0.01) if call == "receive" else consumer.receive_no_wait()) is None
+        await fill(connection, queue, 3)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(consumer._inbox.records) == 0
+        assert await consumer.receive(timeout=20) is not None

@@ -118,3 +118,15 @@ async def test_a_running_listener_may_use_the_context_that_is_closed(url: str, n
         go_on.set()
         await asyncio.wait_for(closing, 20)
         assert await (await other.create_consumer(out)).receive_body(str, timeout=20) == "sent"
+
+
+async def test_a_context_that_does_not_start_by_itself_delivers_after_start(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        async with await factory.create_context() as context:
+            context.set_auto_start(False)
+            queue = context.create_queue(name("stopped"))
+            consumer = await context.create_consumer(queue)
+            await context.create_producer().send(queue, "x")
+            assert await consumer.receive(timeout=0.05) is None
+            await context.start()
+            assert await consumer.receive_body(str, timeout=20) == "x"

@@ -118,3 +118,17 @@ async def test_what_is_left_out_of_a_foreign_message_is_logged(
         message = await consumer.receive(timeout=20)
     assert message is not None and not message.property_exists("n")
     assert [entry.message for entry in caplog.records if "no such class" in entry.message]
+
+
+async def test_a_message_keeps_its_own_headers_before_the_producers(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        async with await factory.create_context() as context:
+            queue = context.create_queue(name("own"))
+            producer = context.create_producer()
+            producer.set_jms_type("the producer's").set_jms_correlation_id("the producer's")
+            message, plain = jmsaio.TextMessage("x"), jmsaio.TextMessage("y")
+            message.jms_type = message.jms_correlation_id = "its own"
+            await producer.send(queue, message=message)
+            await producer.send(queue, message=plain)
+            assert (message.jms_type, message.jms_correlation_id) == ("its own", "its own")
+            assert (plain.jms_type, plain.jms_correlation_id) == ("the producer's", "the producer's")

@@ -9,6 +9,7 @@ import pytest
 
 import jmsaio
 from jmsaio import DeliveryMode
+from jmsaio.client.senders.pool import SenderPool
 
 Name = Callable[[str], str]
 
@@ -227,3 +228,34 @@ async def test_a_loop_of_sends_holds_nobody_up(session: jmsaio.Session, name: Na
         counting.cancel()
         await asyncio.gather(*futures)
     assert held_up >= 3
+
+
+async def test_a_message_lives_from_its_sending_not_from_its_delivery(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        message = jmsaio.TextMessage("x")
+        producer = await session.create_producer(jmsaio.Queue(name("lives")))
+        await producer.send(message, time_to_live=60, delivery_delay=30)
+        assert message.jms_delivery_time == message.jms_timestamp + 30_000
+        assert message.jms_expiration == message.jms_timestamp + 60_000
+
+
+async def test_a_temporary_queue_that_is_being_deleted_takes_no_more_messages(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        queue, producer = await session.create_temporary_queue(), await session.create_producer()
+        await producer.send(queue, "before")
+        closing, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slowly(senders: SenderPool, topic: str, timeout: float) -> None:
+            closing.set()
+            await go_on.wait()
+
+        monkeypatch.setattr(SenderPool, "close_topic", slowly)
+        deleting = asyncio.ensure_future(queue.delete())
+        await asyncio.wait_for(closing.wait(), 20)
+        with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
+            await producer.send(queue, "meanwhile")
+        monkeypatch.undo()
+        go_on.set()
+        await deleting

@@ -54,6 +54,8 @@ class OpenConsumer:
 
 pick = st.integers(0, 11)
 steps = st.integers(0, 8)
+#: What a consumer's selector wants: even numbers, odd ones, or without a selector all.
+WANTS = st.sampled_from([None, None, None, 0, 1])
 
 
 class Machine(RuleBasedStateMachine):
@@ -86,7 +88,14 @@ class Machine(RuleBasedStateMachine):
     def queue(self, number: int) -> jmsaio.Queue:
         return jmsaio.Queue(f"state-{self.tail}-{number}")
 
-    @initialize()
+    @initialize(mode=st.sampled_from(MODES), wants=WANTS, count=st.integers(0, 4))
+    def begin(self, mode: AcknowledgeMode, wants: int | None, count: int) -> None:
+        """Most of what may go wrong takes a session, a consumer and messages."""
+        self.connect()
+        self.open_session(mode)
+        self.open_consumer(0, 0, wants)
+        self.send(0, 0, count)
+
     def connect(self) -> None:
         self.connection: jmsaio.Connection = self.run(self.opened())
 
@@ -112,13 +121,14 @@ class Machine(RuleBasedStateMachine):
         return await opening
 
     @precondition(lambda self: self.sessions)
-    @rule(which=pick, queue=st.integers(0, QUEUES - 1))
-    def open_consumer(self, which: int, queue: int) -> None:
+    @rule(which=pick, queue=st.integers(0, QUEUES - 1), wants=WANTS)
+    def open_consumer(self, which: int, queue: int, wants: int | None) -> None:
         if sum(one.model.queue == queue for one in self.consumers) >= CONSUMERS:
             return
         session = self.sessions[which % len(self.sessions)]
-        real = self.run(self.awaited(session.real.create_consumer(self.queue(queue))))
-        self.consumers.append(OpenConsumer(session, real, self.model.opened(queue)))
+        selector = None if wants is None else f"parity = {wants}"
+        real = self.run(self.awaited(session.real.create_consumer(self.queue(queue), selector)))
+        self.consumers.append(OpenConsumer(session, real, self.model.opened(queue, wants)))
 
     @precondition(lambda self: self.consumers)
     @rule(which=pick)
@@ -156,7 +166,7 @@ class Machine(RuleBasedStateMachine):
         session = self.sessions[which % len(self.sessions)]
         for _ in range(count):
             number = self.model.new(session.model, queue)
-            self.run(session.producer.send(self.queue(queue), str(number)))
+            self.run(session.producer.send(self.queue(queue), str(number), properties={"parity": number % 2}))
             self.model.sent(session.model, number)
 
     @precondition(lambda self: self.sessions)
@@ -164,7 +174,7 @@ class Machine(RuleBasedStateMachine):
     def send_cancelled(self, which: int, queue: int, after: int) -> None:
         session = self.sessions[which % len(self.sessions)]
         number = self.model.new(session.model, queue)
-        call = session.producer.send(self.queue(queue), str(number))
+        call = session.producer.send(self.queue(queue), str(number), properties={"parity": number % 2})
         if self.run(cancelled_after(after, 0, call)) is None:
             self.model.send_cancelled(session.model, number)
         else:
@@ -178,6 +188,33 @@ class Machine(RuleBasedStateMachine):
         message = self.run(consumer.real.receive(timeout=GUARD if certain else 0.01))
         assert message is not None or not certain, "a message was pending, and this is the only consumer"
         self.take(consumer, message)
+
+    @precondition(lambda self: self.consumers)
+    @rule(which=pick, count=st.integers(2, 5))
+    def receive_several(self, which: int, count: int) -> None:
+        consumer = self.consumers[which % len(self.consumers)]
+        for _ in range(count):
+            if self.model.must_get(consumer.model):
+                self.receive(which)
+
+    @precondition(lambda self: self.consumers)
+    @rule(which=pick, whole=st.booleans())
+    def receive_and_close(self, which: int, whole: bool) -> None:
+        """Nothing else has a turn between the two, not even what acknowledges the message."""
+        consumer = self.consumers[which % len(self.consumers)]
+
+        async def last() -> jmsaio.Message | None:
+            message = await consumer.real.receive_no_wait()
+            await (consumer.session.real if whole else consumer.real).close()
+            return message
+
+        self.take(consumer, self.run(last()))
+        if whole:
+            self.sessions.remove(consumer.session)
+            self.forget(consumer.session)
+        else:
+            self.consumers.remove(consumer)
+            self.model.closed(consumer.model)
 
     @precondition(lambda self: self.consumers)
     @rule(which=pick, after=steps)
@@ -230,6 +267,20 @@ class Machine(RuleBasedStateMachine):
         self.run(session.real.commit())
         self.model.committed(session.model)
 
+    @precondition(lambda self: self.embedded and self.transacted())
+    @rule(which=pick)
+    def commit_refused(self, which: int) -> None:
+        """The broker has ended the transaction: nothing of it happened."""
+        session = self.transacted()[which % len(self.transacted())]
+        transaction = session.real._transacting
+        assert transaction is not None
+        if transaction.work.handle is None:
+            return
+        self.run(transaction.work.handle.abort())
+        with pytest.raises(jmsaio.TransactionRolledBackError):
+            self.run(session.real.commit())
+        self.model.refused(session.model)
+
     @precondition(lambda self: self.transacted())
     @rule(which=pick)
     def rollback(self, which: int) -> None:
@@ -275,7 +326,8 @@ def check(machine: type[Machine], examples: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_on_the_embedded_broker() -> None:
+def test_on_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmsaio.client.delivery.inbox._SLICE", 2)  # a selector looks at few messages at once
     check(Machine, 500)
 
 

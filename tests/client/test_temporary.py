@@ -216,3 +216,45 @@ async def test_request_and_reply_leave_no_topic(url: str, connection: jmsaio.Con
         await asyncio.sleep(0.3 if url.startswith("memory") else 1.0)  # for a producer that connects again
         left = {topic.rpartition("/")[2] for topic in await temporary_topics(connection)}
         assert not left & {destination.name.rpartition("/")[2] for destination in replies}
+
+
+async def test_one_whose_deletion_failed_is_there_until_a_repeated_delete(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        queue = await session.create_temporary_queue()
+
+        async def refuse(*arguments: object) -> None:
+            raise jmsaio.AdminError("not now")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(connection.temporaries.__class__, "_delete", refuse)
+            with pytest.raises(jmsaio.AdminError):
+                await queue.delete()
+        assert len(await temporary_topics(connection)) == 1
+        await (await session.create_producer(queue)).send("still there")
+        await queue.delete()
+        assert await temporary_topics(connection) == set()
+
+
+async def test_a_cancelled_creation_that_the_broker_carries_out_is_undone(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        admin = connection.transport.admin
+        assert admin is not None
+        asked, go_on, create = asyncio.Event(), asyncio.Event(), admin.create_topic
+
+        async def slowly(topic: str) -> None:
+            asked.set()
+            await go_on.wait()
+            await create(topic)
+
+        admin.create_topic = slowly  # type: ignore[method-assign]  # a slow broker
+        making = asyncio.ensure_future(session.create_temporary_queue())
+        await asyncio.wait_for(asked.wait(), 20)
+        making.cancel()
+        await asyncio.wait([making])
+        go_on.set()
+        async with asyncio.timeout(20):
+            while connection.temporaries._running:
+                await asyncio.sleep(0)
+        assert await temporary_topics(connection) == set()

@@ -250,3 +250,14 @@ async def test_a_crashed_client(pulsar_broker: TestBroker, namespace: str, admin
     assert [one.subscription is None for one in found] == [True, False]
     assert list((await delete_leftovers(admin, namespace, 0, found, 0)).values()) == [None, None]
     assert await find_leftovers(admin, namespace, 0) == []
+
+
+async def test_what_comes_into_use_while_it_is_watched_is_not_deleted() -> None:
+    admin = FakeAdmin({TEMP: active()})
+    (found,) = await find_leftovers(admin, "public/default", 3600)  # type: ignore[arg-type]  # a fake
+    deleting = asyncio.ensure_future(delete_leftovers(admin, "public/default", 3600, [found], 0.1))  # type: ignore[arg-type]  # a fake
+    for _ in range(20):
+        await asyncio.sleep(0)
+    admin.parts[TEMP] = active(producers=1)
+    assert "in use again" in str((await deleting)[found])
+    assert admin.deleted == []

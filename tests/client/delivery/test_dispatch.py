@@ -71,3 +71,9 @@ async def test_others_have_their_turn_between_long_fills() -> None:
     await run(Dispatch(lambda: None), [Slow(5)])
     task.cancel()
     assert turns >= 5
+
+
+async def test_a_turn_of_a_session_that_has_ended_does_not_wait() -> None:
+    dispatch = Dispatch(lambda: None)
+    await run(dispatch, [Inbox(1)])
+    await asyncio.wait_for(dispatch.turn(Inbox(1)), 5)  # type: ignore[arg-type]  # what dispatch uses of one

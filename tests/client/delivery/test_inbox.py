@@ -15,7 +15,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
-from jmsaio.config import ConsumerConfig
+from jmsaio.config import Backoff, ConsumerConfig
 from jmsaio.errors import MalformedMessageError, TransportError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
@@ -80,7 +80,7 @@ class Receiver:
 
 
 def inbox(receiver: Receiver, filter: Filter, free_name: Callable[[], None] = lambda: None, **options: Any) -> Inbox:
-    config = ConsumerConfig()
+    config = options.pop("config", ConsumerConfig())
     redelivery = Redelivery(config, options.pop("most_at_once", 2), options.pop("broker_dead_letters", False))
     made = Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, config), redelivery, **options)
     sharing: SharingReceiver[Inbox] = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
@@ -329,3 +329,13 @@ async def test_a_delivery_time_that_makes_no_sense_is_none() -> None:
     made = inbox(receiver, Filter(shared=False, hold_delayed=True))
     made.fill()
     assert numbers(made) == [1]
+
+
+async def test_each_record_that_a_closed_consumer_left_waits_for_its_own_delay() -> None:
+    """One that has come back before waits longer than one that comes back for the first time."""
+    receiver = Receiver()
+    config = ConsumerConfig(negative_ack_backoff=Backoff(min_delay=1.0, max_delay=60.0, multiplier=2.0))
+    made = inbox(receiver, Filter(), config=config)
+    made.give_back(Record(1))  # type: ignore[arg-type]  # what an inbox uses of one
+    made.give_back_left([Record(1), Record(2)])  # type: ignore[list-item]  # what an inbox uses of one
+    assert receiver.calls == [("nack", 1.0, True, 1), ("nack", 2.0, True, 1), ("nack", 1.0, True, 2)]

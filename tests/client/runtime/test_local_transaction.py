@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,9 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.testing import embedded_broker
+from jmsaio.transport.base import Transaction
+from jmsaio.transport.memory.broker.transactions import State
+from jmsaio.transport.memory.handle import MemoryTransaction
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
 
@@ -294,3 +298,81 @@ async def test_sticky_partitions(url: str, name: Name) -> None:
         partitions = [{place.partition for place in found if place is not None} for found in places]
         assert [len(found) for found in partitions] == [1, 1]
         assert partitions[0] != partitions[1]
+
+
+async def test_of_two_transactions_begun_at_once_one_is_rolled_back(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks may find at the same time that the session's work has none yet."""
+    begun: list[Any] = []
+    async with jmsaio.connect(f"memory://{name('two')}") as connection:
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            begin = LocalTransaction._begin
+
+            async def noted(self: LocalTransaction) -> Transaction:
+                handle = await begin(self)
+                begun.append(handle)
+                await asyncio.sleep(0)
+                return handle
+
+            monkeypatch.setattr(LocalTransaction, "_begin", noted)
+            transaction = session._transacting
+            assert transaction is not None
+            await asyncio.gather(transaction.begin(), transaction.begin())
+            assert transaction.work.handle is begun[0]
+            assert [handle.unit.state for handle in begun] == [State.OPEN, State.ABORTED]
+
+
+async def test_messages_come_again_even_when_the_broker_refuses_the_rollback(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = jmsaio.Queue(name("in"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+            await producer.send("begins it")
+            await take(consumer, 1)
+
+            async def refuse(self: object) -> None:
+                raise jmsaio.TransportError("no coordinator")
+
+            with monkeypatch.context() as patched:
+                patched.setattr(MemoryTransaction, "abort", refuse)
+                with pytest.raises(jmsaio.TransportError):
+                    await session.rollback()
+            (again,) = await take(consumer, 1)
+            assert (again.get_body(str), again.jms_redelivered) == ("0", True)
+
+
+async def test_a_commit_lets_the_inbox_of_a_closed_consumer_go(name: Name) -> None:
+    """A temporary queue can be deleted then."""
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            queue = await session.create_temporary_queue()
+            consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+            await producer.send("x")
+            await session.commit()
+            await take(consumer, 1)
+            await consumer.close()
+            with pytest.raises(jmsaio.JMSError, match="unsettled"):
+                await queue.delete()
+            await session.commit()
+            await queue.delete()
+
+
+@pytest.mark.parametrize(("error", "stays"), [(jmsaio.SendInDoubtError("?"), 1), (jmsaio.SendError("no"), 0)])
+async def test_a_send_in_doubt_counts_as_sent_when_an_emulated_transaction_is_rolled_back(
+    name: Name, caplog: pytest.LogCaptureFixture, error: jmsaio.JMSError, stays: int
+) -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url, emulate_transactions=True) as connection:
+            async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+                producer = await session.create_producer(jmsaio.Queue(name("doubt")))
+                session._transacting.real = False  # type: ignore[union-attr]  # as on a broker without transactions
+                broker.faults.fail_sends(error=error)
+                with pytest.raises(type(error)):
+                    await producer.send("x")
+                with caplog.at_level(logging.WARNING, "jmsaio"):
+                    await session.rollback()
+    assert len(warnings(caplog)) == stays

@@ -9,7 +9,9 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from tests.client.helpers import fill, rest, texts
+from jmsaio.testing import embedded_broker
+from jmsaio.transport.memory.receiver import MemoryReceiver
+from tests.client.helpers import fill, rest, take, texts
 
 Name = Callable[[str], str]
 
@@ -94,3 +96,92 @@ async def test_a_session_whose_worker_its_own_listener_cancelled_is_reported(
     error = await asyncio.wait_for(reported, 20)
     assert "the session ended by itself" in str(error) and "cancelled the task" in str(error)
     assert texts(await rest(connection, queue, 1)) == ["0"]
+
+
+async def test_closing_waits_for_what_a_listener_sends_meanwhile(name: Name) -> None:
+    queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
+    entered, sent = asyncio.Event(), []
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection:
+            await fill(connection, queue, 1)
+            session = await connection.create_session()
+            producer = await session.create_producer(output)
+
+            async def listener(message: jmsaio.Message) -> None:
+                entered.set()
+                await asyncio.sleep(0.05)
+                broker.faults.delay_answers(0.2)
+                sent.append(await producer.send_async("answer"))
+
+            (await session.create_consumer(queue)).set_message_listener(listener)
+            await asyncio.wait_for(entered.wait(), 20)
+            await session.close()
+            assert [future.done() and future.exception() for future in sent] == [None]
+
+
+async def test_an_inbox_that_lost_its_subscription_is_not_taken_over(name: Name) -> None:
+    queue = jmsaio.Queue(name("lost"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 2)
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            first = await session.create_consumer(queue)
+            await take(first, 1)
+            await first.close()
+            first._inbox.fail(jmsaio.TransportError("gone"))
+            second = await session.create_consumer(queue)
+            assert texts(await take(second, 1)) == ["1"]
+            assert await second.receive(timeout=0.05) is None
+
+
+async def test_what_failed_after_its_consumer_closed_comes_to_others_while_the_rest_is_unsettled(name: Name) -> None:
+    queue = jmsaio.Queue(name("others"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 2)
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            consumer = await session.create_consumer(queue)
+            await take(consumer, 1)
+            with pytest.raises(KeyError):
+                async with consumer.process(timeout=20):
+                    await consumer.close()
+                    raise KeyError
+            assert texts(await rest(connection, queue, 1, wait=0.1)) == ["1"]
+
+
+@pytest.mark.parametrize("receipts", [True, False])
+async def test_an_acknowledgement_waits_for_the_brokers_receipt_where_it_is_asked_for(
+    name: Name, receipts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def too_late(self: object, timeout: float, **options: object) -> None:
+        raise jmsaio.OperationTimeoutError("no receipt")
+
+    queue = jmsaio.Queue(name("receipt"))
+    options = {"consumerConfig": {"ackReceiptEnabled": receipts}}
+    async with jmsaio.connect({"brokerServiceUrl": f"memory://{name('broker')}", **options}) as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            (message,) = await take(await session.create_consumer(queue), 1)
+            monkeypatch.setattr(MemoryReceiver, "settle", too_late)
+            if receipts:
+                with pytest.raises(jmsaio.OperationTimeoutError, match="no receipt"):
+                    await message.acknowledge()
+            else:
+                await message.acknowledge()
+            monkeypatch.undo()
+
+
+async def test_a_message_stays_for_a_receive_when_its_listener_is_taken_away(name: Name) -> None:
+    queue, got = jmsaio.Queue(name("taken-away")), []
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        await fill(connection, queue, 1)
+        consumer._inbox.wanted = True
+        async with asyncio.timeout(20):
+            while not consumer._inbox.records:
+                await session._runtime.dispatch.turn(consumer._inbox)
+        consumer.set_message_listener(got.append)
+        job = session._runtime._next_job()
+        consumer.set_message_listener(None)
+        assert job is not None
+        await job()
+        assert texts(await take(consumer, 1)) == ["0"]
+        assert got == []

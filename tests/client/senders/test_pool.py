@@ -181,3 +181,21 @@ async def test_a_sender_with_messages_on_their_way_is_not_idle() -> None:
                 async with asyncio.timeout(20):
                     while connection._runtime.senders._entries:
                         await asyncio.sleep(0.05)
+
+
+async def test_a_queue_whose_subscription_can_not_be_made_gets_no_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent before there is a subscription may be lost."""
+    topic = "persistent://public/default/refused"
+
+    async def refuse(*_: object) -> None:
+        raise jmsaio.JMSSecurityError("not yours")
+
+    monkeypatch.setattr(pool, "precreate", refuse)
+    config = load(f"memory://{uuid.uuid4()}")
+    transport = await open_transport(config)
+    senders = SenderPool(transport, config, None)
+    with pytest.raises(jmsaio.JMSSecurityError):
+        await senders.open(topic, "jms-queue")
+    assert senders.cached(topic) is None
+    await senders.close(1.0)
+    await transport.aclose(1.0)

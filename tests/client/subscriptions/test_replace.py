@@ -368,3 +368,13 @@ def test_the_fake_has_only_what_admins_have() -> None:
     assert {name for name in vars(FakeAdmin) if callable(vars(FakeAdmin)[name]) and not name.startswith("_")} <= set(
         dir(Admin)
     )
+
+
+@pytest.mark.parametrize(("shared", "kind"), [("true", "shared"), ("false", "unshared")])
+async def test_one_of_the_other_kind_is_left_alone(shared: str, kind: str) -> None:
+    """Its selector differs, too, which would make it anew."""
+    admin = FakeAdmin({**OTHER, "jmsaio.shared": shared})
+    wanted = attrs.evolve(WANTED, properties={**WANTED.properties, "jmsaio.shared": str(shared != "true").lower()})
+    with pytest.raises(ConsumerBusyError, match=f"is {kind}: unsubscribe it first"):
+        await opened(admin, wanted)
+    assert admin.calls == []

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import httpx
 import pytest
 
 import jmsaio
-from jmsaio.config import ConsumerConfig
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.client.subscriptions import in_process
+from jmsaio.client.subscriptions.plan import ConsumerKind
+from jmsaio.client.subscriptions.unsubscribe import unsubscribe
+from jmsaio.config import ConsumerConfig, load
+from jmsaio.transport.base import Position, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from tests.support.broker import TestBroker
 
@@ -174,3 +178,40 @@ async def test_a_search_asks_for_each_topic_once(
         for number in range(12):
             calls = [call for call in asked if f"/{number}/" in call]
             assert len(calls) == 1 or number == 7, calls
+
+
+@attrs.define
+class FakeAdmin:
+    """Knows how many consumers a topic's one subscription has, and notes what is deleted."""
+
+    consumers: dict[str, int]
+    deleted: list[str] = attrs.field(factory=list)
+
+    async def stats(self, topic: str) -> TopicStats:
+        return TopicStats(0, {"sub": SubscriptionStats("sub", "Exclusive", 0, self.consumers[topic])})
+
+    async def delete_subscription(self, topic: str, name: str) -> None:
+        self.deleted.append(topic)
+
+
+async def test_nothing_is_deleted_when_one_of_several_topics_is_in_use() -> None:
+    base = "persistent://public/default/"
+    admin = FakeAdmin({base + "a": 0, base + "b": 1})
+    config = load("memory:")
+    topic = jmsaio.Topic("multi:a,b")
+    with pytest.raises(jmsaio.IllegalStateError, match="active consumers"):
+        await unsubscribe(admin, config, "broker", None, "sub", topic)  # type: ignore[arg-type]  # a fake
+    assert admin.deleted == []
+    admin.consumers[base + "b"] = 0
+    await unsubscribe(admin, config, "broker", None, "sub", topic)  # type: ignore[arg-type]  # a fake
+    assert admin.deleted == [base + "a", base + "b"]
+
+
+async def test_one_that_this_process_uses_is_refused_before_the_broker_is_asked(name: Name) -> None:
+    broker = name("broker")
+    in_process.claim_subscription(
+        broker, "sub", ConsumerKind.DURABLE, in_process.Use(("t",), None, no_local=False, shared=False)
+    )
+    with pytest.raises(jmsaio.IllegalStateError, match="active consumer, or unsettled"):
+        await unsubscribe(None, load("memory:"), broker, None, "sub", jmsaio.Topic("t"))
+    in_process.release_subscription(broker, "sub")

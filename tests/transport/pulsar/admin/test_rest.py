@@ -30,7 +30,7 @@ from jmsaio.errors import (
 )
 from jmsaio.transport.base import Cursor, Position
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
-from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
+from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS, _moved
 from tests.support.broker import TestBroker
 
 TOPIC = "persistent://public/default/orders"
@@ -618,3 +618,23 @@ async def test_a_cursor_after_acknowledging_out_of_order(
     assert (await broker_admin.stats(topic)).subscriptions["jms-queue"].backlog == 2
     await broker_admin.delete_subscription(topic, "jms-queue")
     await broker_admin.delete_topic(topic)
+
+
+async def test_a_precondition_that_fails_is_not_taken_for_what_is_there_already(make_admin: MakeAdmin) -> None:
+    async with scripted(Answer(412, {"reason": "no such policy"})) as server:
+        error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST))
+    assert isinstance(error, AdminError)
+    assert error.status == 412
+
+
+@pytest.mark.parametrize(
+    ("location", "refused"),
+    [("http://other/x", True), ("https://other/x", False), ("/x", False)],
+)
+def test_a_redirect_never_leads_from_a_protected_address_to_an_unprotected_one(location: str, refused: bool) -> None:
+    """Credentials would go there in the clear."""
+    if refused:
+        with pytest.raises(AdminError, match="unprotected"):
+            _moved("https://broker/admin", location, 307)
+    else:
+        assert _moved("https://broker/admin", location, 307).startswith("https://")
