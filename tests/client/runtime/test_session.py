@@ -170,7 +170,8 @@ async def test_an_acknowledgement_waits_for_the_brokers_receipt_where_it_is_aske
 
 
 async def test_a_message_stays_for_a_receive_when_its_listener_is_taken_away(name: Name) -> None:
-    queue, got = jmsaio.Queue(name("taken-away")), []
+    queue = jmsaio.Queue(name("taken-away"))
+    got: list[jmsaio.Message] = []
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
         consumer = await session.create_consumer(queue)
         await fill(connection, queue, 1)
