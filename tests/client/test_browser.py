@@ -351,7 +351,7 @@ async def test_what_was_acknowledged_between_others_does_not_show(name: Name) ->
     """Another subscription keeps all of it in the topic."""
     queue = jmsaio.Queue(name("gap"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
-        admin = connection.transport.admin
+        admin = connection._runtime.transport.admin
         assert admin is not None
         await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", Position.EARLIEST)
         await fill(connection, queue, 3)

@@ -228,7 +228,7 @@ async def test_one_whose_deletion_failed_is_there_until_a_repeated_delete(
             raise jmsaio.AdminError("not now")
 
         with monkeypatch.context() as patched:
-            patched.setattr(connection.temporaries.__class__, "_delete", refuse)
+            patched.setattr(connection._runtime.temporaries.__class__, "_delete", refuse)
             with pytest.raises(jmsaio.AdminError):
                 await queue.delete()
         assert len(await temporary_topics(connection)) == 1
@@ -239,7 +239,7 @@ async def test_one_whose_deletion_failed_is_there_until_a_repeated_delete(
 
 async def test_a_cancelled_creation_that_the_broker_carries_out_is_undone(name: Name) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
-        admin = connection.transport.admin
+        admin = connection._runtime.transport.admin
         assert admin is not None
         asked, go_on, create = asyncio.Event(), asyncio.Event(), admin.create_topic
 
@@ -255,6 +255,6 @@ async def test_a_cancelled_creation_that_the_broker_carries_out_is_undone(name: 
         await asyncio.wait([making])
         go_on.set()
         async with asyncio.timeout(20):
-            while connection.temporaries._running:
+            while connection._runtime.temporaries._running:
                 await asyncio.sleep(0)
         assert await temporary_topics(connection) == set()

@@ -335,7 +335,7 @@ async def test_each_record_that_a_closed_consumer_left_waits_for_its_own_delay()
     """One that has come back before waits longer than one that comes back for the first time."""
     receiver = Receiver()
     config = ConsumerConfig(negative_ack_backoff=Backoff(min_delay=1.0, max_delay=60.0, multiplier=2.0))
-    made = inbox(receiver, Filter(), config=config)
-    made.give_back(Record(1))  # type: ignore[arg-type]  # what an inbox uses of one
+    made = inbox(receiver, Filter(), config=config, most_at_once=0)
+    made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
     made.give_back_left([Record(1), Record(2)])  # type: ignore[list-item]  # what an inbox uses of one
     assert receiver.calls == [("nack", 1.0, True, 1), ("nack", 2.0, True, 1), ("nack", 1.0, True, 2)]
