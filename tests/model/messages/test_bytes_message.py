@@ -351,5 +351,5 @@ def test_write_utf_takes_as_many_bytes_as_its_length_can_say() -> None:
     message.write_utf("a" * 0xFFFF)
     message.reset()
     assert message.read_utf() == "a" * 0xFFFF
-    with pytest.raises(MessageFormatError, match="65535 bytes.*65536"):
+    with pytest.raises(MessageFormatError, match=r"65535 bytes.*65536"):
         BytesMessage().write_utf("a" * 0x10000)
