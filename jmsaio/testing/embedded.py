@@ -79,8 +79,9 @@ def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> I
     Args:
         name: its name, as in ``memory://name``; default: a unique one.
         clock: where its time comes from; default: the machine's. With a ``ManualClock`` nothing that has to do with
-            time happens in the broker (delayed delivery, redelivery after a delay, time-outs) until the test advances
-            it. Waiting in the client, such as ``receive(timeout=...)``, goes by real time all the same.
+            time happens in the broker or in its clients (delayed delivery, redelivery after a delay, expiry, the
+            time-out of ``receive``, retries) until the test advances it. Bounds that protect from hanging, such as
+            ``close_timeout``, go by real time.
     """
     name = f"test-{uuid.uuid4().hex}" if name is None else name
     forget_broker(name)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import jmsaio
@@ -21,7 +23,8 @@ async def test_a_service_on_a_broker_of_its_own() -> None:
         assert broker.backlog("orders") == 0
 
 
-async def test_time_stands_still() -> None:
+async def test_time_stands_still_until_the_test_advances_it() -> None:
+    """For the delivery delay, the time-out of a receive and the stamp of a message."""
     clock = ManualClock()
     with embedded_broker(clock=clock) as broker:
         async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
@@ -30,10 +33,38 @@ async def test_time_stands_still() -> None:
             producer.set_delivery_delay(3600)
             await producer.send("late")
             async with session.create_consumer(orders) as consumer:
-                assert await consumer.receive(0.05) is None
-                clock.advance(3601)  # the client stamps with the real time, a little later than the clock's start
-                message = await consumer.receive(10)
+                waiting = asyncio.ensure_future(consumer.receive(60))
+                await asyncio.sleep(0.05)
+                assert not waiting.done()
+                clock.advance(60)
+                assert await waiting is None
+                waiting = asyncio.ensure_future(consumer.receive(3600))
+                await asyncio.sleep(0)
+                clock.advance(3540)
+                message = await waiting
                 assert message is not None
+                assert message.jms_delivery_time == int(clock.now() * 1000)
+
+
+async def test_a_configured_delay_passes_when_the_clock_is_advanced() -> None:
+    clock = ManualClock()
+    delay = {"negativeAckRedeliveryDelayMicros": 30_000_000}
+    with embedded_broker(clock=clock) as broker:
+        async with (
+            jmsaio.connect(broker.url, consumer=delay) as connection,
+            connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session,
+        ):
+            orders = session.create_queue("orders")
+            await (await session.create_producer(orders)).send("again")
+            consumer = await session.create_consumer(orders)
+            assert await consumer.receive(10) is not None
+            await session.recover()
+            waiting = asyncio.ensure_future(consumer.receive())
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            clock.advance(31)
+            message = await waiting
+            assert message is not None and message.jms_redelivered
 
 
 def test_what_a_test_may_ask() -> None:
