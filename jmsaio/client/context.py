@@ -147,8 +147,6 @@ class Context(AsyncClosing):
         """The same as ``transacted``."""
         return self.transacted
 
-    # ---------------------------------------------------------------- the connection's calls
-
     @property
     def client_id(self) -> str | None:
         """The client identifier. Setting it: see ``set_client_id``."""
@@ -226,8 +224,6 @@ class Context(AsyncClosing):
         check_flag(auto_start, "auto_start")
         self._auto_start = auto_start
 
-    # ---------------------------------------------------------------- producers and consumers
-
     def create_producer(self) -> JMSProducer:
         """A producer: cheap, without destination, without close."""
         self._check_open()
@@ -285,8 +281,6 @@ class Context(AsyncClosing):
             if self._producer is None:
                 self._producer = await self._session.create_producer()
             return self._producer
-
-    # ---------------------------------------------------------------- end
 
     @property
     def closed(self) -> bool:

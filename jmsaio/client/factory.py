@@ -184,7 +184,7 @@ class ConnectionFactory(AsyncClosing):
     async def _open_transport(self, config: Configuration) -> None:
         if config.fallback:
             _log.warning(
-                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where nobody "
+                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where no one "
                 "outside this process gets a message; name a real one, such as pulsar://host:6650, or 'memory:'"
             )
         transport = await open_transport(config)
@@ -236,7 +236,7 @@ class ConnectionFactory(AsyncClosing):
         await self._close_by(Deadline.after(self.configuration.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
-        """``close`` within the time of what is closed with it."""
+        """``close`` within a deadline."""
         self._closed = True
         errors: list[JMSError] = []
         async with anyio.create_task_group() as group:  # at once: one may wait for what another ends

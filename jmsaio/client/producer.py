@@ -55,8 +55,6 @@ class MessageProducer(Settings, AsyncClosing):
     def _transports_clock(self) -> Callable[[], float]:
         return self._runtime.connection.transport.clock.now
 
-    # ---------------------------------------------------------------- sending
-
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
     @overload
@@ -73,13 +71,13 @@ class MessageProducer(Settings, AsyncClosing):
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
     ) -> Receipt:
-        """Send a message and wait until the broker has confirmed it.
+        """Send a message and wait until the broker confirms it.
 
         ``send(message)`` on a producer with a destination, ``send(destination, message)`` on one without.
 
         Args:
             destination_or_message: see above.
-            message: a message of ours, any object with the message interface, or a body: str, bytes, dict, list.
+            message: a message, also one of another library, or a body: str, bytes, dict, list.
             properties: set on the message before it is sent.
             delivery_mode: DeliveryMode; default the producer's.
             priority: 0 to 9; default the producer's.
@@ -91,10 +89,10 @@ class MessageProducer(Settings, AsyncClosing):
 
         Raises:
             UnsupportedOperationError: destination given twice, or not at all.
-            InvalidDestinationError: none, virtual, deleted.
-            MessageFormatError: no message, or a body that has no message type.
+            InvalidDestinationError: no destination, a virtual one, or a deleted temporary one.
+            MessageFormatError: not a message, and not a body that a message type can hold.
             MessageTooLargeError, SendError, SendInDoubtError, OperationTimeoutError: see ``jmsaio.errors``.
-            IllegalArgumentError: a delivery mode, priority, duration or property name that can't be.
+            IllegalArgumentError: an impossible delivery mode, priority, duration or property name.
             ObjectClosedError: the producer is closed.
 
         Cancelling: the outcome is unknown, the message may have been sent; the producer stays usable.
@@ -190,9 +188,9 @@ class MessageProducer(Settings, AsyncClosing):
         return send.future
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
-        """A sender with room and the transaction of now, both asked for in the same turn of the loop."""
+        """A sender with room and the current transaction, both read in the same turn of the loop."""
         transacting, connection = self._transacting, self._runtime.connection
-        if self._now != self._runtime.turn:  # whoever sends in a loop without waiting lets others run each millisecond
+        if self._now != self._runtime.turn:  # a loop of sends lets other tasks run each millisecond
             self._runtime.turn = self._now
             await asyncio.sleep(0)
         while True:
@@ -261,8 +259,6 @@ class MessageProducer(Settings, AsyncClosing):
         self._sequence += 1
         return self._prefix + str(self._sequence)
 
-    # ---------------------------------------------------------------- end
-
     @property
     def closed(self) -> bool:
         """True after ``close``."""
@@ -273,11 +269,11 @@ class MessageProducer(Settings, AsyncClosing):
         return self.closed
 
     async def close(self) -> None:
-        """Wait for sends on their way and their completion listeners, ``close_timeout`` seconds at most. Idempotent.
+        """Wait for pending sends and their completion listeners, ``close_timeout`` seconds at most. Idempotent.
 
         Raises:
             IllegalStateError: called from a completion listener of this producer.
-            OperationTimeoutError: a send had no outcome in time; the producer is closed nevertheless.
+            OperationTimeoutError: a send had no outcome in time; the producer is closed all the same.
 
         Cancelling: the producer is closed, the sends go on.
         """
@@ -285,7 +281,7 @@ class MessageProducer(Settings, AsyncClosing):
         if self._closed:
             return
         if self._runtime.home.forked:
-            self._closed = True  # what is on its way is the parent's
+            self._closed = True  # its pending sends belong to the parent
             return
         self._runtime.home.check()
         self._closed = True
@@ -301,10 +297,10 @@ class MessageProducer(Settings, AsyncClosing):
 
 
 def target_for(destination: Any, runtime: SessionRuntime) -> Target:
-    """What a sender needs of a destination.
+    """Resolve a destination for a sender.
 
     Raises:
-        InvalidDestinationError: no destination, or a virtual one, which can only be consumed.
+        InvalidDestinationError: not a destination, or a virtual one, which can only be consumed.
     """
     known = as_destination(destination)
     config = runtime.connection.configuration

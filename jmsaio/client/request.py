@@ -57,7 +57,7 @@ class RequestReply:
 
     _new_session: Callable[[], Awaitable[RequestSession]]
     _replies: dict[str, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
-    _made: set[str] = attrs.field(factory=set, init=False)  # correlation ids of ours whose requests wait
+    _made: set[str] = attrs.field(factory=set, init=False)  # correlation ids made here whose requests wait
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
     _producer: MessageProducer | None = attrs.field(default=None, init=False)
     _listening: RequestSession | None = attrs.field(default=None, init=False)
@@ -153,7 +153,7 @@ class RequestReply:
         for waiting in self._replies.values():
             if not waiting.done():
                 waiting.set_exception(ObjectClosedError("the session was closed while a request waited for its reply"))
-                waiting.exception()  # nobody may wait for it: the send failed by the same close
+                waiting.exception()  # perhaps no one waits for it: the same close failed the send
         async with self._opening:  # a request may be making them
             listening, self._listening = self._listening, None
         if listening is not None:
@@ -183,7 +183,7 @@ class _Requestor(AsyncClosing):
     async def request(self, message: Message) -> Message | None:
         """Send a request and wait for a reply without limit. Cancelling: the reply stays for the next call.
 
-        Raises MessageFormatError for what is no message; otherwise as ``MessageProducer.send``.
+        Raises MessageFormatError unless it is a message; otherwise as ``MessageProducer.send``.
         """
         request, _ = outgoing(message, log_left_out)
         request.jms_reply_to = self._replies

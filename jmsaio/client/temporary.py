@@ -117,7 +117,7 @@ class Temporaries:
     def check_not_deleted(self, topic: str, destination: Destination) -> None:
         """Refuse to send to what this connection deleted.
 
-        A destination object of ours is known for ever; of those known by name alone the last thousand.
+        An object of this connection is recognized for ever; by name alone, the last thousand are.
 
         Raises:
             InvalidDestinationError: it was deleted.
@@ -155,7 +155,7 @@ class Temporaries:
     async def _delete(self, admin: Admin, topic: str) -> None:
         """Delete the topic, although others may still have senders to it.
 
-        pulsar-client's producers connect again by themselves, and make a deleted topic anew. Those of a terminated
+        pulsar-client's producers connect again by themselves, and create a deleted topic again. Those of a terminated
         one end for good, as Java's do. So a topic that is in use is terminated first, and deleted a moment later.
         """
         force = self.connection.configuration.force_delete_temporary_destinations
