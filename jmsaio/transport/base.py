@@ -94,11 +94,7 @@ class Capabilities:
 
     Attributes:
         transactions: ``Transport.begin`` works and is atomic.
-        subscription_properties: ``Subscription.properties`` are stored with a new subscription, and
-            ``Subscription.replace`` is honoured.
-        non_durable: ``Subscription.durable=False`` makes the broker drop the subscription with its last consumer.
         sequence_ids: received records know the producer's sequence id.
-        delayed_exclusive: ``deliver_at`` is kept on exclusive and failover subscriptions, too.
         exact_redelivery_count: counts only what ``negative_acknowledge`` or a lost consumer gave back after delivery,
             on every subscription type; what the application never got is not counted.
         most_unacknowledged: records that a receiver of a shared subscription may keep unacknowledged and still be sent
@@ -106,10 +102,7 @@ class Capabilities:
     """
 
     transactions: bool
-    subscription_properties: bool
-    non_durable: bool
     sequence_ids: bool
-    delayed_exclusive: bool
     exact_redelivery_count: bool
     most_unacknowledged: float = math.inf
 
@@ -147,7 +140,7 @@ class Subscription:
         name: subscription name.
         type: how its consumers share it.
         position: where it starts if it is new.
-        durable: it outlives its consumers. False only where ``Capabilities.non_durable``.
+        durable: it outlives its consumers; else it is deleted with the last of them.
         config: consumerConfig with its defaults, already merged for this consumer.
         metadata: consumer metadata (``jms.destination.type`` ...).
         properties: subscription properties, stored with a new subscription.

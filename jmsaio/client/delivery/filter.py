@@ -32,7 +32,6 @@ class Filter:
         shared: other consumers may share the subscription.
         alone: but never do: nobody wants what this one rejects.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
-        hold_delayed: the broker delivers delayed messages early here, so they are held back in the client.
         dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
     """
 
@@ -41,7 +40,6 @@ class Filter:
     shared: bool = True
     alone: bool = False
     acknowledge_rejected: bool = False
-    hold_delayed: bool = False
     dead_letter_expired: bool = False
 
     @property
@@ -52,7 +50,7 @@ class Filter:
     @property
     def plain(self) -> bool:
         """Only expiry is to be looked at."""
-        return self.selector is None and self.is_local is None and not self.hold_delayed
+        return self.selector is None and self.is_local is None
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
         """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected.

@@ -8,13 +8,11 @@ changes the inbox.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
-from jmsaio.client.delivery.delay_queue import DelayQueue
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
@@ -22,8 +20,8 @@ from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.client.delivery.unread import Unread
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.codec.properties import as_dead_letter
-from jmsaio.codec.view import due, expiration
-from jmsaio.errors import JMSError, MalformedMessageError, TransportError
+from jmsaio.codec.view import expiration
+from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection, fate
@@ -31,8 +29,6 @@ from jmsaio.rules.priority import PriorityBuffer
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
 from jmsaio.transport.clock import LoopTimers
-
-_log = logging.getLogger("jmsaio")
 
 #: Records taken from the transport at once; the transport's own prefetch stands behind it.
 BATCH = 256
@@ -60,8 +56,6 @@ class Inbox:
         by_priority: give higher priorities first (``jms.enableJMSPriority``).
         batch: records in the inbox at most.
         share: bytes in the inbox at most, divided with others.
-        delete: where the subscription ends with its last consumer: deletes it after the inbox was closed, in so many
-            seconds at most, if others of its consumers closed at the same time.
         timers: the clock that it goes by.
         receiver: the transport's receiver; it settles what siblings handed over where it came from.
         filter: what the consumer wants.
@@ -81,7 +75,6 @@ class Inbox:
     by_priority: bool = False
     batch: int = BATCH
     share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
-    delete: Callable[[float], Awaitable[None]] | None = None
     timers: LoopTimers = attrs.field(factory=LoopTimers)
     receiver: SharingReceiver[Inbox] = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter, init=False)
@@ -100,11 +93,9 @@ class Inbox:
     _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
-    _delayed: DelayQueue = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
-        self._delayed = DelayQueue(repr(self.destination), self.wake, self.timers)
         self.unread = Unread(self.redelivery.delay, self._give_back_unread, self.timers)
         self.share.join(self)
 
@@ -186,11 +177,6 @@ class Inbox:
             if not self.siblings.has_room(self):
                 self.more = False  # looked after again when some of what rests has gone back
                 return False
-        if self._delayed:
-            self._take_due()
-            more_to_delay = self._delayed.room()
-            self.more = more_to_delay > 0  # a full one is looked after again when its timer wakes it
-            room = min(room, self._room(), more_to_delay)
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
             if self.filter.concerns_others:  # what the receiver has may be for others, also when nobody receives here
                 self._refill = len(self.records) // 2
@@ -229,7 +215,7 @@ class Inbox:
                 rejection = self.filter.rejects(record, now)
                 if rejection is not None:
                     self._reject(record, rejection)
-                elif not (self.filter.hold_delayed and self._delay_if_early(record, now)):
+                else:
                     wanted.append(record)
             except MalformedMessageError:  # the consumer is told, by the same error, when it takes the record
                 wanted.append(record)
@@ -258,7 +244,7 @@ class Inbox:
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
         """Would take a record at ``now`` (ms) that a sibling does not want."""
-        if self.closed or not self.attached or self.failure is not None or self.filter.hold_delayed:
+        if self.closed or not self.attached or self.failure is not None:
             return False
         if self.records:
             most = min(_HANDED * self.batch, self.share.each // max(1, self._largest, record.size))
@@ -361,7 +347,7 @@ class Inbox:
                 case Next.AT_ONCE:
                     first.append(record)
                 case Next.LATER:
-                    self._give_back(record, self.redelivery.delay(record))
+                    self.receiver.negative_acknowledge((record,), self.redelivery.delay(record))
         if first:
             self.receiver.count_delivery(first)
             # a consumer that took the inbox over may have another selector than the one that received them
@@ -369,22 +355,10 @@ class Inbox:
             self.notify()
             self.wake()
 
-    def _give_back(self, record: ReceivedRecord, delay: float) -> None:
-        """Give a record back for ``delay`` seconds: to the broker, or to ourselves where no one else can get it.
-
-        An exclusive subscription has no one else, and Pulsar would answer a negative acknowledgement there by sending
-        everything again; so the record is delayed here, unacknowledged.
-        """
-        if self.filter.shared:
-            self.receiver.negative_acknowledge((record,), delay)
-        else:
-            self.receiver.count_delivery((record,))
-            self._delayed.put(record, self.timers.clock.now() + delay)
-
     def _give_back_unread(self, record: ReceivedRecord) -> None:
         """Give back a record that can't be read, after its delay."""
         try:
-            self._give_back(record, 0.0)
+            self.receiver.negative_acknowledge((record,), 0.0)
         except JMSError as error:
             self.fail(error)
 
@@ -397,12 +371,12 @@ class Inbox:
             self.receiver.negative_acknowledge(group, delay)
 
     def release(self) -> None:
-        """Give back what the application never got: the inbox, and what is delayed."""
+        """Give back what the application never got: its records, and what rests."""
         self.acknowledge_now()
         unread = self.unread.take_all()
         if unread:
             self.receiver.negative_acknowledge(unread, 0.0)
-        rest = [*self.records, *self._delayed.clear(), *self.siblings.leave(self)]
+        rest = [*self.records, *self.siblings.leave(self)]
         self.records.clear()
         if rest:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
@@ -413,7 +387,7 @@ class Inbox:
             await self.receiver.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Give back the rest and close the receiver; delete the subscription where it must not stay. Idempotent."""
+        """Give back the rest and close the receiver. Idempotent."""
         if self.closed:
             return
         self.closed = True
@@ -421,35 +395,11 @@ class Inbox:
         self.wanted = False
         self.notify()
         deadline = Deadline.after(timeout)
-        deleted = self.delete is None
         try:
             self.release()
             await self.siblings.give_back(self)
-            deleted = deleted or await self._unsubscribe(timeout / 2)
         finally:
-            self.free_name()
-            await self.receiver.aclose(deadline.left())
-        if not deleted and self.delete is not None:
-            await self.delete(deadline.left())
-
-    async def _unsubscribe(self, timeout: float) -> bool:
-        """Delete the subscription; False for one that other consumers use, which the broker refuses."""
-        try:
-            await self.receiver.unsubscribe(timeout)
-        except TransportError as error:
-            _log.info("the subscription of %r is left to its other consumers: %s", self.destination, error)
-            return False
-        return True
-
-    def _delay_if_early(self, record: ReceivedRecord, now: int) -> bool:
-        time = due(record, now)
-        if time:
-            self._delayed.put(record, time / 1000)
-        return time > 0
-
-    def _take_due(self) -> None:
-        due = self._delayed.due()
-        if due:
-            self._expiring = True  # they may have expired meanwhile
-            self.records.extend(due)
-            self.notify()
+            try:
+                await self.receiver.aclose(deadline.left())
+            finally:
+                self.free_name()

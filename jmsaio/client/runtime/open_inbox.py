@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
-from types import TracebackType
 
 import anyio
 
@@ -18,17 +17,16 @@ from jmsaio.client.delivery.siblings import siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
-from jmsaio.client.subscriptions.delete import drop_unused, make_way
+from jmsaio.client.subscriptions.create import open_receiver
 from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, check, plan
-from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.codec.view import connection_id, sender_client_id
-from jmsaio.errors import ConsumerBusyError, InvalidSelectorError, ObjectClosedError
+from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import Subscription, SubscriptionType
 
 
 async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox:
@@ -45,8 +43,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     check(request, connection.client_id, config.strict_client_id)
     connection.temporaries.check_may_consume(request.destination)
     selector = parse_selector(request.selector)
-    capabilities = connection.transport.capabilities
-    planned = plan(request, connection.client_id, config, runtime.mode, capabilities, str(uuid.uuid4()))
+    planned = plan(request, connection.client_id, config, runtime.mode, str(uuid.uuid4()))
     _check_emulation(connection, request, planned)
     check_settled((inbox.subscription for inbox in runtime.inboxes.lingering), planned.subscription)
     wanted = _filter(connection, request, planned, selector)
@@ -56,13 +53,11 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         if inbox is not None:
             undo.push_async_callback(_put_back, runtime, inbox)
         free_name = _claim_name(connection, request, planned)
+        undo.callback(free_name)
         if inbox is None:
-            undo.push_async_exit(partial(_drop_unused, connection, planned))
-            undo.callback(free_name)
             inbox = _make_inbox(connection, request.destination, planned)
             receiver = await _subscribe(connection, request, planned, inbox.wake)
         else:
-            undo.callback(free_name)
             receiver = inbox.receiver
             await receiver.resume(config.operation_timeout)
         undo.pop_all()
@@ -85,19 +80,6 @@ async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
         return
     with anyio.CancelScope(shield=True):
         await inbox.aclose(runtime.close_timeout)
-
-
-async def _drop_unused(
-    connection: ConnectionRuntime,
-    planned: Plan,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-) -> None:
-    """Undo subscribing where the subscription ends with its consumer, unless it is someone else's."""
-    if planned.drop_at_close and not isinstance(error, ConsumerBusyError):
-        timeout = connection.configuration.close_timeout
-        await drop_unused(connection.transport.admin, planned.subscription, timeout, patient=True)
 
 
 def _claim_name(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> Callable[[], None]:
@@ -123,18 +105,27 @@ async def _subscribe(
     connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan, wake: Callable[[], None]
 ) -> SharingReceiver[Inbox]:
     transport, config = connection.transport, connection.configuration
-    if planned.drop_at_close and request.kind in NAMED:
-        await make_way(transport.admin, planned.subscription, config.close_timeout)
-    created_queue = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
-    receiver = await subscribe(
-        transport,
-        planned.subscription,
-        wake,
-        create_missing=planned.drop_at_close or created_queue,
-        close_timeout=config.close_timeout,
-        warn=connection.warn_once,
-    )
+    create_missing = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
+    receiver = await open_receiver(transport, planned.subscription, wake, create_missing)
     return SharingReceiver(receiver, transport.capabilities.most_unacknowledged)
+
+
+def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> None:
+    """Refuse to open a durable subscription with something else while the session holds deliveries of it.
+
+    Args:
+        unsettled: subscriptions whose consumers are closed, with deliveries that are not settled.
+        wanted: what is to be opened.
+
+    Raises:
+        JMSError: it is among them, with another selector, noLocal or sharing.
+    """
+    for other in unsettled:
+        if other.identity == wanted.identity and other.properties != wanted.properties:
+            raise JMSError(
+                f"the durable subscription {wanted.name!r} is active: it has unsettled messages; acknowledge, recover, "
+                "commit or roll back before you open it with another selector or noLocal"
+            )
 
 
 def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> None:
@@ -170,7 +161,6 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
         batch=max(1, min(BATCH, config.receive_buffer, subscription.config.receiver_queue_size or 1)),
         share=connection.inbox_bytes,
         timers=connection.timers,
-        delete=partial(drop_unused, connection.transport.admin, subscription) if planned.drop_at_close else None,
     )
 
 
@@ -184,7 +174,6 @@ def _filter(
         shared=planned.shared,
         alone=request.kind is ConsumerKind.SIMPLE,
         acknowledge_rejected=config.acknowledge_rejected_messages,
-        hold_delayed=not planned.shared and not connection.transport.capabilities.delayed_exclusive,
         dead_letter_expired=config.expired_messages == "dead-letter"
         and request.kind is ConsumerKind.QUEUE
         and planned.subscription.config.dead_letter is not None,

@@ -92,8 +92,7 @@ async def open_receiver(
     """Open a receiver as ``Transport.open_receiver`` does, also where the broker creates no subscriptions by itself.
 
     In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
-    admin interface (``jms.precreateQueueSubscription``), and the broker accepts those that end with their consumers.
-    On Pulsar, jmsaio's subscriptions of the latter kind are durable for the broker, so they are created, too.
+    admin interface (``jms.precreateQueueSubscription``).
 
     Args:
         transport: opens the receiver; its admin interface creates the subscription.

@@ -13,10 +13,9 @@ shared durable   ``[clientId_]name``                         as set             
 A shared one that is not durable is another subscription than Java's of that name, which is not durable for the broker
 either: no subscription can be both, see ``jmsaio guide compatibility``.
 
-A durable subscription carries its selector, noLocal and sharing as properties, see ``subscriptions.replace``.
+A durable subscription carries its selector, noLocal and sharing as properties, see ``transport.base.Subscription``.
 
-*As set* is ``jms.topicSharedSubscriptionType``. Where the engine has no non-durable subscriptions (Pulsar's C++
-client), the two that don't outlive their consumers are durable ones that are deleted at the last close.
+*As set* is ``jms.topicSharedSubscriptionType``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestin
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.transport.base import Capabilities, Position, Subscription, SubscriptionType
+from jmsaio.transport.base import SHARED_PROPERTY, Position, Subscription, SubscriptionType
 
 
 class ConsumerKind(enum.Enum):
@@ -73,17 +72,15 @@ class Plan:
     Attributes:
         subscription: for the transport.
         shared: other consumers may share it.
-        drop_at_close: delete the subscription with its last consumer.
     """
 
     subscription: Subscription
     shared: bool
-    drop_at_close: bool
 
 
 #: Properties of a durable subscription that say what it was made with. Never ``jms.selector``: that is Starlight's,
 #: and switches the broker's filter on.
-SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", "jmsaio.shared"
+SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", SHARED_PROPERTY
 
 _MODE_WORDS = {
     AcknowledgeMode.TRANSACTED: "SESSION_TRANSACTED",
@@ -138,7 +135,6 @@ def plan(
     client_id: str | None,
     config: Configuration,
     mode: AcknowledgeMode,
-    capabilities: Capabilities,
     unique: str,
 ) -> Plan:
     """Turn a request into what the transport subscribes to."""
@@ -154,7 +150,7 @@ def plan(
         type=subscription_type,
         config=_with_full_names(consumer, config.system_namespace),
         position=Position.EARLIEST if kind is ConsumerKind.QUEUE else Position.LATEST,
-        durable=outlives or not capabilities.non_durable,
+        durable=outlives,
         metadata=_metadata(request.destination, mode, config),
         properties=_terms(request, client_id),
         replace=kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE),
@@ -163,7 +159,6 @@ def plan(
     return Plan(
         subscription=subscription,
         shared=subscription_type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED),
-        drop_at_close=not outlives and not capabilities.non_durable,
     )
 
 

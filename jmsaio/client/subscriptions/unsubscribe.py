@@ -2,7 +2,7 @@
 
 The Java client deletes every subscription of that name in the whole namespace, by force. Here a name
 without a topic is searched, found on exactly one topic, not in use, and marked as a durable subscription of jmsaio's
-(``subscriptions.replace``): a queue's or another program's may have that name, too. Otherwise nothing is deleted.
+by its properties: a queue's or another program's may have that name, too. Otherwise nothing is deleted.
 """
 
 from __future__ import annotations

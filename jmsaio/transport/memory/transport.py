@@ -28,10 +28,7 @@ from jmsaio.transport.memory.sender import MemorySender
 
 _CAPABILITIES = Capabilities(
     transactions=True,
-    subscription_properties=True,
-    non_durable=True,
     sequence_ids=True,
-    delayed_exclusive=True,
     exact_redelivery_count=True,
 )
 

@@ -61,10 +61,7 @@ _log = logging.getLogger("jmsaio")
 
 CAPABILITIES = Capabilities(
     transactions=False,
-    subscription_properties=True,
-    non_durable=True,
     sequence_ids=False,
-    delayed_exclusive=True,
     exact_redelivery_count=False,
 )
 #: Asked for at connect; a partition's name, so that no broker creates it.

@@ -7,10 +7,14 @@ import logging
 import uuid
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 import jmsaio
+from jmsaio.client.runtime.open_inbox import check_settled
 from jmsaio.client.subscriptions import in_process
+from jmsaio.config import ConsumerConfig
+from jmsaio.transport.base import Subscription, SubscriptionType
 
 Name = Callable[[str], str]
 
@@ -391,3 +395,16 @@ async def test_no_local_is_about_the_connection_of_each_send(url: str, session: 
         assert received is not None
         await mine.send(received)
         assert await consumer.receive(timeout=0.5) is None
+
+
+WANTED = Subscription(
+    ("persistent://public/default/t",), "sub", SubscriptionType.EXCLUSIVE, ConsumerConfig(), replace=True,
+    properties={"jmsaio.selector": "x = 1", "jmsaio.nolocal": "false", "jmsaio.shared": "false"},
+)  # fmt: skip
+OTHER = attrs.evolve(WANTED, properties={**WANTED.properties, "jmsaio.selector": ""})
+
+
+def test_only_the_same_subscription_counts_as_unsettled() -> None:
+    check_settled([WANTED, attrs.evolve(OTHER, name="another")], WANTED)
+    with pytest.raises(jmsaio.JMSError, match="unsettled"):
+        check_settled([OTHER], WANTED)

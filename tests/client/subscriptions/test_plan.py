@@ -13,10 +13,9 @@ from jmsaio.config import ConsumerConfig, DeadLetterPolicy, load
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, TemporaryTopic, Topic
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.transport.base import Capabilities, Position, SubscriptionType
+from jmsaio.transport.base import Position, SubscriptionType
 
 EXCLUSIVE, SHARED, FAILOVER = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.FAILOVER
-PULSAR = Capabilities(False, False, False, False, False, False)
 TOPIC = Topic("t")
 TABLE = [
     (ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, "jms-queue", SHARED, False),
@@ -30,30 +29,21 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "client_id", "name", "kind", "dropped"), TABLE)
-def test_plan(
-    request_: ConsumerRequest, client_id: str | None, name: str, kind: SubscriptionType, dropped: bool
-) -> None:
+@pytest.mark.parametrize(("request_", "client_id", "name", "kind", "ends"), TABLE)
+def test_plan(request_: ConsumerRequest, client_id: str | None, name: str, kind: SubscriptionType, ends: bool) -> None:
     config = load("memory:", topic_shared_subscription_type="Failover")
-    planned = plan(request_, client_id, config, AcknowledgeMode.AUTO, PULSAR, "unique")
+    planned = plan(request_, client_id, config, AcknowledgeMode.AUTO, "unique")
     subscription = planned.subscription
-    assert (subscription.name, subscription.type, planned.drop_at_close) == (name, kind, dropped)
-    assert subscription.durable
+    assert (subscription.name, subscription.type, subscription.durable) == (name, kind, not ends)
     queue = request_.kind is ConsumerKind.QUEUE
     assert subscription.position is (Position.EARLIEST if queue else Position.LATEST)
     assert subscription.metadata["jms.destination.type"] == ("queue" if queue else "topic")
     assert subscription.metadata["jms.acknowledgeMode"] == "AUTO_ACKNOWLEDGE"
 
 
-def test_an_engine_with_non_durable_subscriptions_drops_them_itself() -> None:
-    able = Capabilities(True, True, True, True, True, True)
-    planned = plan(ConsumerRequest(TOPIC, ConsumerKind.SIMPLE), None, load("memory:"), AcknowledgeMode.AUTO, able, "u")
-    assert not planned.subscription.durable and not planned.drop_at_close
-
-
 def test_the_query_string_overrides_the_configuration() -> None:
     request = ConsumerRequest(Queue("q?consumerConfig.receiverQueueSize=7"), ConsumerKind.QUEUE)
-    planned = plan(request, None, load("memory:"), AcknowledgeMode.AUTO, PULSAR, "u")
+    planned = plan(request, None, load("memory:"), AcknowledgeMode.AUTO, "u")
     assert planned.subscription.config.receiver_queue_size == 7
 
 
@@ -96,7 +86,7 @@ def test_a_short_dead_letter_topic_is_in_the_system_namespace(given: str | None,
     """As a destination of that name; a longer name is left to Pulsar."""
     policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=given)
     config = load("memory:", system_namespace="a/b", consumer=ConsumerConfig(dead_letter=policy))
-    planned = plan(ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, config, AcknowledgeMode.AUTO, PULSAR, "u")
+    planned = plan(ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, config, AcknowledgeMode.AUTO, "u")
     found = planned.subscription.config.dead_letter
     assert found is not None and found.dead_letter_topic == full
 

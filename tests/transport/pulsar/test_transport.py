@@ -14,7 +14,7 @@ from tests.transport.pulsar.conftest import Kit
 
 
 async def test_capabilities(kit: Kit) -> None:
-    assert kit.transport.capabilities == Capabilities(False, False, False, False, False, False, 40_000)
+    assert kit.transport.capabilities == Capabilities(False, False, False, 40_000)
     assert kit.transport.admin is not None
 
 

@@ -105,9 +105,14 @@ async def test_without_replace_only_a_new_subscription_gets_properties() -> None
         assert admin.calls == calls
 
 
-async def test_one_that_is_shared_otherwise_is_refused() -> None:
-    with pytest.raises(ConsumerBusyError, match="is shared: unsubscribe it first"):
-        await warnings(FakeAdmin({**WANTED.properties, "jmsaio.shared": "true"}))
+@pytest.mark.parametrize(("shared", "kind"), [("true", "shared"), ("false", "unshared")])
+async def test_one_that_is_shared_otherwise_is_refused(shared: str, kind: str) -> None:
+    """Its selector differs, too, which would delete it."""
+    admin = FakeAdmin({**OTHER, "jmsaio.shared": shared})
+    wanted = attrs.evolve(WANTED, properties={**WANTED.properties, "jmsaio.shared": str(shared != "true").lower()})
+    with pytest.raises(ConsumerBusyError, match=f"is {kind}: unsubscribe it first"):
+        await warnings(admin, wanted)
+    assert admin.calls == []
 
 
 async def test_one_that_a_consumer_uses_or_that_gets_one_meanwhile_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Subscriptions that end with their consumers, on an engine whose client has none of that kind."""
+"""Subscriptions that end with their consumers, whatever the broker offers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ import asyncio
 from collections.abc import Callable
 
 import anyio
-import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.subscriptions.delete import drop_unused, make_way
-from jmsaio.config import ConsumerConfig
-from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.errors import ConsumerBusyError
+from jmsaio.transport.base import Position
 
 Name = Callable[[str], str]
-
-TOPICS = ("persistent://public/default/a", "persistent://public/default/b")
-WANTED = Subscription(TOPICS, "sub-nd", SubscriptionType.SHARED, ConsumerConfig())
-BUSY = AdminError("has consumers", 412)
 
 
 async def left(connection: jmsaio.Connection, topic: jmsaio.Topic) -> set[str]:
@@ -95,76 +88,3 @@ async def test_a_durable_one_of_that_name_is_neither_taken_over_nor_deleted(
 def url_of_pulsar(pulsar_broker: object) -> str:
     """The real broker."""
     return f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"  # type: ignore[attr-defined]  # the launcher's
-
-
-# --- an admin interface that fails ---------------------------------------------------------------------------------
-
-
-@attrs.define
-class FakeAdmin:
-    """Answers the deletions of a topic in turn, None for success, and notes them."""
-
-    answers: dict[str, list[Exception | None]] = attrs.field(factory=dict)
-    properties: dict[str, str] | Exception = attrs.field(factory=dict)
-    calls: list[str] = attrs.field(factory=list)
-
-    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        if isinstance(self.properties, Exception):
-            raise self.properties
-        return self.properties
-
-    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        assert name == "sub-nd" and not force
-        self.calls.append(topic[-1])
-        answers = self.answers.get(topic[-1], [])
-        error = answers.pop(0) if answers else None
-        if error is not None:
-            raise error
-
-
-@pytest.mark.parametrize(
-    ("answers", "patient", "asked"),
-    [
-        ({}, False, "ab"),
-        ({"a": [NotFoundError("")]}, False, "ab"),
-        ({"a": [BUSY]}, False, "ab"),
-        ({"a": [BUSY, BUSY]}, True, "aaab"),
-        ({"a": [BUSY] * 99}, True, "a" * 10 + "b"),
-        ({"a": [BUSY, NotFoundError("")]}, True, "aab"),
-        ({"a": [AdminError("down")] * 9, "b": [JMSSecurityError("not yours")] * 9}, True, "ab"),
-    ],
-)
-async def test_dropping(answers: dict[str, list[Exception | None]], patient: bool, asked: str) -> None:
-    admin = FakeAdmin(answers)
-    await drop_unused(admin, WANTED, 5, patient=patient)  # type: ignore[arg-type]  # a fake
-    assert "".join(admin.calls) == asked
-
-
-async def test_dropping_goes_on_when_cancelled() -> None:
-    admin = FakeAdmin({"a": [BUSY]})
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await drop_unused(admin, WANTED, 5, patient=True)  # type: ignore[arg-type]  # a fake
-    assert "".join(admin.calls) == "aab"
-
-
-async def test_without_admin_nothing_is_dropped() -> None:
-    await drop_unused(None, WANTED, 5)
-    await make_way(None, WANTED, 5)
-
-
-@pytest.mark.parametrize(
-    ("properties", "asked"),
-    [({}, "ab"), ({"theirs": "1"}, "ab"), (NotFoundError(""), ""), (AdminError("down"), "")],
-)
-async def test_making_way(properties: dict[str, str] | Exception, asked: str) -> None:
-    admin = FakeAdmin({}, properties)
-    await make_way(admin, WANTED, 5)  # type: ignore[arg-type]  # a fake
-    assert "".join(admin.calls) == asked
-
-
-async def test_making_way_spares_durable_ones() -> None:
-    admin = FakeAdmin({}, {"jmsaio.shared": "false"})
-    with pytest.raises(ConsumerBusyError, match="use another name"):
-        await make_way(admin, WANTED, 5)  # type: ignore[arg-type]  # a fake
-    assert admin.calls == []

@@ -9,17 +9,12 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.subscriptions.replace import check_settled, subscribe
 from jmsaio.config import ConsumerConfig
-from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError
+from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import (
-    Admin,
-    Capabilities,
     Position,
     Subscription,
-    SubscriptionStats,
     SubscriptionType,
-    TopicStats,
 )
 from tests.client.helpers import drain, texts
 
@@ -232,149 +227,3 @@ async def test_pulsar_without_admin_resumes_with_one_warning(
 def url_of_pulsar(pulsar_broker: object) -> str:
     """The real broker."""
     return f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"  # type: ignore[attr-defined]  # the launcher's
-
-
-# --- an admin interface that fails ---------------------------------------------------------------------------------
-
-
-@attrs.define
-class FakeAdmin:
-    """Answers what it is told to, and notes what is deleted."""
-
-    properties: dict[str, str] | Exception = attrs.field(factory=dict)
-    writing: Exception | None = None
-    deleting: Exception | None = None
-    counting: Exception | None = None
-    consumers: int = 0
-    kept: bool = True
-    calls: list[str] = attrs.field(factory=list)
-
-    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        if isinstance(self.properties, Exception):
-            raise self.properties
-        return self.properties
-
-    async def set_subscription_properties(self, topic: str, name: str, properties: dict[str, str]) -> None:
-        self.calls.append("remember")
-        if self.writing is not None:
-            raise self.writing
-
-    async def stats(self, topic: str) -> TopicStats:
-        one = SubscriptionStats("sub", "Exclusive", 3, self.consumers)
-        return TopicStats(0, {"sub": one} if self.kept else {})
-
-    async def backlog(self, topic: str, name: str) -> int:
-        if self.counting is not None:
-            raise self.counting
-        return 30
-
-    async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        assert not force
-        self.calls.append("delete")
-        if self.deleting is not None:
-            raise self.deleting
-
-
-NOTHING = Capabilities(False, False, False, False, False, False)
-
-
-class FakeReceiver:
-    closed = False
-
-    async def aclose(self, timeout: float) -> None:
-        self.closed = True
-
-
-@attrs.define
-class FakeTransport:
-    admin: FakeAdmin | None
-    receiver: FakeReceiver = attrs.field(factory=FakeReceiver)
-    capabilities: Capabilities = NOTHING
-
-    async def open_receiver(self, wanted: Subscription, wake: object) -> FakeReceiver:
-        return self.receiver
-
-
-WANTED = Subscription(
-    ("persistent://public/default/t",), "sub", SubscriptionType.EXCLUSIVE, ConsumerConfig(), replace=True,
-    properties={"jmsaio.selector": "x = 1", "jmsaio.nolocal": "false", "jmsaio.shared": "false"},
-)  # fmt: skip
-OTHER = {**WANTED.properties, "jmsaio.selector": ""}
-
-
-async def opened(admin: FakeAdmin, wanted: Subscription = WANTED, receiver: FakeReceiver | None = None) -> FakeReceiver:
-    """Subscribe with a fake broker."""
-    transport = FakeTransport(admin, receiver or FakeReceiver())
-    await subscribe(
-        transport,  # type: ignore[arg-type]  # a fake
-        wanted,
-        lambda: None,
-        create_missing=False,
-        close_timeout=5,
-        warn=logging.getLogger("jmsaio").warning,
-    )
-    return transport.receiver
-
-
-@pytest.mark.parametrize("error", [AdminError("down"), AdminError("broken", 500), JMSSecurityError("not yours")])
-async def test_an_admin_interface_that_fails(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    for admin in (FakeAdmin(error), FakeAdmin(OTHER, deleting=error), FakeAdmin({}, writing=error)):
-        caplog.clear()
-        assert not (await opened(admin)).closed
-        assert ["can't be told" in record.message for record in caplog.records] == [True]
-
-
-async def test_a_consumer_that_comes_between() -> None:
-    for admin in (FakeAdmin(OTHER, consumers=1), FakeAdmin(OTHER, deleting=AdminError("", 412))):
-        with pytest.raises(ConsumerBusyError, match="is active"):
-            await opened(admin)
-
-
-@pytest.mark.parametrize("admin", [FakeAdmin(OTHER, kept=False), FakeAdmin(OTHER, deleting=NotFoundError(""))])
-async def test_one_that_vanishes_between(admin: FakeAdmin, caplog: pytest.LogCaptureFixture) -> None:
-    await opened(admin)
-    assert admin.calls[-1] == "remember"
-    assert not dropped(caplog)
-
-
-async def test_a_broker_that_can_t_count(caplog: pytest.LogCaptureFixture) -> None:
-    await opened(FakeAdmin(OTHER, counting=NotFoundError("no such call")))
-    assert ["3 messages" in text for text in dropped(caplog)] == [True]
-
-
-async def test_a_cancelled_opening_leaves_no_consumer() -> None:
-    admin = FakeAdmin()
-    admin.writing = KeyboardInterrupt()  # type: ignore[assignment]  # stands for a cancellation
-    receiver = FakeReceiver()
-    with pytest.raises(KeyboardInterrupt):
-        await opened(admin, WANTED, receiver)
-    assert receiver.closed
-
-
-async def test_patterns_are_not_remembered(caplog: pytest.LogCaptureFixture) -> None:
-    admin = FakeAdmin(OTHER)
-    await opened(admin, attrs.evolve(WANTED, topics=(), pattern="persistent://public/default/.*"))
-    assert admin.calls == []
-    assert ["can't be told" in record.message for record in caplog.records] == [True]
-
-
-def test_only_the_same_subscription_counts_as_unsettled() -> None:
-    check_settled([WANTED, attrs.evolve(WANTED, name="another", properties=OTHER)], WANTED)
-    with pytest.raises(jmsaio.JMSError):
-        check_settled([attrs.evolve(WANTED, properties=OTHER)], WANTED)
-
-
-def test_the_fake_has_only_what_admins_have() -> None:
-    assert {name for name in vars(FakeAdmin) if callable(vars(FakeAdmin)[name]) and not name.startswith("_")} <= set(
-        dir(Admin)
-    )
-
-
-@pytest.mark.parametrize(("shared", "kind"), [("true", "shared"), ("false", "unshared")])
-async def test_one_of_the_other_kind_is_left_alone(shared: str, kind: str) -> None:
-    """Its selector differs, too, which would make it anew."""
-    admin = FakeAdmin({**OTHER, "jmsaio.shared": shared})
-    wanted = attrs.evolve(WANTED, properties={**WANTED.properties, "jmsaio.shared": str(shared != "true").lower()})
-    with pytest.raises(ConsumerBusyError, match=f"is {kind}: unsubscribe it first"):
-        await opened(admin, wanted)
-    assert admin.calls == []
