@@ -21,7 +21,7 @@ from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.consumers import rereading
 from tests.support.broker import TestBroker
 
-pytestmark = pytest.mark.real_time  # the client reads the machine's clock here
+pytestmark = pytest.mark.real_time  # its tests wait for processes, signals and sockets
 
 ROOT = Path(__file__).parents[2]
 
