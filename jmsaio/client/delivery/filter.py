@@ -9,7 +9,7 @@ import attrs
 from jmsaio.codec.view import expiration, header
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
-from jmsaio.rules.fate import Rejection
+from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.selector import Selector
 
 
@@ -69,3 +69,7 @@ class Filter:
             except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
                 return Rejection.SELECTOR
         return None
+
+    def fate(self, rejection: Rejection) -> Fate:
+        """What happens to a record that is rejected for this reason."""
+        return fate(rejection, self.shared and not self.alone, self.acknowledge_rejected, self.dead_letter_expired)

@@ -24,7 +24,7 @@ from jmsaio.codec.view import expiration
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import EXPIRATION, ReceivedRecord
-from jmsaio.rules.fate import Fate, Rejection, fate
+from jmsaio.rules.fate import Fate, Rejection
 from jmsaio.rules.priority import PriorityBuffer
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
@@ -224,10 +224,7 @@ class Inbox:
         return wanted
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
-        wants = self.filter
-        decided = fate(
-            rejection, wants.shared and not wants.alone, wants.acknowledge_rejected, wants.dead_letter_expired
-        )
+        decided = self.filter.fate(rejection)
         if decided is Fate.GIVE_BACK:
             self.siblings.reject(self, record)
             return
@@ -364,10 +361,7 @@ class Inbox:
 
     def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:
         """Give back what the closed consumer of this inbox was delivered: at once, unless a delay is configured."""
-        by_delay: dict[float, list[ReceivedRecord]] = {}
-        for record in records:
-            by_delay.setdefault(self.redelivery.delay_after_close(record), []).append(record)
-        for delay, group in by_delay.items():
+        for delay, group in self.redelivery.delays_after_close(records).items():
             self.receiver.negative_acknowledge(group, delay)
 
     def release(self) -> None:

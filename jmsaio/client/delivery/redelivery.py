@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 import attrs
 
@@ -66,9 +67,12 @@ class Redelivery:
         """Seconds until ``record`` is redelivered; more with each call for the same message."""
         return self._delays.next(record.message_id)
 
-    def delay_after_close(self, record: ReceivedRecord) -> float:
-        """The same for a record whose consumer was closed: 0 unless a delay is configured."""
-        return self.delay(record) if asks_for_delay(self.config) else 0.0
+    def delays_after_close(self, records: Iterable[ReceivedRecord]) -> dict[float, list[ReceivedRecord]]:
+        """Records of a closed consumer by their delays, which are 0 unless one is configured."""
+        delays: dict[float, list[ReceivedRecord]] = {}
+        for record in records:
+            delays.setdefault(self.delay(record) if asks_for_delay(self.config) else 0.0, []).append(record)
+        return delays
 
     def forget(self, record: ReceivedRecord) -> None:
         """``record`` is settled and will not be redelivered."""

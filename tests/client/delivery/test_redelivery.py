@@ -42,6 +42,6 @@ def test_delays_grow_until_the_message_is_settled() -> None:
 
 def test_what_a_closed_consumer_left_comes_at_once_unless_a_delay_is_configured() -> None:
     record = Record(1)
-    assert Redelivery(ConsumerConfig(), 0).delay_after_close(record) == 0
+    assert Redelivery(ConsumerConfig(), 0).delays_after_close([record]) == {0: [record]}
     delayed = attrs.evolve(ConsumerConfig(), negative_ack_redelivery_delay=7.0)
-    assert Redelivery(delayed, 0).delay_after_close(record) == 7
+    assert Redelivery(delayed, 0).delays_after_close([record]) == {7: [record]}
