@@ -113,7 +113,7 @@ async def redelivery(connection: Any, say: Say) -> None:
             session.create_consumer(session.create_queue("payments-jms-queue-DLQ")) as dead_letters,
             session.create_consumer(payments) as consumer,
         ):
-            await producer.send("12 pounds to nobody", properties={"account": "?"})
+            await producer.send("12 pounds to no one", properties={"account": "?"})
             for _ in range(2):
                 try:
                     async with consumer.process(timeout=10) as message:

@@ -38,7 +38,7 @@ PROMISES = {
     "A durable subscription": ["at home: \"Monday's news\"", "letter box: \"Tuesday's news\"",
                                "letter box: \"Wednesday's news\""],
     "Redelivery and a dead letter": ["delivery 1, redelivered: False", "delivery 2, redelivered: True",
-                                     "dead letter: '12 pounds to nobody'"],
+                                     "dead letter: '12 pounds to no one'"],
 }  # fmt: skip
 
 

@@ -87,8 +87,8 @@ def decode_body(kind: str, payload: bytes | None, wire: Mapping[str, str]) -> An
 
 
 def _from_json(text: str) -> Any:
-    """The value of a JSON text; the text itself where somebody put another one under the old mark, or nested it so
-    deep that copying it would exhaust the stack."""
+    """The value of a JSON text; the text itself if it is not JSON, or nested so deep that copying it would exhaust
+    the stack."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for number, chapter in enumerate(CHAPTERS, 1):
         assert f"{number}  {chapter.title}" in shown
-    assert "> dead letter: '12 pounds to nobody'" in shown
+    assert "> dead letter: '12 pounds to no one'" in shown
     assert "async with session.create_browser(parcels)" in shown
     assert "jmsaio broker start" in shown
     assert "\x1b" not in shown

@@ -58,4 +58,4 @@ async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) 
         borrower.borrow(record, owner)
     borrower.acknowledge(records[:1])
     borrower.negative_acknowledge(records[1:], 0.0)
-    assert "come again" in caplog.text and not owner.lent
+    assert "are redelivered" in caplog.text and not owner.lent

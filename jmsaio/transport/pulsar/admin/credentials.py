@@ -20,7 +20,7 @@ from jmsaio.errors import ConfigurationError, JMSSecurityError
 
 
 class AuthKind(enum.Enum):
-    """How a client proves who it is."""
+    """How a client authenticates."""
 
     TOKEN = "token"
     TLS = "tls"

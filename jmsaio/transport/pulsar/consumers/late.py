@@ -100,7 +100,7 @@ class LateSettler:
                 await self._bridge.ask(native.close_async, f"close {self._what}", self._timeout)
         except JMSError as error:
             self.failure = error
-            _log.warning("acknowledgements of %s could not be told, so these messages come again: %s",
+            _log.warning("acknowledgements of %s could not be told, so these messages are redelivered: %s",
                          self._what, error)  # fmt: skip
             self._waiting.clear()
         finally:

@@ -77,7 +77,7 @@ class Reach:
         """The error of a connect that took ``seconds``; carries host and port."""
         if not self._causes:
             await self.look(min(1.0, self._timeout))
-        spoken = "a TCP connection works, but nobody speaks Pulsar's protocol there"
+        spoken = "a TCP connection works, but no one speaks Pulsar's protocol there"
         cause = "; ".join(f"{address}: {cause or spoken}" for address, cause in self._causes.items())
         host, _, port = self._addresses[0].rpartition(":")
         within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is told at once

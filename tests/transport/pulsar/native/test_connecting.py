@@ -80,7 +80,7 @@ async def test_an_unknown_host_is_told_by_its_cause() -> None:
 
 async def test_another_protocol_is_told_by_its_cause(mute: int) -> None:
     """A port that takes connections and says nothing is no broker."""
-    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match="nobody speaks Pulsar's protocol"):
+    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match="no one speaks Pulsar's protocol"):
         await open_transport(load(f"pulsar://127.0.0.1:{mute}", connect_timeout=1.0))
 
 
