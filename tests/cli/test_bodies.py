@@ -36,7 +36,7 @@ def test_a_body_that_is_not_of_the_kind_is_refused(kind: str, body: bytes) -> No
 
 def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     def texts(source: Source) -> list[Any]:
-        return [message.text for message in source.messages()]  # type: ignore[attr-defined]  # all are TextMessage
+        return [message.text for message in source.messages()]
 
     lines = io.BytesIO(b"a\r\nb\n\nc")
     assert texts(Source(("x", "y"), (), "text")) == ["x", "y"]

@@ -1,33 +1,49 @@
-"""What several tests of the client do."""
+"""Sends messages to a destination, receives them, and reads their texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import jmsaio
 
+#: Seconds for a message that is on its way.
+SOON = 20
 
-async def fill(connection: jmsaio.Connection, queue: jmsaio.Queue, count: int) -> None:
-    async with connection.create_session() as session, session.create_producer(queue) as producer:
+
+async def fill(connection: jmsaio.Connection, destination: jmsaio.Destination, count: int) -> None:
+    """Send the texts "0", "1" and so on to a destination."""
+    async with connection.create_session() as session, session.create_producer(destination) as producer:
         for number in range(count):
             await producer.send(str(number))
 
 
 async def take(consumer: jmsaio.MessageConsumer, count: int) -> list[jmsaio.Message]:
+    """The next ``count`` messages of a consumer."""
     found = []
     for _ in range(count):
-        message = await consumer.receive(timeout=20)
+        message = await consumer.receive(timeout=SOON)
         assert message is not None
         found.append(message)
     return found
 
 
-def texts(messages: list[jmsaio.Message]) -> list[str]:
-    return [message.get_body(str) for message in messages]
+def text(message: jmsaio.Message | None) -> str:
+    """The text of a message that must be there and have one."""
+    assert message is not None
+    body = message.get_body(str)
+    assert body is not None
+    return body
+
+
+def texts(messages: Iterable[jmsaio.Message]) -> list[str]:
+    """The text of each message."""
+    return [text(message) for message in messages]
 
 
 async def drain(consumer: jmsaio.MessageConsumer, least: int = 0, wait: float = 2.0) -> list[jmsaio.Message]:
     """What a consumer gets: ``least`` messages, however slow the broker is, and those that come within ``wait``."""
     found: list[jmsaio.Message] = []
-    while (message := await consumer.receive(timeout=20 if len(found) < least else wait)) is not None:
+    while (message := await consumer.receive(timeout=SOON if len(found) < least else wait)) is not None:
         found.append(message)
     return found
 
@@ -35,6 +51,6 @@ async def drain(consumer: jmsaio.MessageConsumer, least: int = 0, wait: float = 
 async def rest(
     connection: jmsaio.Connection, queue: jmsaio.Queue, least: int = 0, wait: float = 2.0
 ) -> list[jmsaio.Message]:
-    """What a queue still has for a new consumer, see ``drain``."""
+    """What a queue still has for a new consumer, see `drain`."""
     async with connection.create_session() as session, session.create_consumer(queue) as consumer:
         return await drain(consumer, least, wait)

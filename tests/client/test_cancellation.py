@@ -16,6 +16,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from tests.client.helpers import text
 
 #: Cancellations on each broker.
 POINTS = {"memory": 2000, "pulsar": 200}
@@ -64,11 +65,16 @@ class Worker:
         text = str(self.number)
         self.tried.add(text)
         future = await producer.send_async(text)
-        future.add_done_callback(lambda done: done.cancelled() or done.exception() or self.confirmed.add(text))
+
+        def note(done: asyncio.Future[Any]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                self.confirmed.add(text)
+
+        future.add_done_callback(note)
 
     def take(self, message: jmsaio.Message | None) -> None:
         if message is not None:
-            self.received.add(message.get_body(str))
+            self.received.add(text(message))
 
     async def receive(self, consumer: jmsaio.MessageConsumer) -> None:
         self.take(await consumer.receive(timeout=0.05))
@@ -99,19 +105,17 @@ class Worker:
             consumer = await session.create_consumer(self.queue)
             own = self.receive if self.mode is AcknowledgeMode.AUTO else self.acknowledged
             for _ in range(points):
-                step: Callable[[Any], Awaitable[None]]
-                step, argument = self.random.choice(
-                    [
-                        (self.send, producer),
-                        (self.send, producer),
-                        (self.send_async, producer),
-                        (own, consumer),
-                        (own, consumer),
-                        (self.process, consumer),
-                        (self.body if self.mode is AcknowledgeMode.AUTO else own, consumer),
-                        (self.consumer_for_a_while, session),
-                    ]
-                )
+                steps: list[tuple[Callable[[Any], Awaitable[None]], object]] = [
+                    (self.send, producer),
+                    (self.send, producer),
+                    (self.send_async, producer),
+                    (own, consumer),
+                    (own, consumer),
+                    (self.process, consumer),
+                    (self.body if self.mode is AcknowledgeMode.AUTO else own, consumer),
+                    (self.consumer_for_a_while, session),
+                ]
+                step, argument = self.random.choice(steps)
                 try:
                     await cancelled_after(self.random.randrange(12), self.pause(), step(argument))
                 except TimeoutError:

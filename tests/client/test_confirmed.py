@@ -22,6 +22,7 @@ from jmsaio.config import ProducerConfig
 from jmsaio.errors import JMSError, OperationTimeoutError, SendError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.pulsar.emulation import dead_letters
+from tests.client.helpers import text
 from tests.support.broker import TestBroker
 
 #: Seconds of stalls; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
@@ -36,14 +37,14 @@ class Told:
 
     topic: jmsaio.Topic
     confirmed: set[str] = attrs.field(factory=set)
-    failed: dict[str, JMSError] = attrs.field(factory=dict)
+    failed: dict[str, Exception] = attrs.field(factory=dict)
     refused: int = 0
 
     def on_completion(self, message: jmsaio.Message) -> None:
-        self.confirmed.add(message.get_body(str))
+        self.confirmed.add(text(message))
 
-    def on_exception(self, message: jmsaio.Message, error: JMSError) -> None:
-        self.failed[message.get_body(str)] = error
+    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+        self.failed[text(message)] = error
 
 
 async def send_and_wait(session: jmsaio.Session, told: Told, end: float) -> None:
@@ -136,7 +137,7 @@ async def names_in(session: jmsaio.Session, place: jmsaio.Queue, wanted: set[str
         message = await consumer.receive(timeout=20)
         if message is None:
             break
-        found.add(message.get_body(str))
+        found.add(text(message))
     await consumer.close()
     return found
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, Literal
 
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from tests.client.helpers import fill, rest
+from tests.client.helpers import fill, rest, text
 from tests.kit.virtual_time import wall
 
 Name = Callable[[str], str]
@@ -50,7 +51,7 @@ async def test_order_and_count(session: jmsaio.Session, name: Name) -> None:
 async def test_every_kind_of_body(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("kinds"))
     producer = await session.create_producer(queue)
-    bodies = ["text", b"\x00\xff", {"a": 1, "b": "x", "c": None}, [1, "two", b"three", None, 2.5]]
+    bodies: list[Any] = ["text", b"\x00\xff", {"a": 1, "b": "x", "c": None}, [1, "two", b"three", None, 2.5]]
     for body in bodies:
         await producer.send(body)
     await producer.send(jmsaio.Message())
@@ -159,14 +160,14 @@ async def test_disjoint_selectors_on_one_queue(session: jmsaio.Session, name: Na
             await producer.send(str(number), properties={"parity": "odd" if number % 2 else "even"})
 
         async def drain(consumer: jmsaio.MessageConsumer) -> list[jmsaio.Message]:
-            found = []
+            found: list[jmsaio.Message] = []
             while len(found) < 10 and (message := await consumer.receive(timeout=100)) is not None:
                 found.append(message)
             return found
 
         evens, odds = await asyncio.gather(drain(even), drain(odd))
-    assert sorted(int(message.get_body(str)) for message in evens) == list(range(0, 20, 2))
-    assert sorted(int(message.get_body(str)) for message in odds) == list(range(1, 20, 2))
+    assert sorted(int(text(message)) for message in evens) == list(range(0, 20, 2))
+    assert sorted(int(text(message)) for message in odds) == list(range(1, 20, 2))
     assert max(message.get_int_property("JMSXDeliveryCount") for message in evens + odds) < 20
 
 
@@ -199,7 +200,9 @@ async def test_stopped_connection_gives_nothing(url: str, name: Name) -> None:
 
 
 @pytest.mark.parametrize(("choice", "policy"), [("dead-letter", True), ("dead-letter", False), ("remove", True)])
-async def test_expired_messages_are_dead_letters_by_choice(url: str, name: Name, choice: str, policy: bool) -> None:
+async def test_expired_messages_are_dead_letters_by_choice(
+    url: str, name: Name, choice: Literal["remove", "dead-letter"], policy: bool
+) -> None:
     dead = jmsaio.Queue(name("dead"))
     option = "consumerConfig.deadLetterPolicy"
     letters = f"?{option}.maxRedeliverCount=5&{option}.deadLetterTopic={dead.name}"
@@ -320,9 +323,9 @@ async def test_a_listener_is_callable(connection: jmsaio.Connection, session: jm
 
 async def test_close_returns_after_a_waiting_receive(session: jmsaio.Session, name: Name) -> None:
     """When close returns, the receive that waited has returned."""
-    for receive in (lambda consumer: consumer.receive(), lambda consumer: consumer.receive(timeout=60)):
+    for limit in (None, 60):
         consumer = await session.create_consumer(session.create_queue(name("waiting")))
-        waiting = asyncio.create_task(receive(consumer))
+        waiting = asyncio.create_task(consumer.receive(limit))
         await asyncio.sleep(0.1)
         await consumer.close()
         assert waiting.done() and waiting.result() is None
@@ -340,7 +343,7 @@ async def test_iterating_ends_when_it_is_closed_between_two_messages(
     seen = 0
     async for _ in consumer:
         seen += 1
-        await {"consumer": consumer, "session": session}[closed].close()
+        await (consumer if closed == "consumer" else session).close()
     assert seen == 1
     with pytest.raises(jmsaio.ObjectClosedError):
         async for _ in consumer:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import jmsaio
+from jmsaio.config import ConnectOptions
 from jmsaio.transport.base import SubscriptionType
 
 Name = Callable[[str], str]
@@ -71,7 +72,7 @@ async def test_an_acknowledgement_timeout_does_not_double_held_ones(pulsar_broke
 
 
 async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, name: Name) -> None:
-    options = {"use_exclusive_subscriptions_for_simple_consumers": False}
+    options: ConnectOptions = {"use_exclusive_subscriptions_for_simple_consumers": False}
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         topic = session.create_topic(name("shared"))
         async with session.create_consumer(topic) as consumer:
@@ -82,7 +83,7 @@ async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, n
 
 
 async def test_a_failover_subscription_delays_too(url: str, name: Name) -> None:
-    options = {"topic_shared_subscription_type": "Failover"}
+    options: ConnectOptions = {"topic_shared_subscription_type": "Failover"}
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         topic = session.create_topic(name("failover"))
         async with session.create_shared_consumer(topic, name("sub")) as consumer:

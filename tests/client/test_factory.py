@@ -15,6 +15,7 @@ import pytest
 import jmsaio
 from jmsaio.client import factory as factory_module
 from jmsaio.config import Configuration
+from jmsaio.transport.registry import open_transport
 
 _BY_CALL = {"jms.useCredentialsFromCreateConnection": "true", "authPlugin": "token"}
 
@@ -149,7 +150,6 @@ async def test_a_cancelled_connection_frees_its_client_id() -> None:
 async def test_a_factory_closed_while_it_connects_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     factory = jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}")
     made = []
-    open_transport = factory_module.open_transport
 
     async def slowly(config: Configuration) -> object:
         transport = await open_transport(config)

@@ -19,6 +19,8 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.consumers import rereading
+from tests.client.helpers import take, text
+from tests.kit.inside import temporaries
 from tests.support.broker import TestBroker
 
 pytestmark = pytest.mark.real_time  # its tests wait for processes, signals and sockets
@@ -86,7 +88,7 @@ async def test_killed_and_restarted_while_sending_and_receiving(own_broker: Test
             while not (sending.done() and confirmed <= received):  # the last send may be confirmed after the stop
                 message = await consumer.receive(timeout=5)
                 if message is not None:
-                    received.add(message.get_body(str))
+                    received.add(text(message))
                     await message.acknowledge()
 
     async with jmsaio.connect(url) as connection:
@@ -118,8 +120,8 @@ async def test_the_broker_closes_consumer_and_producer(own_broker: TestBroker) -
             while "after" not in found:
                 message = await consumer.receive(timeout=30)
                 assert message is not None
-                if message.text not in found:
-                    found.append(message.text)
+                if text(message) not in found:
+                    found.append(text(message))
                 else:  # the unloading overtook its acknowledgement
                     assert message.jms_redelivered
             assert found == ["before", "after"]
@@ -139,7 +141,7 @@ async def test_the_connection_drops_inside_a_listener(own_broker: TestBroker) ->
     done = asyncio.Event()
 
     async def listener(message: jmsaio.Message) -> None:
-        seen.append(message.get_body(str))
+        seen.append(text(message))
         if len(seen) == 1:
             await anyio.to_thread.run_sync(own_broker.restart)
         if "second" in seen:
@@ -269,7 +271,7 @@ async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind
                 temporary = await context.create_temporary_queue()
                 async with context.create_consumer(temporary) as consumer:
                     await context.create_producer().send(temporary, "y")
-                    messages.append(await consumer.receive(timeout=20))
+                    messages += await take(consumer, 1)
                 await temporary.delete()
                 requestor = await jmsaio.QueueRequestor.open(context._session, target)
                 await requestor.close()
@@ -283,7 +285,7 @@ async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind
         with anyio.fail_after(30):  # the task that closes idle senders to temporary destinations ends after the last
             while len(asyncio.all_tasks()) != tasks:
                 await asyncio.sleep(0.1)
-        assert (len(connection._runtimes), len(connection._runtime.temporaries._alive)) == (1, 0)
+        assert (len(connection._runtimes), len(temporaries(connection)._alive)) == (1, 0)
         assert len(factory._senders._entries) == 1  # type: ignore[union-attr]  # it is connected
 
 

@@ -163,10 +163,10 @@ async def test_shared_subscriptions_of_both(peer: JavaPeer, session: jmsaio.Sess
             for body in sent:
                 await producer.send(session.create_topic(destination["name"]), body)
         mine, theirs = [], await peer.receive(durable, len(sent), timeout=2.0)
-        while (body := await one.receive_body(str, timeout=2)) is not None:
-            mine.append(body)
+        while (found := await one.receive_body(str, timeout=2)) is not None:
+            mine.append(found)
         assert mine and theirs
-        assert sorted(mine + [found["body"]["v"] for found in theirs]) == sorted(sent)
+        assert sorted(mine + [message["body"]["v"] for message in theirs]) == sorted(sent)
         assert [await two.receive_body(str, timeout=20) for _ in sent] == sent
         assert [found["body"]["v"] for found in await peer.receive(other, len(sent))] == sent
 

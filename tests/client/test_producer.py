@@ -69,24 +69,22 @@ async def test_which_destination(session: jmsaio.Session, name: Name) -> None:
         with pytest.raises(jmsaio.UnsupportedOperationError):
             await anonymous.send("x")
         with pytest.raises(jmsaio.InvalidDestinationError):
-            await anonymous.send(None, "x")
+            await anonymous.send(None, "x")  # type: ignore[call-overload]  # type checkers refuse it, too
         with pytest.raises(jmsaio.MessageFormatError):
-            await own.send(None)
+            await own.send(None)  # type: ignore[call-overload]  # type checkers refuse it, too
         with pytest.raises(jmsaio.MessageFormatError):
-            await own.send(object())
+            await own.send(object())  # type: ignore[call-overload]  # type checkers refuse it, too
         assert anonymous.destination is None and own.destination == queue
 
 
 async def test_invalid_settings(session: jmsaio.Session, name: Name) -> None:
     async with session.create_producer(session.create_queue(name("settings"))) as producer:
         assert (producer.delivery_mode, producer.priority, producer.time_to_live) == (2, 4, 0)
-        for call in (
-            lambda: producer.set_priority(10),
-            lambda: producer.set_priority(-1),
-            lambda: producer.set_delivery_mode(3),
-        ):
+        for priority in (10, -1):
             with pytest.raises(jmsaio.JMSError):
-                call()
+                producer.set_priority(priority)
+        with pytest.raises(jmsaio.JMSError):
+            producer.set_delivery_mode(3)
         with pytest.raises(ValueError, match="seconds, not milliseconds"):
             producer.set_time_to_live(10**10)
         with pytest.raises(jmsaio.JMSError):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 import jmsaio
+from tests.client.helpers import text
+from tests.kit.inside import temporaries
 
 Name = Callable[[str], str]
 
@@ -19,8 +22,8 @@ async def test_request_and_reply(connection: jmsaio.Connection, name: Name) -> N
         consumer = await server.create_consumer(queue)
 
         async def serve(message: jmsaio.Message) -> None:
-            reply = jmsaio.TextMessage(message.get_body(str).upper())
-            by_id = message.get_body(str).endswith("0")
+            reply = jmsaio.TextMessage(text(message).upper())
+            by_id = text(message).endswith("0")
             reply.jms_correlation_id = message.jms_message_id if by_id else message.jms_correlation_id
             assert message.jms_reply_to is not None
             await replies.send(message.jms_reply_to, reply)
@@ -116,10 +119,10 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
         await asyncio.wait([request])
     await session.request(served, "x", timeout=30)
     async with asyncio.timeout(30):
-        while len(connection._runtimes) > 2 or len(connection._runtime.temporaries._alive) > 1:
+        while len(connection._runtimes) > 2 or len(temporaries(connection)._alive) > 1:
             await asyncio.sleep(0.05)
     assert len(connection._runtimes) == 2
-    assert len(connection._runtime.temporaries._alive) == 1
+    assert len(temporaries(connection)._alive) == 1
 
 
 async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connection, name: Name, url: str) -> None:
@@ -132,15 +135,16 @@ async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connectio
         with pytest.raises(jmsaio.ObjectClosedError):
             await asyncio.wait_for(request, 20)
     async with asyncio.timeout(30):
-        while connection._runtimes or connection._runtime.temporaries._alive:
+        while connection._runtimes or temporaries(connection)._alive:
             await asyncio.sleep(0.05)
 
 
 async def test_requestors_refuse_what_is_no_message(session: jmsaio.Session, name: Name) -> None:
-    for wrong in (None, object()):
+    wrongs: tuple[Any, ...] = (None, object())
+    for wrong in wrongs:
         requestor = await jmsaio.QueueRequestor.open(session, jmsaio.Queue(name("wrong")))
         with pytest.raises(jmsaio.MessageFormatError):
-            await requestor.request(wrong)  # type: ignore[arg-type]  # what a caller may do
+            await requestor.request(wrong)
         with pytest.raises(jmsaio.MessageFormatError):
             await session.request(jmsaio.Queue(name("wrong")), wrong, timeout=1)
     await requestor.close()
@@ -157,7 +161,7 @@ async def test_a_requestor_for_no_real_queue_leaves_nothing(
 ) -> None:
     with pytest.raises(jmsaio.InvalidDestinationError):
         await jmsaio.QueueRequestor.open(session, jmsaio.Queue("multi:a,b"))
-    assert not connection._runtime.temporaries._alive
+    assert not temporaries(connection)._alive
 
 
 async def test_topic_requestor(connection: jmsaio.Connection, name: Name) -> None:
@@ -173,4 +177,4 @@ async def test_topic_requestor(connection: jmsaio.Connection, name: Name) -> Non
         async with await jmsaio.TopicRequestor.open(client, topic) as requestor:
             answer = await asyncio.wait_for(requestor.request(jmsaio.TextMessage("ping")), 30)
             assert answer is not None and answer.get_body(str) == "pong"
-    assert not connection._runtime.temporaries._alive
+    assert not temporaries(connection)._alive

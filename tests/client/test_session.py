@@ -8,6 +8,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.config import ConnectOptions
 from tests.client.helpers import fill, rest, take, texts
 from tests.kit.virtual_time import steady
 
@@ -147,10 +148,12 @@ async def test_group_scope_goes_across_consumers_in_order_of_delivery(
 
 @pytest.mark.parametrize("kind", ["queue", "exclusive", "shared", "failover", "durable"])
 async def test_deliveries_are_counted(url: str, name: Name, kind: str) -> None:
-    options = {"topic_shared_subscription_type": "Failover"} if kind == "failover" else {}
+    options: ConnectOptions = {"max_local_redeliveries": 2}
+    if kind == "failover":
+        options["topic_shared_subscription_type"] = "Failover"
     policy = {"consumerConfig": {"negativeAckRedeliveryDelayMicros": 100_000}}
     configuration = {**policy, "brokerServiceUrl": url} if url.startswith("pulsar") else url
-    async with jmsaio.connect(configuration, max_local_redeliveries=2, client_id=name("id"), **options) as connection:
+    async with jmsaio.connect(configuration, client_id=name("id"), **options) as connection:
         session = await connection.create_session(AcknowledgeMode.INDIVIDUAL)
         topic, queue = jmsaio.Topic(name("count")), jmsaio.Queue(name("count"))
         consumer = await {

@@ -11,6 +11,7 @@ import pytest
 import jmsaio
 from jmsaio.client import temporary
 from jmsaio.transport.base import Subscription, SubscriptionType
+from tests.kit.inside import temporaries
 
 Name = Callable[[str], str]
 
@@ -58,7 +59,7 @@ async def test_a_delete_that_failed_may_be_repeated(
         raise jmsaio.AdminError("not now")
 
     with monkeypatch.context() as patched:
-        patched.setattr(connection._runtime.temporaries.__class__, "_delete", refuse)
+        patched.setattr(temporaries(connection).__class__, "_delete", refuse)
         with pytest.raises(jmsaio.AdminError):
             await queue.delete()
     await queue.delete()
@@ -91,7 +92,7 @@ async def test_closing_deletes_them(url: str, connection: jmsaio.Connection) -> 
             for name in names:
                 await producer.send(jmsaio.Queue(name), "x")
         assert names <= await temporary_topics(connection)  # the session's end is not theirs
-        await {"connection": owner, "factory": factory}[closed].close()
+        await (owner if closed == "connection" else factory).close()
         assert not names & await temporary_topics(connection)
         await factory.close()
 
@@ -164,8 +165,10 @@ async def test_without_admin(url: str) -> None:
     async with jmsaio.connect(url, use_pulsar_admin=False) as connection, connection.create_session() as session:
         with pytest.raises(jmsaio.IllegalStateError, match="allowTemporaryTopicWithoutAdmin"):
             await session.create_temporary_queue()
-    options = {"use_pulsar_admin": False, "allow_temporary_topic_without_admin": True}
-    async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
+    async with (
+        jmsaio.connect(url, use_pulsar_admin=False, allow_temporary_topic_without_admin=True) as connection,
+        connection.create_session() as session,
+    ):
         queue = await session.create_temporary_queue()
         async with session.create_consumer(queue) as consumer:
             await (await session.create_producer(queue)).send("x")
@@ -180,7 +183,7 @@ async def test_many_deleted_ones_are_not_remembered_for_ever(
     producer = await session.create_producer()
     for queue in queues:
         await queue.delete()
-    assert len(connection._runtime.temporaries._deleted) == 2
+    assert len(temporaries(connection)._deleted) == 2
     for destination in (*queues, jmsaio.Queue(queues[-1].name)):
         with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
             await producer.send(destination, "x")
@@ -243,10 +246,10 @@ async def test_a_cancelled_creation_that_the_broker_carries_out_is_undone(name: 
         assert admin is not None
         asked, go_on, create = asyncio.Event(), asyncio.Event(), admin.create_topic
 
-        async def slowly(topic: str) -> None:
+        async def slowly(topic: str, partitions: int = 0) -> bool:
             asked.set()
             await go_on.wait()
-            await create(topic)
+            return await create(topic, partitions)
 
         admin.create_topic = slowly  # type: ignore[method-assign]  # a slow broker
         making = asyncio.ensure_future(session.create_temporary_queue())
@@ -255,6 +258,6 @@ async def test_a_cancelled_creation_that_the_broker_carries_out_is_undone(name: 
         await asyncio.wait([making])
         go_on.set()
         async with asyncio.timeout(20):
-            while connection._runtime.temporaries._running:
+            while temporaries(connection)._running:
                 await asyncio.sleep(0)
         assert await temporary_topics(connection) == set()

@@ -60,11 +60,12 @@ async def test_modes_and_priorities_that_do_not_exist(session: jmsaio.Session, n
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}InvalidDestinationExceptionTests"))
 async def test_no_destination(session: jmsaio.Session, name: Name, kind: str) -> None:
+    nowhere: Any = None
     told, message = Told(), session.create_text_message("sent")
     async with session.create_producer() as producer:
         for options in ({}, OPTIONS):
             with pytest.raises(jmsaio.InvalidDestinationError):
-                await producer.send_async(None, message, completion_listener=told, **options)
+                await producer.send_async(nowhere, message, completion_listener=told, **options)
         await producer.send_async(destination(session, kind, name("given")), message, completion_listener=told)
     assert told.messages == [message] and told.errors == []
 
@@ -97,8 +98,9 @@ async def test_no_completion_listener(session: jmsaio.Session, name: Name, kind:
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}MessageFormatExceptionTests"))
 async def test_a_broken_foreign_message(session: jmsaio.Session, name: Name, kind: str) -> None:
     where, told = destination(session, kind, name("broken")), Told()
+    wrongs: tuple[Any, ...] = (Broken(), None)
     async with session.create_producer(where) as identified, session.create_producer() as unidentified:
-        for message in (Broken(), None):
+        for message in wrongs:
             for options in ({}, OPTIONS):
                 with pytest.raises(jmsaio.MessageFormatError):
                     await identified.send_async(message, completion_listener=told, **options)

@@ -103,12 +103,13 @@ async def test_settings(
 async def test_delivery_delay(context: jmsaio.Context, name: Name, kind: str) -> None:
     where = destination(context, kind, name("delay"))
     producer = context.create_producer().set_delivery_delay(0.6)
-    message: jmsaio.Message | None = context.create_text_message("delayed")
+    message: jmsaio.Message = context.create_text_message("delayed")
     async with context.create_consumer(where) as consumer:
         for mode in (DeliveryMode.NON_PERSISTENT, DeliveryMode.PERSISTENT):
             await producer.set_delivery_mode(mode).send(where, message)
             assert await consumer.receive(timeout=0.2) is None
-            message = await consumer.receive(timeout=20)
-            assert message is not None and message.get_body(str) == "delayed"
+            received = await consumer.receive(timeout=20)
+            assert received is not None and received.get_body(str) == "delayed"
+            message = received
             assert message.jms_delivery_mode == mode
             assert wall() * 1000 >= message.jms_delivery_time - 1 >= message.jms_timestamp + 599

@@ -66,10 +66,11 @@ async def test_settings(
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}InvalidDestinationExceptionTests"))
 async def test_no_destination(session: jmsaio.Session, name: Name, kind: str) -> None:
+    nowhere: Any = None
     async with session.create_producer() as producer:
         for options in ({}, OPTIONS):
             with pytest.raises(jmsaio.InvalidDestinationError):
-                await producer.send(None, session.create_text_message("lost"), **options)
+                await producer.send(nowhere, session.create_text_message("lost"), **options)
         where = destination(session, kind, name("given"))
         await producer.send(where, session.create_text_message("the producer goes on"))
 

@@ -38,4 +38,5 @@ def write_golden_files(classpath: str, service_url: str, web_url: str, target: P
 
 
 if __name__ == "__main__":
-    write_golden_files(*sys.argv[1:4], GOLDEN)
+    classpath, service_url, web_url = sys.argv[1:]
+    write_golden_files(classpath, service_url, web_url, GOLDEN)

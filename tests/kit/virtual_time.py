@@ -62,5 +62,5 @@ def steady() -> float:
 
 def install() -> None:
     """Have `SystemClock` follow the running loop where that is a `VirtualLoop`."""
-    SystemClock.now = staticmethod(wall)  # type: ignore[method-assign] # the functions of the machine's clocks
-    SystemClock.steady = staticmethod(steady)  # type: ignore[method-assign]
+    SystemClock.now = staticmethod(wall)
+    SystemClock.steady = staticmethod(steady)

@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client import temporary
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, subscription_name
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
@@ -23,6 +22,7 @@ from jmsaio.maintenance.sweep import (
     delete_leftovers,
     find_leftovers,
 )
+from jmsaio.model import temporary_names
 from jmsaio.transport.base import Position
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity
@@ -36,7 +36,9 @@ ND = "jmsaio-nd-1"
 
 
 def test_the_names_are_those_that_clients_give() -> None:
-    assert temporary.QUEUE_PREFIX.startswith(TOPIC_PREFIX) and temporary.TOPIC_PREFIX.startswith(TOPIC_PREFIX)
+    assert temporary_names.QUEUE_PREFIX.startswith(TOPIC_PREFIX) and temporary_names.TOPIC_PREFIX.startswith(
+        TOPIC_PREFIX
+    )
     simple = subscription_name(ConsumerRequest(jmsaio.Topic("t"), ConsumerKind.SIMPLE), None, load("memory:"), "unique")
     assert simple == f"{SUBSCRIPTION_PREFIX}unique"
 

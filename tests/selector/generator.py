@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from jmsaio.model.values import Byte, Float, Long, Short
+from jmsaio.model.values import Byte, Float, Long, Short, Value
 
-Values = dict[str, object]
+Values = dict[str, Value]
 
 #: Names by the type that most messages give them. A name of the last row is in no message.
 NAMES = {
@@ -92,7 +92,7 @@ class Generator:
                     values[name] = self.value(kind if usual else self.random.choice(tuple(NAMES)[:-1]))
         return values
 
-    def value(self, kind: str) -> object:
+    def value(self, kind: str) -> Value:
         """A value of one of the types."""
         pick = self.random.choice
         match kind:

@@ -55,7 +55,7 @@ def test_plain_values(value: object, kind: type) -> None:
 
 
 def test_what_is_no_value() -> None:
-    assert [wire_values.plain(value) for value in (2**64, b"x", [], 1j)] == [MISMATCH] * 4
+    assert [wire_values.plain(value) for value in (2**64, b"x", list[int](), 1j)] == [MISMATCH] * 4
     assert type(wire_values.as_long(5)) is Long and wire_values.as_long(None) is None
 
 

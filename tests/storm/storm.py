@@ -16,6 +16,7 @@ import attrs
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, Direction, FaultProxy, Part
+from tests.client.helpers import text
 from tests.storm.journal import Journal
 from tests.support.broker import TestBroker
 
@@ -246,7 +247,7 @@ class Storm:
             message = await consumer.receive(timeout=1.0)
         if message is not None:
             self._deliver(message, asyncio.get_running_loop().time())
-            held.append(message.get_body(str))
+            held.append(text(message))
         draw = self.chance.random()
         if draw < 0.05 or mode is AcknowledgeMode.AUTO:
             await self._settle(session, mode, held)
@@ -266,6 +267,7 @@ class Storm:
         held.clear()
 
     def _deliver(self, message: jmsaio.Message, now: float) -> None:
-        place = message._source.record.message_id  # type: ignore[attr-defined] # where it is stored is no property
+        source: Any = message._source  # no property says where a message is stored
+        place = source.record.message_id
         flagged = message.jms_redelivered and message.get_int_property("JMSXDeliveryCount") > 1
-        self.journal.deliver(message.get_body(str), place, flagged, now)
+        self.journal.deliver(text(message), place, flagged, now)

@@ -5,6 +5,7 @@ import pytest
 import jmsaio
 from jmsaio.errors import BrokerUnavailableError, JMSError, NotFoundError, SendError, SendInDoubtError
 from jmsaio.testing import EmbeddedBroker, embedded_broker
+from tests.client.helpers import text
 
 
 async def _send(broker: EmbeddedBroker, queue: str, text: str) -> None:
@@ -16,9 +17,9 @@ async def _send(broker: EmbeddedBroker, queue: str, text: str) -> None:
 async def _receive(broker: EmbeddedBroker, queue: str) -> list[str]:
     async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
         async with session.create_consumer(session.create_queue(queue)) as consumer:
-            got = []
+            got: list[str] = []
             while (message := await consumer.receive(0.1)) is not None:
-                got.append(message.get_body(str))
+                got.append(text(message))
             return got
 
 

@@ -117,8 +117,8 @@ async def test_slices() -> None:
         reader, writer = await echo.connect()
         echo.proxy.slices(3, 0.02, Direction.TO_CLIENT)
         writer.write(PING)
-        pieces = []
-        while sum(map(len, pieces)) < len(PING):
+        pieces: list[bytes] = []
+        while sum(len(piece) for piece in pieces) < len(PING):
             pieces.append(await reader.read(100))
         assert b"".join(pieces) == PING
         assert len(pieces) > 1

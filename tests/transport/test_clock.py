@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from functools import partial
 
 import pytest
 
@@ -140,7 +141,7 @@ async def test_timers_go_by_a_manual_clock_in_the_order_of_their_times() -> None
     clock = ManualClock(100.0)
     timers, rung = LoopTimers(clock), list[str]()
     for name, delay in (("late", 2.0), ("early", 1.0), ("cancelled", 1.0), ("last", 9.0)):
-        timer = timers.call_later(delay, lambda name=name: rung.append(name))
+        timer = timers.call_later(delay, partial(rung.append, name))
         if name == "cancelled":
             timer.cancel()
     await asyncio.sleep(0.01)

@@ -23,6 +23,7 @@ async def test_one_failure_ends_what_belongs_together() -> None:
             await anyio.sleep_forever()
         finally:
             ended.append(1)
+        return 0
 
     assert await together(map(give, range(3))) == [0, 1, 2]
     with pytest.raises(BrokerUnavailableError):

@@ -10,6 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.senders.pool import SenderPool
+from tests.client.helpers import text
 
 Name = Callable[[str], str]
 
@@ -85,9 +86,10 @@ async def test_close_waits_for_a_listener_whose_outcome_came_in_the_same_turn(
 
 async def test_a_listener_that_can_not_be_told_is_refused(session: jmsaio.Session, name: Name) -> None:
     producer = await session.create_producer(jmsaio.Queue(name("refused")))
-    for wrong in (5, None):
+    wrongs: tuple[Any, ...] = (5, None)
+    for wrong in wrongs:
         with pytest.raises(jmsaio.IllegalArgumentError, match="on_completion"):
-            await producer.send_async("a", completion_listener=wrong)  # type: ignore[arg-type]  # callers may do so
+            await producer.send_async("a", completion_listener=wrong)
     await producer.send("the session goes on")
 
 
@@ -113,7 +115,7 @@ async def test_one_at_a_time_and_in_order_with_many_workers(url: str, name: Name
             nonlocal running
             running += 1
             assert running == 1
-            await asyncio.sleep(0.001 * (5 - int(message.get_body(str)) % 5))
+            await asyncio.sleep(0.001 * (5 - int(text(message)) % 5))
             running -= 1
             self.told.append((message, None))
 
@@ -296,6 +298,7 @@ async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Sess
     producer = await session.create_producer(jmsaio.Queue(name("pair")))
     await producer.send_async("sent", completion_listener=pair)
     assert await asyncio.wait_for(told.get(), 20) == "sent"
-    for wrong in ((print,), (print, 5), ()):
+    wrongs: tuple[Any, ...] = ((print,), (print, 5), ())
+    for wrong in wrongs:
         with pytest.raises(jmsaio.IllegalArgumentError, match="pair"):
-            await producer.send_async("a", completion_listener=wrong)  # type: ignore[arg-type]  # callers may do so
+            await producer.send_async("a", completion_listener=wrong)

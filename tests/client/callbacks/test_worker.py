@@ -14,8 +14,9 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client import consumer as consumer_module
+from jmsaio.codec import decode
 from jmsaio.model.wire import ReceivedRecord
-from tests.client.helpers import fill, rest, texts
+from tests.client.helpers import fill, rest, text, texts
 
 Name = Callable[[str], str]
 
@@ -31,7 +32,7 @@ async def test_listener_serial_and_in_order(connection: jmsaio.Connection, name:
         running += 1
         assert running == 1
         await asyncio.sleep(0)
-        seen.append(message.get_body(str))
+        seen.append(text(message))
         running -= 1
         if len(seen) == 20:
             done.set()
@@ -55,7 +56,7 @@ async def test_failing_listener_gets_the_message_again(connection: jmsaio.Connec
     connection.set_exception_listener(reported.append)
 
     def listener(message: jmsaio.Message) -> None:
-        seen.append((message.get_body(str), message.get_int_property("JMSXDeliveryCount")))
+        seen.append((text(message), message.get_int_property("JMSXDeliveryCount")))
         if len(seen) <= 2:
             raise ValueError("not yet")
         if len(seen) == 4:
@@ -130,7 +131,7 @@ async def test_a_listener_that_ends_cancelled_has_failed(connection: jmsaio.Conn
     connection.set_exception_listener(reported.append)
 
     async def listener(message: jmsaio.Message) -> None:
-        seen.append(message.get_body(str))
+        seen.append(text(message))
         if len(seen) == 1:
             waiting = asyncio.get_running_loop().create_future()
             waiting.cancel()
@@ -158,7 +159,7 @@ async def test_a_running_listener_may_use_all_that_is_closed_until_it_returns(
 
     class Told:
         def on_completion(self, message: jmsaio.Message) -> None:
-            told.append(message.get_body(str))
+            told.append(text(message))
 
         def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
             raise error
@@ -226,7 +227,7 @@ async def test_a_message_that_always_fails_lets_others_pass(url: str, name: Name
     done = asyncio.Event()
 
     def listener(message: jmsaio.Message) -> None:
-        seen.append(message.get_body(str))
+        seen.append(text(message))
         if seen[-1] == "0":
             raise ValueError("never")
         if seen[-1] == "2":
@@ -248,7 +249,7 @@ async def test_a_failing_listener_of_other_modes_goes_on_to_the_next(
     done = asyncio.Event()
 
     async def listener(message: jmsaio.Message) -> None:
-        seen.append((message.get_body(str), message.get_int_property("JMSXDeliveryCount")))
+        seen.append((text(message), message.get_int_property("JMSXDeliveryCount")))
         if len(seen) == 1:
             raise ValueError("not this one")
         if len(seen) == 3:
@@ -308,7 +309,6 @@ async def test_a_message_that_can_not_be_read_is_reported_and_others_pass(
     seen: asyncio.Queue[str] = asyncio.Queue()
     connection.set_exception_listener(told.append)
     failures = 1
-    decode = consumer_module.decode
 
     def once(record: ReceivedRecord, *rest: Any) -> jmsaio.Message:
         nonlocal failures
@@ -373,7 +373,7 @@ async def test_what_is_no_exception_of_a_completion_listener(connection: jmsaio.
 
     class Listener:
         def on_completion(self, message: jmsaio.Message) -> None:
-            heard.append(message.get_body(str))
+            heard.append(text(message))
             if len(heard) == 1:
                 raise Stop("enough")
 
@@ -382,8 +382,8 @@ async def test_what_is_no_exception_of_a_completion_listener(connection: jmsaio.
 
     session = await connection.create_session()
     producer = await session.create_producer(jmsaio.Queue(name("completion")))
-    for text in ("a", "b"):
-        await producer.send_async(text, completion_listener=Listener())
+    for body in ("a", "b"):
+        await producer.send_async(body, completion_listener=Listener())
     while not session.closed:
         await asyncio.sleep(0.01)
     with pytest.raises(jmsaio.JMSError, match="enough"):
@@ -444,6 +444,8 @@ async def test_objects_are_listeners_as_in_java(connection: jmsaio.Connection, n
         await fill(connection, queue, 1)
         assert await asyncio.wait_for(heard.get(), 20) == "0"
         assert "not now" in str(await asyncio.wait_for(heard.get(), 20))
-        for refuse in (consumer.set_message_listener, connection.set_exception_listener):
-            with pytest.raises(jmsaio.IllegalArgumentError, match="listener must be a function"):
-                refuse(object())
+        wrong: Any = object()
+        with pytest.raises(jmsaio.IllegalArgumentError, match="listener must be a function"):
+            consumer.set_message_listener(wrong)
+        with pytest.raises(jmsaio.IllegalArgumentError, match="listener must be a function"):
+            connection.set_exception_listener(wrong)

@@ -113,7 +113,7 @@ async def test_what_others_may_want_is_looked_at_also_while_nobody_receives() ->
 class Unreadable(Record):
     """Its properties are not UTF-8."""
 
-    @property  # type: ignore[override]  # raises where the other has a value
+    @property
     def properties(self) -> dict[str, str]:
         raise MalformedMessageError("not UTF-8", self)
 
@@ -206,7 +206,7 @@ async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
 async def test_dead_letters_are_counted_by_the_broker() -> None:
     receiver = Receiver()
     made = inbox(receiver, Filter(), broker_dead_letters=True)
-    made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
+    made.redeliver([Record(1)])
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert 1 <= receiver.calls[0][1] <= 1.5
 
@@ -214,7 +214,7 @@ async def test_dead_letters_are_counted_by_the_broker() -> None:
 async def test_on_an_exclusive_subscription_it_is_given_back_likewise() -> None:
     receiver = Receiver()
     made = inbox(receiver, Filter(shared=False), most_at_once=0)
-    made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
+    made.redeliver([Record(1)])
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert receiver.calls[0][1] > 0
 
@@ -288,6 +288,6 @@ async def test_each_record_that_a_closed_consumer_left_waits_for_its_own_delay()
     receiver = Receiver()
     config = ConsumerConfig(negative_ack_backoff=Backoff(min_delay=1.0, max_delay=60.0, multiplier=2.0))
     made = inbox(receiver, Filter(), config=config, most_at_once=0)
-    made.redeliver([Record(1)])  # type: ignore[list-item]  # what an inbox uses of one
-    made.give_back_left([Record(1), Record(2)])  # type: ignore[list-item]  # what an inbox uses of one
+    made.redeliver([Record(1)])
+    made.give_back_left([Record(1), Record(2)])
     assert receiver.calls == [("nack", 1.0, True, 1), ("nack", 2.0, True, 1), ("nack", 1.0, True, 2)]

@@ -9,7 +9,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from tests.client.helpers import fill, rest, take, texts
+from tests.client.helpers import fill, rest, take, text, texts
 
 Name = Callable[[str], str]
 
@@ -51,7 +51,7 @@ async def test_a_lingering_inbox_keeps_nothing_from_others(connection: jmsaio.Co
         await consumer.close()
         async with connection.create_session() as other, other.create_consumer(queue) as taker:
             found = texts(await take(taker, 9))
-        assert sorted([*found, first.get_body(str)]) == [str(number) for number in range(10)]
+        assert sorted([*found, text(first)]) == [str(number) for number in range(10)]
         await first.acknowledge()
     assert await rest(connection, queue) == []
 

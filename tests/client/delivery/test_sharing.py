@@ -19,7 +19,7 @@ class Closed(Receiver):
         raise ObjectClosedError("closed")
 
 
-def pair(owner: Receiver) -> tuple[SharingReceiver, SharingReceiver, Receiver]:
+def pair(owner: Receiver) -> tuple[SharingReceiver[Any], SharingReceiver[Any], Receiver]:
     mine = Receiver()
     return SharingReceiver(owner), SharingReceiver(mine), mine  # type: ignore[arg-type]  # what is used of one
 
@@ -46,7 +46,7 @@ async def test_each_record_is_settled_where_it_came_from() -> None:
 async def test_what_is_left_goes_back_at_close() -> None:
     theirs = Receiver()
     owner, borrower, mine = pair(theirs)
-    borrower.borrow(Record(1), owner)  # type: ignore[arg-type]  # what is used of one
+    borrower.borrow(Record(1), owner)
     await borrower.aclose(1.0)
     assert theirs.calls == [("nack", 0.0, True, 1)] and mine.calls == [("close",)]
 

@@ -12,6 +12,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.runtime.local_transaction import LocalTransaction
+from jmsaio.config import ConnectOptions
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.broker.transactions import State
@@ -284,7 +285,7 @@ async def test_closing_waits_for_a_commit_that_runs(
 async def test_sticky_partitions(url: str, name: Name) -> None:
     """What a transaction sends goes to one partition; the next one has another number."""
     topic = f"persistent://public/default/{name('sticky')}"
-    options = {"emulate_transactions": True, "transactions_sticky_partitions": True}
+    options: ConnectOptions = {"emulate_transactions": True, "transactions_sticky_partitions": True}
     async with jmsaio.connect(url, **options) as connection:
         admin = connection._runtime.transport.admin
         assert admin is not None

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import attrs
 import pytest
@@ -121,7 +122,7 @@ async def test_messages_are_kept_from_the_moment_of_creation(session: jmsaio.Ses
     topic, subscription = session.create_topic(name("moment")), name("sub")
     producer = await session.create_producer(topic)
     await producer.send("before")
-    makers = [
+    makers: list[Callable[[jmsaio.Topic], AbstractAsyncContextManager[jmsaio.MessageConsumer]]] = [
         session.create_consumer,
         lambda topic: session.create_shared_consumer(topic, subscription),
         lambda topic: session.create_durable_consumer(topic, f"{subscription}-1"),

@@ -98,7 +98,10 @@ async def test_each_queue_of_a_topic_keeps_what_is_sent_to_it(url: str, anonymou
         name = f"shared-{uuid.uuid4()}"
         for destination in (jmsaio.Topic(name), jmsaio.Queue(name), jmsaio.Queue(f"{name}:other")):
             producer = await session.create_producer(None if anonymous else destination)
-            await producer.send(*([destination] if anonymous else []), destination.name)
+            if anonymous:
+                await producer.send(destination, destination.name)
+            else:
+                await producer.send(destination.name)
         for queue in (jmsaio.Queue(name), jmsaio.Queue(f"{name}:other")):
             async with session.create_consumer(queue) as consumer:
                 while (message := await consumer.receive_body(str, timeout=20)) != queue.name:

@@ -103,6 +103,6 @@ def test_native_values() -> None:
     cases = [(5, int), (2**40, Long), (Int(5), int), (Double(1.5), float), (Byte(1), Byte), ("a", str), (True, bool)]
     for value, kind in cases:
         assert type(values.native(value)) is kind
-    for wrong in (Char("a"), b"x", 2**64, []):
+    for wrong in (Char("a"), b"x", 2**64, list[int]()):
         with pytest.raises(SelectorRuntimeError):
             values.native(wrong)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ class Deferred:
 
 
 async def test_deferred_calls_run_together_and_later() -> None:
-    loop, calls, contexts = asyncio.get_running_loop(), [], []
+    loop, calls, contexts = asyncio.get_running_loop(), list[str](), list[dict[str, Any]]()
     loop.set_exception_handler(lambda loop, context: contexts.append(context))
     broker = Broker("x")
     link = Link(broker, loop)
@@ -57,11 +58,16 @@ async def test_calls_deferred_in_another_thread_run_on_the_loop() -> None:
 
 
 async def test_one_timer_for_the_next_thing_to_happen() -> None:
-    broker, order, done = Broker("x"), [], asyncio.Event()
+    broker, order, done = Broker("x"), list[str](), asyncio.Event()
     link = Link(broker, asyncio.get_running_loop())
     broker.clients.append(PokedLink(link))
+
+    def later(argument: object, token: object) -> None:
+        order.append("later")
+        done.set()
+
     with broker.lock:
-        broker.timers.add(broker.steady() + 0.05, lambda argument, token: (order.append("later"), done.set())[0])
+        broker.timers.add(broker.steady() + 0.05, later)
         broker.timers.add(broker.steady() + 0.01, lambda argument, token: order.append("sooner"))
     async with asyncio.timeout(GUARD):
         await done.wait()
@@ -81,7 +87,7 @@ class PokedLink:
 
 
 def test_a_closed_loop_is_nobody_to_be_told() -> None:
-    loop, calls = asyncio.new_event_loop(), []
+    loop, calls = asyncio.new_event_loop(), list[str]()
     broker = Broker("x")
     link = Link(broker, loop)
     loop.close()

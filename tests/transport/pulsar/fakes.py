@@ -113,9 +113,8 @@ def make_record(
     entry: int = 0, index: int = -1, serial: int = 0, native_consumer: Any = None, count: int = 0
 ) -> PulsarRecord:
     """A record of a fake message."""
-    return PulsarRecord(
-        FakeMessage(entry, index), FakeNativeConsumer() if native_consumer is None else native_consumer, serial, count
-    )
+    consumer: Any = FakeNativeConsumer() if native_consumer is None else native_consumer
+    return PulsarRecord(FakeMessage(entry, index), consumer, serial, count)
 
 
 def in_thread(function: Callable[..., object], *arguments: object) -> None:

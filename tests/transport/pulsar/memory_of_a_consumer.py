@@ -28,7 +28,9 @@ async def main(url: str, name: str, count: int, size: int) -> None:
             if producer is not None:
                 await producer.send(bytes(size))
             message = await consumer.receive(timeout=60)
-            assert message is not None and len(message.get_body(bytes)) == size
+            assert message is not None
+            body = message.get_body(bytes)
+            assert body is not None and len(body) == size
     print(peak())
 
 

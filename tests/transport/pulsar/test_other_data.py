@@ -6,6 +6,7 @@ Nothing that was acknowledged, or is out, of the old ones may keep a new one fro
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import anyio
@@ -52,14 +53,14 @@ async def confirm(kit: Kit, sender: Any, payloads: set[str]) -> None:
     """Send until everything is confirmed."""
     missing = set(payloads)
 
-    def done(payload: str, error: JMSError | None) -> None:
+    def done(payload: str, place: object, error: JMSError | None) -> None:
         if error is None:
             missing.discard(payload)
 
     with anyio.fail_after(LONG):
         while missing:
             for payload in missing:
-                sender.send(record(payload), lambda place, error, payload=payload: done(payload, error))  # type: ignore[misc]  # mypy can't infer a lambda with a default
+                sender.send(record(payload), partial(done, payload))
             await sender.drain(LONG)
 
 

@@ -107,7 +107,7 @@ def test_a_key_is_free_when_nothing_of_it_is_held(bench: Bench) -> None:
 
 def test_a_full_consumer_holds_up_its_own_keys_only(bench: Bench) -> None:
     consumers = keyed(bench, 2, size=3)
-    keys = {}
+    keys: dict[int, str | None] = {}
     for number in range(40):
         bench.send("probe", key=f"key {number}")
         for index, consumer in enumerate(consumers):

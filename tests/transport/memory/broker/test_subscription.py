@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import hypothesis.strategies as st
 import pytest
@@ -401,6 +401,6 @@ class Machine(RuleBasedStateMachine):
         assert {record.number for record in self.bench.join(self.subscription, size=1000).take(1000)} == self.open
 
 
-TestMachine = Machine.TestCase
+TestMachine: Any = Machine.TestCase  # unittest does not declare pytest's marks
 TestMachine.pytestmark = [pytest.mark.slow]
 TestMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -11,14 +11,14 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import anyio
 import attrs
 import pytest
 
 import jmsaio
-from jmsaio.config import load
+from jmsaio.config import FactoryOptions, load
 from jmsaio.errors import (
     AdminError,
     ConfigurationError,
@@ -118,8 +118,9 @@ async def make_admin() -> AsyncIterator[MakeAdmin]:
     """``make_admin(url, **options)``: an admin that is closed at the end."""
     made: list[RestAdmin] = []
 
-    def make(url: str, **options: object) -> RestAdmin:
-        made.append(open_admin(load("pulsar://127.0.0.1:1", web_service_url=url, **options)))
+    def make(url: str, **options: Unpack[FactoryOptions]) -> RestAdmin:
+        options["web_service_url"] = url
+        made.append(open_admin(load("pulsar://127.0.0.1:1", **options)))
         return made[-1]
 
     yield make

@@ -30,7 +30,7 @@ def test_what_was_given_back_is_told_once() -> None:
 
 @pytest.mark.parametrize("acknowledged", [True, False])
 def test_copies_wait_until_the_application_settles(acknowledged: bool) -> None:
-    known, record, told = Handed(), make_record(5), []
+    known, record, told = Handed(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     for _ in range(2):
         case = known.find("s", make_record(5))
@@ -82,7 +82,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
-    known, record, told = Handed(), make_record(5), []
+    known, record, told = Handed(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     case = known.find("s", record)
     assert case is not None
@@ -95,7 +95,7 @@ def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
 
 def test_what_was_moved_is_forgotten() -> None:
     """Copies are let go; settling what was had before says nothing of it any more."""
-    known, told = Handed(), []
+    known, told = Handed(), list[bool]()
     native_consumers = [FakeNativeConsumer("a"), FakeNativeConsumer("b")]
     records = [make_record(5, native_consumer=native_consumer) for native_consumer in native_consumers]
     for name in ("s", "other"):
@@ -120,7 +120,7 @@ def test_what_was_moved_is_forgotten() -> None:
 def test_copies_of_what_is_forgotten_are_let_go(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Nobody else would ever hand them out."""
     monkeypatch.setattr(handed, limit, 1)
-    known, record, told = Handed(), make_record(5), []
+    known, record, told = Handed(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     case = known.find("s", record)
     assert case is not None

@@ -34,7 +34,14 @@ built = build(b"once")
 repeated: list[str] = []
 again = threading.Event()
 producer.send_async(built, None)
-producer.send_async(built, lambda result, place: (repeated.append(str(result).rpartition(".")[2]), again.set()))
+
+
+def answered(result: object, place: object) -> None:
+    repeated.append(str(result).rpartition(".")[2])
+    again.set()
+
+
+producer.send_async(built, answered)
 again.wait(20)
 print(json.dumps({"answers": answers, "got": got, "same message again": repeated}), flush=True)
 client.close()

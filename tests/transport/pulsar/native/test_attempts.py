@@ -45,8 +45,8 @@ class Native:
         from_thread(self.callbacks[index], *answer)
 
     def attempts(self, timeout: float = HANG) -> Attempts:
-        names = {"topic": TOPIC, "subscription": "jms-queue"}
-        return Attempts(Bridge(), self.start, "subscribe s to t", timeout, self.discarded.append, **names)
+        what, discard = "subscribe s to t", self.discarded.append
+        return Attempts(Bridge(), self.start, what, timeout, discard, topic=TOPIC, subscription="jms-queue")
 
     async def started(self, count: int) -> None:
         with anyio.fail_after(HANG):

@@ -124,7 +124,8 @@ def test_a_version_whose_ids_can_t_be_read_is_refused_by_its_number(
         def serialize(self) -> bytes:
             if broken == "no serialization":
                 raise TypeError("serialize() takes another argument")
-            return b"\x0a\x03" + self.place.serialize()  # nested in an outer message
+            place: bytes = self.place.serialize()
+            return b"\x0a\x03" + place  # nested in an outer message
 
         deserialize = classmethod(lambda cls, data: cls(data))
 

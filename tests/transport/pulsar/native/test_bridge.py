@@ -266,8 +266,12 @@ async def test_an_answer_in_the_turn_of_the_time_out_is_discarded() -> None:
 
     def start(callback: Callable[..., None]) -> None:
         loop = asyncio.get_running_loop()
-        # Due together with the time-out, and called before it.
-        loop.call_at(loop.time(), lambda: (time.sleep(0.02), callback(OK, "made")))
+
+        def answer_late() -> None:
+            time.sleep(0.02)
+            callback(OK, "made")
+
+        loop.call_at(loop.time(), answer_late)  # due together with the time-out, and called before it
 
     with pytest.raises(OperationTimeoutError):
         await Bridge().ask(start, "do it", 0.01, discarded.append)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import _pulsar
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
+from jmsaio.config.consumer import RegexSubscriptionMode
+from jmsaio.config.producer import AccessMode, Compression
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
@@ -47,9 +50,9 @@ def test_producer() -> None:
     assert native.send_timeout_millis() == 0  # ours fails what is in doubt, record by record
 
 
-@pytest.mark.parametrize("compression", ["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"])
-@pytest.mark.parametrize("access", ["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"])
-def test_every_choice(compression: str, access: str) -> None:
+@pytest.mark.parametrize("compression", get_args(Compression))
+@pytest.mark.parametrize("access", get_args(AccessMode))
+def test_every_choice(compression: Compression, access: AccessMode) -> None:
     producer_configuration(ProducerConfig(compression_type=compression, access_mode=access), {})
 
 
@@ -73,8 +76,8 @@ def test_consumer(kind: SubscriptionType, position: Position) -> None:
     assert native.replicate_subscription_state_enabled()
 
 
-@pytest.mark.parametrize("mode", ["PersistentOnly", "NonPersistentOnly", "AllTopics"])
-def test_pattern(mode: str) -> None:
+@pytest.mark.parametrize("mode", get_args(RegexSubscriptionMode))
+def test_pattern(mode: RegexSubscriptionMode) -> None:
     config = ConsumerConfig(
         regex_subscription_mode=mode, pattern_auto_discovery_period=7, batch_index_ack_enabled=False
     )
