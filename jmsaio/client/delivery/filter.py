@@ -30,7 +30,7 @@ class Filter:
         selector: the message selector, or None.
         is_local: tells for a record whether noLocal excludes it; None without noLocal.
         shared: other consumers may share the subscription.
-        alone: but never do: nobody wants what this one rejects.
+        alone: but never do: no one wants what this one rejects.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
     """
@@ -44,7 +44,7 @@ class Filter:
 
     @property
     def concerns_others(self) -> bool:
-        """Others may want what is rejected here, so records are looked at also while nobody receives."""
+        """Others may want what is rejected here, so records are looked at also while no one receives."""
         return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
 
     @property

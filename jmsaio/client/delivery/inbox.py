@@ -52,7 +52,7 @@ class Inbox:
     Attributes:
         destination: what received messages show as JMSDestination.
         subscription: what is subscribed to.
-        redelivery: how messages come again that the application gave back.
+        redelivery: how messages that the application gave back are redelivered.
         by_priority: give higher priorities first (``jms.enableJMSPriority``).
         batch: records in the inbox at most.
         share: bytes in the inbox at most, divided with others.
@@ -178,7 +178,7 @@ class Inbox:
                 self.more = False  # looked after again when some of what rests has gone back
                 return False
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
-            if self.filter.concerns_others:  # what the receiver has may be for others, also when nobody receives here
+            if self.filter.concerns_others:  # what the receiver has may be for others, also when no one receives here
                 self._refill = len(self.records) // 2
             return False
         records = self._receive(room)
@@ -260,7 +260,7 @@ class Inbox:
         self.wake()
 
     def withdraw(self, owner: SharingReceiver[Inbox]) -> list[ReceivedRecord]:
-        """Take back what ``owner`` took from the broker and nobody took from here."""
+        """Take back what ``owner`` took from the broker and no one took from here."""
         found = [record for record in self.records if self.receiver.owner(record) is owner]
         if found:
             kept = [record for record in self.records if self.receiver.owner(record) is not owner]
@@ -334,7 +334,7 @@ class Inbox:
         self.notify()
 
     def redeliver(self, records: Sequence[ReceivedRecord]) -> None:
-        """The application gave delivered records back: they come again, counted, in their order, before later ones."""
+        """The application gave delivered records back: they are redelivered, in order, before later ones."""
         first: list[ReceivedRecord] = []
         for record in records:
             match self.redelivery.next(record):

@@ -135,7 +135,7 @@ class Siblings:
         return None
 
     def set_aside(self) -> None:
-        """Some records were looked at: those that nobody takes rest from now on."""
+        """Some records were looked at: those that no one takes rest from now on."""
         if not self._fresh:
             return
         fresh, self._fresh = self._fresh, {}

@@ -27,7 +27,7 @@ _PAUSE = 1.0
 _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
 #: Statuses of REST that may be another one the next time: too slow, too many, or the server's own trouble.
 _PASSING_STATUSES = (408, 429)
-#: What the broker says, with status 412, while it moves the subscription's cursor for somebody else.
+#: What the broker says, with status 412, while it moves the subscription's cursor for someone else.
 _BUSY = "Subscription Busy"
 
 
@@ -153,4 +153,4 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
 
 
 def _nothing(*_: Any) -> None:
-    """A wake-up that nobody waits for."""
+    """A wake-up that no one waits for."""

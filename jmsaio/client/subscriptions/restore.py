@@ -1,6 +1,6 @@
 """``Restoring``: makes the subscriptions of queues again whose topic was deleted while it was being sent to.
 
-pulsar-client makes a deleted topic anew by itself, but not the queue's subscription: nobody would keep what is sent.
+pulsar-client recreates a deleted topic by itself, but not the queue's subscription: no one would keep what is sent.
 Of a topic with partitions it makes each partition anew, as a topic for itself: then the log tells where they are.
 """
 
