@@ -189,3 +189,21 @@ async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
         shown = capsys.readouterr()
         assert [json.loads(line)["kind"] for line in shown.out.splitlines()] == ["raw", "text"]
         assert "given back meanwhile" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("options", "timeout"),
+    [([], 10.0), (["--count", "3"], 10.0), (["--all"], 2.0), (["--follow"], None), (["--all", "--timeout", "7"], 7.0)],
+)
+def test_how_long_it_waits_depends_on_how_much_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], timeout: float | None
+) -> None:
+    jobs: list[Job] = []
+
+    async def note(job: Job, output: Output) -> int:
+        jobs.append(job)
+        return 0
+
+    monkeypatch.setattr("jmsaio.cli.receive._receive", note)
+    assert main(["receive", "orders", "--url", "pulsar://waits:6650", *options]) == 0
+    assert [job.timeout for job in jobs] == [timeout]

@@ -88,3 +88,8 @@ def test_values_that_do_not_fit() -> None:
         encode_stream([1 << 40])
     with pytest.raises(MessageFormatError):
         encode_stream([object()])  # type: ignore[list-item]  # that is the test
+
+
+def test_a_tag_that_there_is_not_is_told_even_when_bytes_follow_that_look_like_a_length() -> None:
+    with pytest.raises(MalformedMessageError, match="tag 99"):
+        decode_stream(b"\x63\x00\x00\x00\x00")

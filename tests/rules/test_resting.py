@@ -159,3 +159,21 @@ def test_of_many_entries_the_last_that_went_back_are_remembered(monkeypatch: pyt
     assert again != pytest.approx(new)
     assert wait([0, 1, 2, 3], 3) == wait([0, 3, 1, 2], 3) == pytest.approx(again)
     assert wait([3, 0, 1, 2], 3) == pytest.approx(new)
+
+
+def test_no_more_entries_are_remembered_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several of them may go back in one bundle."""
+    monkeypatch.setattr("jmsaio.rules.resting.REMEMBERED", 3)
+    resting = Resting()
+    add(resting, range(10), 0.0)
+    assert sorted(taken(resting, 10.0)) == list(range(10))
+    assert len(resting._returned) == 3
+
+
+def test_a_long_pause_saves_up_no_more_than_one_burst() -> None:
+    resting = Resting()
+    assert resting.take(0.0) is None
+    assert resting.take(1e6) is None
+    add(resting, range(3 * int(BURST)), 1e6)
+    first = len(taken(resting, 1e6 + LONGEST))
+    assert BURST <= first <= BURST + BUNDLE

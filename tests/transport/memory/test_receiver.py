@@ -183,3 +183,26 @@ async def test_a_pattern_leaves_out_what_is_taken(harness: Harness) -> None:
     other = await harness.inbox(f"{prefix}-a", name="other")
     await harness.fill(f"{prefix}-a", record("x"))
     assert await inbox.consume(1) == await other.consume(1) == ["x"]
+
+
+async def test_the_delay_of_what_is_given_back_is_in_seconds(harness: Harness, clock: ManualClock) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    inbox.receiver.negative_acknowledge(await inbox.take(1), 5.0)
+    clock.advance(4.9)
+    assert inbox.receiver.receive(1) == []
+    clock.advance(0.1)
+    assert texts(await inbox.take(1)) == ["x"]
+
+
+async def test_what_is_acknowledged_in_a_transaction_that_is_over_comes_again(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    records = await inbox.take(1)
+    transaction = await harness.transport.begin(60)
+    await transaction.abort()
+    inbox.receiver.acknowledge(records, transaction)
+    [again] = await inbox.take(1)
+    assert (texts([again]), again.redelivery_count) == (["x"], 1)

@@ -198,3 +198,30 @@ async def test_a_sender_counts_as_connected_until_it_is_closed(harness: Harness,
     if close:
         await sender.aclose(GUARD)
     assert (await harness.admin.stats(topic)).producers == (0 if close else 1)
+
+
+async def test_draining_waits_for_an_answer_that_is_late(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
+    embedded.faults.delay_answers(5)
+    sender, outcomes = await harness.sender(harness.topic()), Outcomes()
+    sender.send(record("x"), outcomes)
+    draining = asyncio.ensure_future(sender.drain(GUARD))
+    await _settled()
+    assert not draining.done()
+    clock.advance(5)
+    await draining
+    assert outcomes.errors == [None]
+
+
+async def test_all_that_waited_too_long_for_memory_fails_at_once(embedded: EmbeddedBroker, clock: ManualClock) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic, send_timeout=5), Outcomes()
+    for text in ("stored", "waits", "waits, too"):
+        sender.send(record(text), outcomes)
+    clock.advance(5)
+    await _settled()
+    assert [type(error) for error in outcomes.errors] == [type(None), SendError, SendError]
+    await harness.stop()

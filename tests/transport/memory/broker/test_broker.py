@@ -189,3 +189,15 @@ def test_two_dead_letters_in_one_topic(bench: Bench) -> None:
     [log] = bench.broker.find("persistent://public/default/dead")
     assert texts(list(log.records.values())) == ["1", "2"]
     assert [record.properties["ORIGIN_MESSAGE_ID"] for record in log.records.values()] == ["(1,0,-1,-1)", "(1,1,-1,-1)"]
+
+
+def test_a_topic_that_was_there_keeps_dead_letters_no_longer_than_others(bench: Bench) -> None:
+    """Only a topic that is made for dead letters keeps them without a subscription."""
+    known_topic, made_topic = (f"persistent://public/default/{name}" for name in ("known", "made"))
+    [known] = bench.broker.open(known_topic)
+    consumer = bench.join(bench.subscribe())
+    bench.send("x")
+    [record] = consumer.take(1)
+    bench.broker.dead_letter(record, known_topic, None)
+    bench.broker.dead_letter(record, made_topic, None)
+    assert (known.keeps_unread, bench.broker.open(made_topic)[0].keeps_unread) == (False, True)

@@ -135,3 +135,15 @@ def test_records_without_key_go_round(bench: Bench) -> None:
     consumers = keyed(bench, 2)
     bench.send("1", "2")
     assert [len(consumer.queue) for consumer in consumers] == [1, 1]
+
+
+def test_a_key_stays_with_its_consumer_until_the_last_of_its_records_is_acknowledged(bench: Bench) -> None:
+    [owner] = keyed(bench, 1)
+    keys = [f"key {number}" for number in range(30)]
+    for key in keys:
+        bench.send("first", "second", key=key)
+    acknowledge(owner, [record for record in owner.take(1000) if record.payload == b"first"])
+    keyed(bench, 9)
+    for key in keys:
+        bench.send("third", key=key)
+    assert texts(owner.take(1000)) == ["third"] * len(keys)

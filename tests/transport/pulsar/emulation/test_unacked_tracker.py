@@ -362,3 +362,13 @@ async def test_what_was_read_again_is_forgotten(forget: Callable[[UnackedTracker
     assert len(desk.unacked.admit_again(desk.native_consumer, batch())) == 4
     forget(desk.unacked)
     assert not desk.unacked.reread and not desk.unacked.out
+
+
+async def test_a_part_waits_from_one_look_to_the_next_for_the_rest_of_its_batch() -> None:
+    desk = Desk(True)
+    records = desk.admit(*whole_batch())
+    desk.unacked.acknowledge(records[:2])
+    desk.unacked._look()
+    assert desk.consumer.acknowledged == []
+    desk.unacked.acknowledge(records[2:])
+    assert desk.consumer.acknowledged == [WHOLE]

@@ -241,3 +241,15 @@ async def test_a_topic_that_waited_for_its_first_record(
         desk.alone(10)
         await desk.answer(OK)
     assert len(desk.changed) == changes
+
+
+async def test_a_refusal_of_a_group_leaves_each_of_its_records_in_doubt() -> None:
+    """It may be meant for one batch of several; a record by itself is told what it was refused for."""
+    desk = Desk()
+    desk.add(2)
+    await anyio.lowlevel.checkpoint()
+    await desk.answer(_pulsar.Result.MessageTooBig)
+    desk.add(1)
+    await anyio.lowlevel.checkpoint()
+    await desk.answer(_pulsar.Result.MessageTooBig)
+    assert [type(error) for _, error in desk.said] == [SendInDoubtError, SendInDoubtError, MessageTooLargeError]
