@@ -1,0 +1,41 @@
+"""Ordinary code: nothing here is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Unpack, assert_type
+
+import jmsaio
+from jmsaio.config import ConnectOptions
+
+
+async def sends(session: jmsaio.Session, queue: jmsaio.Queue) -> None:
+    async with session.create_producer(queue) as producer, session.create_producer() as anonymous:
+        for body in ("text", b"bytes", {"a": 1}, [1, "two"], jmsaio.TextMessage("x")):
+            assert_type(await producer.send(body), jmsaio.Receipt)
+        await anonymous.send(queue, "text", priority=5, time_to_live=1.5, properties={"n": 1})
+
+
+async def receives(consumer: jmsaio.MessageConsumer) -> Iterable[str | None]:
+    message = await consumer.receive(timeout=1)
+    assert_type(message, jmsaio.Message | None)
+    assert_type(await consumer.receive_body(str), str | None)
+    texts = [] if message is None else [message.get_body(str)]
+    async for one in consumer:
+        assert_type(one, jmsaio.Message)
+        assert_type(one.text, str | None)
+        texts.append(one.text)
+    return texts
+
+
+async def simplified(context: jmsaio.Context) -> None:
+    queue = context.create_queue("q")
+    assert_type(queue, jmsaio.Queue)
+    assert_type(context.create_text_message("x"), jmsaio.TextMessage)
+    await context.create_producer().set_priority(5).send(queue, "x")
+    await context.commit()
+
+
+async def passes_options_on(url: str, **options: Unpack[ConnectOptions]) -> None:
+    async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
+        await session.commit()
