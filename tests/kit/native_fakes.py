@@ -1,4 +1,4 @@
-"""Stand-ins for pulsar-client's objects, answering when a test says so, from a thread or inside the call."""
+"""Fakes of pulsar-client's objects, which answer when a test says so, from a thread or inside the call."""
 
 from __future__ import annotations
 
@@ -10,55 +10,80 @@ from typing import Any
 import _pulsar
 import attrs
 
+from jmsaio.transport.pulsar.native.record import PulsarRecord
+
 OK = _pulsar.Result.Ok
 
 
 def from_thread(function: Callable[..., object], *arguments: object) -> None:
-    """Call from a native-like thread, and wait until the call is over."""
-    thread = threading.Thread(target=function, args=arguments)
+    """Call as pulsar-client does, in a thread of its own; return when the call has, and raise what it raised."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            function(*arguments)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
+    if raised:
+        raise raised[0]
 
 
 @attrs.define(eq=False)
 class FakeMessage:
-    """A received message: ledger 1, an entry, an index in a batch of some size, 0 for one that is not told."""
+    """``_pulsar.Message`` in ledger 1; ``asked`` has the parts that were asked for."""
 
     entry: int = 0
     index: int = -1
     count: int = 0
-    words: bytes = b"x"
-    size: int = 0
-    published: int = 1
+    body: bytes = b"body"
+    #: Of the batch that it is part of; 0: the broker did not tell.
+    batch_size: int = 0
+    published: int = 12
+    key: str = ""
+    null: bool = False
+    values: dict[str, str] = attrs.field(factory=dict)
+    asked: list[str] = attrs.field(factory=list)
+
+    def data(self) -> bytes:
+        self.asked.append("data")
+        return self.body
+
+    def has_null_value(self) -> bool:
+        return self.null
+
+    def properties(self) -> dict[str, str]:
+        self.asked.append("properties")
+        return dict(self.values)
+
+    def partition_key(self) -> str:
+        return self.key
+
+    def event_timestamp(self) -> int:
+        return 11
 
     def publish_timestamp(self) -> int:
         return self.published
 
-    def message_id(self) -> Any:
+    def message_id(self) -> _pulsar.MessageId:
+        self.asked.append("message_id")
         place = _pulsar.MessageId(-1, 1, self.entry, self.index)
+        if not self.batch_size:
+            return place
         # Only pulsar-client itself can make an id that knows the size.
-        return _pulsar.MessageId.deserialize(place.serialize() + b"\x30" + bytes([self.size])) if self.size else place
+        return _pulsar.MessageId.deserialize(place.serialize() + b"\x30" + bytes([self.batch_size]))
+
+    def topic_name(self) -> str:
+        return "persistent://a/b/told-by-message"
+
+    def length(self) -> int:
+        return len(self.body)
 
     def redelivery_count(self) -> int:
         return self.count
-
-    def data(self) -> bytes:
-        return self.words
-
-    def length(self) -> int:
-        return len(self.words)
-
-    def has_null_value(self) -> bool:
-        return False
-
-    def properties(self) -> dict[str, str]:
-        return {}
-
-    def partition_key(self) -> str:
-        return ""
-
-    def event_timestamp(self) -> int:
-        return 0
 
 
 @attrs.define(eq=False)
@@ -118,3 +143,30 @@ class FakeProducer:
 
     def send_async(self, message: Any, callback: Any) -> None:
         self.sent.append((message, callback))
+
+
+@attrs.define(eq=False)
+class FakeNativeConsumer:
+    """The part of ``NativeConsumer`` that records and unacked need."""
+
+    topic: str | None = "persistent://a/b/c"
+    native: FakeConsumer = attrs.field(factory=FakeConsumer)
+    serial: int = 0
+    rewound: bool = False
+
+    def steps_back(self, message: Any) -> bool:
+        return self.rewound
+
+    def is_behind(self, message: Any) -> bool:
+        return self.rewound
+
+    def reached(self, message: Any, rewound: bool) -> None:
+        self.rewound = rewound
+
+
+def make_record(
+    entry: int = 0, index: int = -1, serial: int = 0, native_consumer: Any = None, count: int = 0
+) -> PulsarRecord:
+    """A record of a fake message."""
+    consumer: Any = FakeNativeConsumer() if native_consumer is None else native_consumer
+    return PulsarRecord(FakeMessage(entry, index), consumer, serial, count)

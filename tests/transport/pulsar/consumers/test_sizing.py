@@ -30,9 +30,9 @@ from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers import sizing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Box, Kit, Outcomes, record
-from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
 CHILD = Path(__file__).parents[1] / "memory_of_a_consumer.py"
 LARGE = 1_000_000
@@ -147,7 +147,7 @@ async def test_what_the_application_has_is_waited_for_a_moment_only(kit: Kit) ->
 
 
 def large_message(entry: int) -> FakeMessage:
-    return FakeMessage(entry, words=b"x" * 100)
+    return FakeMessage(entry, body=b"x" * 100)
 
 
 class Desk:

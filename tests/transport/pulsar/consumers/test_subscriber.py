@@ -16,8 +16,8 @@ from jmsaio.transport.base import Sender, SenderOptions, Subscription, Subscript
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from tests.kit.native_fakes import OK, FakeConsumer
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
-from tests.transport.pulsar.standins import OK, FakeConsumer
 
 
 async def test_one_busy_topic_of_several_closes_the_others(kit: Kit) -> None:

@@ -7,14 +7,7 @@ import pytest
 from jmsaio.transport.pulsar.emulation import handed
 from jmsaio.transport.pulsar.emulation.handed import Handed
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from tests.transport.pulsar.fakes import FakeMessage, FakeNativeConsumer, make_record
-
-
-class Later(FakeMessage):
-    """Published at another time."""
-
-    def publish_timestamp(self) -> int:
-        return 99
+from tests.kit.native_fakes import FakeMessage, FakeNativeConsumer, make_record
 
 
 def test_what_was_given_back_is_told_once() -> None:
@@ -66,7 +59,7 @@ def test_given_back_without_copies_is_remembered_for_the_next() -> None:
 def test_another_record_at_the_same_place_is_not_known() -> None:
     known, record = Handed(), make_record(5)
     known.add("s", [record], held=True)
-    other = PulsarRecord(Later(5), FakeNativeConsumer(), 1, 0)  # type: ignore[arg-type]  # the part of a native consumer that it needs
+    other = PulsarRecord(FakeMessage(5, published=99), FakeNativeConsumer(), 1, 0)  # type: ignore[arg-type]  # the part of a native consumer that it needs
     assert known.find("s", other) is None
 
 

@@ -12,8 +12,8 @@ import attrs
 
 from jmsaio.transport.pulsar.emulation.nack_tracker import SLICE, NackTracker
 from jmsaio.transport.pulsar.native.record import PulsarRecord
+from tests.kit.native_fakes import make_record
 from tests.transport.pulsar.conftest import HANG
-from tests.transport.pulsar.fakes import make_record
 
 
 @attrs.define

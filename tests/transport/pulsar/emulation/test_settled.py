@@ -13,13 +13,13 @@ from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.emulation import settled
 from jmsaio.transport.pulsar.emulation.settled import CROSSING, Known, Settled
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
+from tests.kit.native_fakes import FakeMessage
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import Kit, send, texts
-from tests.transport.pulsar.standins import FakeMessage
 
 
 def acknowledge(known: Settled, entry: int, index: int = -1, size: int = 0, when: float = 0) -> None:
-    known.recent.append((FakeMessage(entry, index, size=size).message_id(), 1, when))
+    known.recent.append((FakeMessage(entry, index, batch_size=size).message_id(), 1, when))
 
 
 def look_up(known: Settled, entry: int, index: int = -1, counted: bool = False, published: int = 1) -> Known:

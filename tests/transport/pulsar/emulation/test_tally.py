@@ -13,8 +13,8 @@ from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.emulation import tally as module
 from jmsaio.transport.pulsar.emulation.tally import Tally, tally
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.transport.pulsar.emulation.test_unacked_tracker import Desk, batch
-from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
 
 IDENTITY = ("s", ("t",), None)
 

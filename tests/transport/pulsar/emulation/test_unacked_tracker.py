@@ -16,7 +16,7 @@ from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD, UnackedTrack
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from tests.transport.pulsar.standins import FakeConsumer, FakeMessage
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
 
 
 class Desk:
@@ -35,11 +35,11 @@ class Desk:
 
 def batch(count: int = 0, entry: int = 0) -> list[FakeMessage]:
     """Four records of one entry whose number of records is not told: each is acknowledged by itself."""
-    return [FakeMessage(entry, index, count) for index in range(4)]
+    return [FakeMessage(entry, index, count, b"x") for index in range(4)]
 
 
 def whole_batch(entry: int = 0, count: int = 0) -> list[FakeMessage]:
-    return [FakeMessage(entry, index, count, size=4) for index in range(4)]
+    return [FakeMessage(entry, index, count, batch_size=4) for index in range(4)]
 
 
 @pytest.mark.parametrize(("shared", "count"), [(True, 1), (True, 0), (False, 0)])
@@ -248,7 +248,7 @@ async def test_a_broker_that_lost_its_data_delivers_the_same_ids(shared: bool) -
     desk = Desk(shared)
     old = desk.admit(*whole_batch(0), *whole_batch(1), FakeMessage(2))
     desk.unacked.acknowledge(old[:6])
-    others = [FakeMessage(entry, index, size=4, published=2) for entry in (0, 1) for index in range(4)]
+    others = [FakeMessage(entry, index, batch_size=4, published=2) for entry in (0, 1) for index in range(4)]
     new = desk.admit(*others, FakeMessage(2, published=2))
     assert [one.native for one in new[:8]] == others
     assert len(new) == 9

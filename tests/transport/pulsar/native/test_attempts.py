@@ -24,9 +24,9 @@ from jmsaio.transport.pulsar.native import attempts as module
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import NativeLog
+from tests.kit.native_fakes import OK, from_thread
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
 from tests.transport.pulsar.native.test_native_log import FENCED, REFUSED, TOPIC, own_log, write
-from tests.transport.pulsar.standins import OK, from_thread
 
 BUSY = _pulsar.Result.ConsumerBusy
 

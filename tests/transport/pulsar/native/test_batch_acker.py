@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.native import batch_acker
 from jmsaio.transport.pulsar.native.batch_acker import SUPPORTED, BatchAcker, begin_batch, check_message_ids
-from tests.transport.pulsar.standins import FakeMessage
+from tests.kit.native_fakes import FakeMessage
 
 
 def batch_of(size: int, entry: int = 0) -> list[FakeMessage]:
-    return [FakeMessage(entry, index, size=size) for index in range(size)]
+    return [FakeMessage(entry, index, batch_size=size) for index in range(size)]
 
 
 def begun(messages: list[FakeMessage]) -> BatchAcker:
@@ -31,7 +31,7 @@ def begun(messages: list[FakeMessage]) -> BatchAcker:
 
 
 @pytest.mark.parametrize(
-    "message", [FakeMessage(3), FakeMessage(3, 1, size=4), FakeMessage(3, 0, size=1), FakeMessage(3, 0)]
+    "message", [FakeMessage(3), FakeMessage(3, 1, batch_size=4), FakeMessage(3, 0, batch_size=1), FakeMessage(3, 0)]
 )
 def test_what_begins_no_batch(message: FakeMessage) -> None:
     """No batch, not its first record, a batch of one, and one whose size is not told."""
@@ -72,7 +72,7 @@ def test_in_pieces() -> None:
     ],
 )
 def test_others_are_not_taken(places: list[tuple[int, int]]) -> None:
-    messages = [FakeMessage(*place, size=4) for place in places]
+    messages = [FakeMessage(*place, batch_size=4) for place in places]
     assert begun(messages).extend(messages, 0) == 0
 
 

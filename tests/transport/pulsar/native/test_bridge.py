@@ -16,7 +16,7 @@ import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, end, ignore, open_together, wait_for
-from tests.transport.pulsar.standins import OK, from_thread
+from tests.kit.native_fakes import OK, from_thread
 
 
 class Answer:

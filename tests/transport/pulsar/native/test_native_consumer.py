@@ -12,7 +12,7 @@ import pytest
 from jmsaio.errors import BrokerUnavailableError, JMSError
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
-from tests.transport.pulsar.standins import FakeConsumer, FakeMessage, from_thread
+from tests.kit.native_fakes import FakeConsumer, FakeMessage, from_thread
 
 
 def make(consumer: FakeConsumer, topic: str | None = "t") -> tuple[NativeConsumer, list[int]]:

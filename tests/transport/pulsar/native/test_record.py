@@ -9,7 +9,7 @@ import pytest
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from tests.transport.pulsar.fakes import FakeMessage, FakeNativeConsumer
+from tests.kit.native_fakes import FakeMessage, FakeNativeConsumer
 
 
 def record_of(native: Any, topic: str | None = "persistent://a/b/c") -> PulsarRecord:

@@ -17,7 +17,7 @@ from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.producers import partition_producer
 from jmsaio.transport.pulsar.producers.partition_producer import GROUP, PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
-from tests.transport.pulsar.standins import OK, FakeProducer, from_thread
+from tests.kit.native_fakes import OK, FakeProducer, from_thread
 
 
 class Desk:
