@@ -22,7 +22,7 @@ CHECKS: list[Check] = [
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_house(check: Check) -> None:
+def test_every_rule_of_the_layers_holds(check: Check) -> None:
     modules = layers.read(ROOT)
     assert len(modules) > 20
     assert check(modules) == []

@@ -1,10 +1,18 @@
-"""Each module has its tests at the same place: ``jmsaio/a/b.py`` in ``tests/a/test_b.py``."""
+"""Each module has tests at the same place: ``jmsaio/a/b.py`` in ``tests/a/test_b.py``; each test has a telling name."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+
+#: A single word promises nothing, and a code such as ``t15`` says nothing.
+EMPTY = re.compile(r"test_?[a-z0-9]*|test_[a-z]{1,2}\d+_\w*")
 
 
 def mirror(path: Path) -> Path:
@@ -19,6 +27,30 @@ def test_each_module_has_its_tests() -> None:
     assert {path: test for path, test in wanted.items() if not (ROOT / test).exists()} == {}
 
 
-def test_names() -> None:
+def test_a_module_is_mirrored_without_its_underscore() -> None:
     assert mirror(Path("jmsaio/a/_b.py")) == Path("tests/a/test_b.py")
     assert mirror(Path("jmsaio/errors.py")) == Path("tests/test_errors.py")
+
+
+def names_of(path: Path) -> Iterator[str]:
+    """The names of the tests of a file, those in classes, too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+            yield node.name
+
+
+def test_each_name_promises_something() -> None:
+    paths = sorted((ROOT / "tests").rglob("test_*.py"))
+    assert len(paths) > 100
+    found = [f"{path.relative_to(ROOT)}: {name}" for path in paths for name in names_of(path) if EMPTY.fullmatch(name)]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["test", "test_after", "test_t15", "test_t15_a_drop", "test_r4_flush"])
+def test_an_empty_name_is_found(name: str) -> None:
+    assert EMPTY.fullmatch(name) is not None
+
+
+@pytest.mark.parametrize("name", ["test_a_drop_is_reported", "test_size_counts_utf8", "test_utf8_is_kept"])
+def test_a_promise_is_free(name: str) -> None:
+    assert EMPTY.fullmatch(name) is None

@@ -105,7 +105,7 @@ def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_sentences() -> None:
+def test_errors_keep_their_text_and_say_what_to_do() -> None:
     assert _sentence(JMSError("a\n  b\n")) == "a\n  b"
     assert _sentence(BrokerUnavailableError("a\nb")).startswith("a\nb\n(is a broker running there?")
     assert _sentence(ConfigurationError("a")).endswith("(all options: 'jmsaio guide configuration')")

@@ -13,7 +13,7 @@ from jmsaio.cli.bodies import Source, from_record, make
 from jmsaio.cli.show import to_json
 
 
-def test_kinds() -> None:
+def test_each_kind_makes_its_message_from_the_bytes() -> None:
     text = make("text", "é".encode())
     assert isinstance(text, TextMessage) and text.text == "é"
     data = make("bytes", b"\xff")
@@ -34,7 +34,7 @@ def test_a_body_that_is_not_of_the_kind_is_refused(kind: str, body: bytes) -> No
         make(kind, body)
 
 
-def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_files_lines_and_a_pipe_become_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     def texts(source: Source) -> list[Any]:
         return [message.text for message in source.messages()]
 

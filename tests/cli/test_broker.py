@@ -44,7 +44,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return found
 
 
-def test_start(calls: Calls, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_start_passes_the_options_and_prints_the_status(
+    calls: Calls, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     arguments = ["broker", "start", "--port", "0", "--fresh", "--no-filter", "--dir", str(tmp_path), "-o", "a=b=c"]
     assert main(arguments) == 0
     record = json.loads(capsys.readouterr().out)
@@ -70,7 +72,7 @@ def test_stop_and_status(calls: Calls, capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(capsys.readouterr().out) == {"running": False}
 
 
-def test_logs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_printed_once_or_followed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(launcher, "logs", lambda lines, *, directory: f"{lines} lines\n")
     monkeypatch.setattr(launcher, "follow", lambda lines, *, directory: iter(["a", "b"]))
     assert main(["broker", "logs", "-n", "3"]) == 0
@@ -78,7 +80,9 @@ def test_logs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "3 lines\na\nb\n"
 
 
-def test_filter(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_filter_prints_where_the_archive_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     monkeypatch.setattr(launcher, "pack_filter", lambda folder, progress: folder / "jms.nar")
     assert main(["broker", "filter", str(tmp_path)]) == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(tmp_path / "jms.nar")}

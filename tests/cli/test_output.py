@@ -25,5 +25,5 @@ def test_remarks_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert output.out.strip() == "[red]as it is"
 
 
-def test_printable() -> None:
+def test_control_characters_are_escaped_but_tabs_stay() -> None:
     assert printable("a\x1b\x00\x9b\tb\u2028") == "a\\x1b\\x00\\x9b\tb\\u2028"

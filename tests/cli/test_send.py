@@ -67,7 +67,9 @@ async def test_many_lines_in_order(config: dict[str, Any], capsys: pytest.Captur
     assert [message.text for message in await received(config, 300)] == [str(number) for number in range(300)]
 
 
-async def test_repeated(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_repeated_messages_are_sent_in_order_with_ids_of_their_own(
+    config: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert await _send(job(config, Source(("a", "b"), (), "text"), repeat=3), Output(as_json=True)) == 0
     ids = [json.loads(line)["message_id"] for line in capsys.readouterr().out.splitlines()]
     assert len(set(ids)) == 6

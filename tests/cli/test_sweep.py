@@ -100,7 +100,7 @@ def test_wrong_use(arguments: list[str], sentence: str, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 seconds"), (119, "119 seconds"), (200000, "2 days")])
-def test_ages(seconds: float, text: str) -> None:
+def test_an_age_is_written_in_the_unit_that_fits(seconds: float, text: str) -> None:
     assert _age(seconds) == text
 
 

@@ -27,7 +27,7 @@ from jmsaio.cli.typed import TYPES, mark, parse_property, plain, typed
         ("a:double=1e300", "a", 1e300, Double),
     ],
 )
-def test_properties(text: str, name: str, value: Any, kind: type) -> None:
+def test_a_property_is_read_with_its_type(text: str, name: str, value: Any, kind: type) -> None:
     found = parse_property(text)
     assert found == (name, value)
     assert isinstance(found[1], kind)

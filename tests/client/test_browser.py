@@ -19,7 +19,9 @@ from tests.support.broker import TestBroker
 Name = Callable[[str], str]
 
 
-async def test_browser(session: jmsaio.Session, connection: jmsaio.Connection, name: Name) -> None:
+async def test_a_browser_shows_what_is_unconsumed_and_takes_nothing(
+    session: jmsaio.Session, connection: jmsaio.Connection, name: Name
+) -> None:
     queue = session.create_queue(name("browser"))
     async with session.create_producer(queue) as producer:
         for number in range(10):

@@ -12,7 +12,7 @@ import jmsaio
 Name = Callable[[str], str]
 
 
-async def test_metadata(connection: jmsaio.Connection) -> None:
+async def test_metadata_names_the_version_the_provider_and_the_jmsx_properties(connection: jmsaio.Connection) -> None:
     metadata = connection.metadata
     assert (metadata.jms_version, metadata.jms_provider_name) == ("3.1", "jmsaio")
     assert set(metadata.get_jmsx_property_names()) >= {"JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount"}

@@ -131,7 +131,9 @@ async def test_receive_body(session: jmsaio.Session, name: Name) -> None:
         assert await consumer.receive_body(str, timeout=0.1) is None
 
 
-async def test_process(session: jmsaio.Session, name: Name) -> None:
+async def test_process_acknowledges_on_success_and_redelivers_on_an_exception(
+    session: jmsaio.Session, name: Name
+) -> None:
     queue = session.create_queue(name("process"))
     producer = await session.create_producer(queue)
     await producer.send("work")

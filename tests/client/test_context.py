@@ -28,7 +28,7 @@ class Listener:
         self.told.append((message, error))
 
 
-async def test_context(url: str, name: Name) -> None:
+async def test_a_context_sends_receives_and_creates_others(url: str, name: Name) -> None:
     queue = jmsaio.Queue(name("context"))
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
         listener = Listener()

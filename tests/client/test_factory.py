@@ -80,7 +80,7 @@ async def test_secrets_are_not_shown() -> None:
     assert "very-secret" not in repr(factory) + repr(factory.configuration)
 
 
-async def test_credentials() -> None:
+async def test_wrong_credentials_are_refused() -> None:
     config = {"brokerServiceUrl": "memory:", "jms.tckUsername": "u", "jms.tckPassword": "p"}
     async with jmsaio.ConnectionFactory(config) as factory:
         await factory.create_connection()
@@ -120,7 +120,7 @@ def test_import_brings_in_nothing_heavy() -> None:
     assert output.strip() == "[]"
 
 
-def test_uvloop() -> None:
+def test_messages_are_sent_and_received_on_uvloop() -> None:
     import uvloop
 
     async def main() -> None:

@@ -50,7 +50,7 @@ async def test_headers_after_send(session: jmsaio.Session, connection: jmsaio.Co
         assert forwarded.jms_message_id != message.jms_message_id
 
 
-async def test_hints(session: jmsaio.Session, name: Name) -> None:
+async def test_without_id_and_timestamp_the_time_is_0_and_the_id_stays(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("hints"))
     async with session.create_consumer(queue) as consumer, session.create_producer(queue) as producer:
         producer.disable_message_id = producer.disable_message_timestamp = True

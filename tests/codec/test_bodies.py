@@ -27,7 +27,7 @@ def encoded(kind: str, body: Any) -> bytes | None:
     return bodies.encode_body(kind, body, {})
 
 
-def test_text() -> None:
+def test_text_is_utf_8_and_lone_surrogates_are_refused() -> None:
     assert bodies.encode_text("é😀\0") == "é😀\0".encode()
     with pytest.raises(MessageFormatError, match="lone surrogate at 1"):
         bodies.encode_text("a\ud800")
@@ -109,6 +109,6 @@ def test_a_java_object_goes_out_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("kind", ["map", "stream", "object"])
-def test_malformed(kind: str) -> None:
+def test_a_body_that_cannot_be_read_is_malformed(kind: str) -> None:
     with pytest.raises(MalformedMessageError):
         bodies.decode_body(kind, b"\xff", {})

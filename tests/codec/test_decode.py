@@ -67,14 +67,14 @@ def test_reading_starts_at_the_beginning() -> None:
     ("kind", "payload"),
     [("text", b"\xff"), ("map", b"\0"), ("map", b"\xac\xed\0\5"), ("stream", b"\2\0\5abc"), ("object", b"hello")],
 )
-def test_malformed(kind: str, payload: bytes) -> None:
+def test_a_body_that_cannot_be_read_is_an_error_with_its_record(kind: str, payload: bytes) -> None:
     record = received(kind, payload)
     with pytest.raises(MalformedMessageError, match=f"ID:3:7:-1 has no readable {kind} body") as caught:
         decode(record, None)
     assert caught.value.record is record
 
 
-def test_raw() -> None:
+def test_raw_decoding_gives_the_bytes_and_the_type_as_a_property() -> None:
     record = received("text", b"\xff")
     message = decode_raw(record, Queue("q"), "public/default")
     assert isinstance(message, BytesMessage) and message.get_body(bytes) == b"\xff"

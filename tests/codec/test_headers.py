@@ -119,7 +119,7 @@ def test_reply_to_details() -> None:
         written(reply_to=5)
 
 
-def test_type() -> None:
+def test_a_type_is_kept_even_if_it_is_empty() -> None:
     assert read(written(type="größe")).type == "größe"
     assert written(type="") == {"JMSType": ""}
 

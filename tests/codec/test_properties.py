@@ -126,7 +126,7 @@ def test_numbers_in_any_form_that_java_reads() -> None:
     assert read({"n": "TRUE", "n_jsmtype": "boolean"}) == {"n": True}
 
 
-def test_group() -> None:
+def test_the_group_id_comes_from_the_key_first() -> None:
     assert read({"JMSXGroupID": "old"}, key="new") == {"JMSXGroupID": "new"}
     assert read({"JMSXGroupID": "only a property"}) == {"JMSXGroupID": "only a property"}
     assert read({"JMSXGroupID": ""}) == {} == read({"JMSXGroupID": ""}, key="")

@@ -26,7 +26,7 @@ from tests.codec.strategies import bodies, same
         ([], ""),
     ],
 )
-def test_vectors(values: list[Value], data: str) -> None:
+def test_streams_have_the_bytes_that_java_writes(values: list[Value], data: str) -> None:
     assert encode_stream(values) == bytes.fromhex(data)
     assert all(map(same, decode_stream(bytes.fromhex(data)), values))
 
@@ -38,7 +38,7 @@ def test_round_trip(values: list[Value]) -> None:
 
 
 @given(st.lists(bodies, min_size=1, max_size=6), st.data())
-def test_truncated(values: list[Value], data: st.DataObject) -> None:
+def test_a_cut_stream_never_gives_a_wrong_value(values: list[Value], data: st.DataObject) -> None:
     """A cut gives the values before it, or an error; never another value in their place."""
     payload = encode_stream(values)
     cut = data.draw(st.integers(0, len(payload) - 1))
@@ -60,7 +60,7 @@ def test_any_bytes(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data", ["00", "0c", "ff", "03 000000", "0a 7fffffff 00", "0a ffffffff", "0a 0000", "02 ffff 41", "02 00"]
 )
-def test_malformed(data: str) -> None:
+def test_a_malformed_stream_is_refused(data: str) -> None:
     with pytest.raises(MalformedMessageError):
         decode_stream(bytes.fromhex(data))
 

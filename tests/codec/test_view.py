@@ -43,7 +43,7 @@ def full() -> Received:
         ("amount", None, None),
     ],
 )
-def test_headers(name: str, value: object, default: object) -> None:
+def test_headers_have_the_records_value_or_their_default(name: str, value: object, default: object) -> None:
     assert same(view.header(full(), name), value)
     assert same(view.header(Received(b""), name), default)
 
@@ -67,7 +67,7 @@ def test_headers_made_up() -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [(None, 0), ("5", 5), ("", 0), ("x", 0), ("-5", -5)])
-def test_expiration(text: str | None, value: int) -> None:
+def test_an_expiration_that_cannot_be_read_is_0(text: str | None, value: int) -> None:
     assert view.expiration(Received(b"", {} if text is None else {"JMSExpiration": text})) == value
 
 

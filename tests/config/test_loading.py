@@ -83,7 +83,7 @@ def test_web_service_url_alone_looks_the_broker_up_over_http() -> None:
     assert (config.scheme, config.service_url, config.web_service_url) == ("pulsar", "http://w:8080", "http://w:8080")
 
 
-def test_files(tmp_path: pathlib.Path) -> None:
+def test_json_and_toml_files_give_what_a_url_gives(tmp_path: pathlib.Path) -> None:
     as_json = tmp_path / "starlight.json"
     as_json.write_text(json.dumps({"brokerServiceUrl": "memory://a", "jms.clientId": "x", "authParams": None}))
     as_toml = tmp_path / "starlight.toml"

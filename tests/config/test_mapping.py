@@ -8,7 +8,7 @@ from jmsaio.config.options import Section
 from jmsaio.errors import ConfigurationError
 
 
-def test_flatten() -> None:
+def test_nested_mappings_become_dotted_names_without_nulls() -> None:
     assert flatten({"a": {"b": {"c": 1}, "d": None}, "e.f": 2}) == {"a.b.c": 1, "e.f": 2}
 
 

@@ -20,7 +20,7 @@ def test_found_by_written_name_and_by_field() -> None:
     ("name", "answer"),
     [("JMS.CLIENTID", "jms.clientId"), ("clientId", "jms.clientId"), ("jms.clinetId", "jms.clientId"), ("zzz", "")],
 )
-def test_nearest(name: str, answer: str) -> None:
+def test_an_unknown_name_suggests_the_nearest_option(name: str, answer: str) -> None:
     hint = nearest(name, ["jms.clientId", "other"])
     assert hint == (f"; did you mean {answer!r}?" if answer else "")
 

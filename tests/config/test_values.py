@@ -19,7 +19,7 @@ EXACT = Option("x.exact", Section.CONNECTION, Kind.CHOICE, "a", "exact", choices
 PASSWORD = Option("x.password", Section.CONNECTION, Kind.SECRET, None, "password", low=1)
 
 
-def test_durations() -> None:
+def test_durations_are_seconds_whatever_unit_they_are_written_in() -> None:
     assert written(MICROS, "250") == 0.00025
     assert given(MICROS, 0.5) == 0.5
     assert given(MICROS, timedelta(microseconds=7)) == 0.000007
@@ -42,7 +42,7 @@ def test_numbers_and_choices() -> None:
             written(option, value)
 
 
-def test_flags() -> None:
+def test_flags_take_true_and_false_and_refuse_everything_else() -> None:
     """A flag says true or false, else it is refused by name, also for hostname verification."""
     assert written(FLAG, "True") is given(FLAG, True) is True
     assert written(FLAG, "false") is given(FLAG, False) is False
@@ -53,7 +53,7 @@ def test_flags() -> None:
         load("pulsar+ssl://h?tlsEnableHostnameVerification=yes")
 
 
-def test_text() -> None:
+def test_text_is_a_string_and_an_empty_one_is_not_set() -> None:
     assert written(NAME, "") is None  # empty is Starlight's "not set"
     assert written(NAME, 5) == "5"
     assert written(NAME, True) == "true"

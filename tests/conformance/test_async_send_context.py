@@ -149,7 +149,9 @@ async def test_each_kind_of_message_in_a_message_listener(context: jmsaio.Contex
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.messageOrderCL{{Kind}}Test"))
-async def test_order(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_messages_and_completions_keep_the_order_of_sending(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     where, told, bodies = destination(context, kind, name("order")), Told(), [str(number) for number in range(50)]
     producer = context.create_producer().set_async(told)
     async with context.create_consumer(where) as consumer:

@@ -151,7 +151,7 @@ async def test_recover_and_acknowledge(factory: jmsaio.ConnectionFactory, name: 
 
 
 @tck(f"{CLIENT.format(kind='topic')}.acknowledgeTest")
-async def test_acknowledge(factory: jmsaio.ConnectionFactory, name: Name) -> None:
+async def test_acknowledged_messages_are_not_recovered(factory: jmsaio.ConnectionFactory, name: Name) -> None:
     async with await factory.create_context(AcknowledgeMode.CLIENT) as context:
         topic = context.create_topic(name("acknowledge"))
         async with context.create_consumer(topic) as consumer:

@@ -54,7 +54,7 @@ async def test_a_temporary_topic(context: jmsaio.Context) -> None:
 
 
 @tck(f"{QUEUE}.createQueueBrowserTest")
-async def test_browsers(context: jmsaio.Context, name: Name) -> None:
+async def test_browsers_see_what_their_selector_lets_and_take_nothing(context: jmsaio.Context, name: Name) -> None:
     queue = context.create_queue(name("browsed"))
     await (await context.create_consumer(queue)).close()
     await send_three(context, queue)
@@ -103,7 +103,7 @@ async def test_consumers_of_a_topic(context: jmsaio.Context, factory: jmsaio.Con
 
 
 @tck(f"{QUEUE}.getMetaDataTest", f"{TOPIC}.getMetaDataTest")
-async def test_metadata(context: jmsaio.Context) -> None:
+async def test_metadata_has_the_version_and_jmsx_property_names(context: jmsaio.Context) -> None:
     data = context.get_meta_data()
     assert data == context.metadata
     assert data.jms_version == f"{data.jms_major_version}.{data.jms_minor_version}" == "3.1"

@@ -37,7 +37,7 @@ def text_of(message: jmsaio.Message | None) -> str | None:
 @pytest.mark.parametrize(
     "kind", [row("queue", key=f"{FILE}.queueReceiveTests"), row("topic", key=f"{FILE}.topicReceiveTests")]
 )
-async def test_receive(context: jmsaio.Context, destination: Any) -> None:
+async def test_each_way_of_receiving_waits_as_long_as_it_says(context: jmsaio.Context, destination: Any) -> None:
     consumer = await context.create_consumer(destination)
     producer = context.create_producer()
     assert await consumer.receive_no_wait() is None

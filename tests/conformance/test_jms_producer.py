@@ -88,7 +88,7 @@ async def test_each_kind_of_message(context: jmsaio.Context, name: Name, kind: s
         *twins(f"{CLIENT}.setGetTimeToLiveTest", "time_to_live", 0, [1, 0.25, 0]),
     ],
 )
-async def test_settings(
+async def test_settings_have_defaults_and_are_read_back(
     context: jmsaio.Context, name: Name, kind: str, setting: str, default: object, others: list[Any]
 ) -> None:
     where, producer = destination(context, kind, name("settings")), context.create_producer()

@@ -47,7 +47,7 @@ async def test_message_id(context: jmsaio.Context, name: Name, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrTimeStampTest"))
-async def test_timestamp(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_the_timestamp_is_the_time_of_sending(context: jmsaio.Context, name: Name, kind: str) -> None:
     producer = context.create_producer()
     async with context.create_consumer(destination(context, kind, name("timestamp"))) as consumer:
         for body in one_of_each(context):
@@ -57,7 +57,7 @@ async def test_timestamp(context: jmsaio.Context, name: Name, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrJMSPriorityTest"))
-async def test_priority(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_the_producers_priority_counts(context: jmsaio.Context, name: Name, kind: str) -> None:
     producer = context.create_producer()
     async with context.create_consumer(destination(context, kind, name("priority"))) as consumer:
         assert (await sent(producer, consumer, "default")).jms_priority == 4
@@ -70,7 +70,9 @@ async def test_priority(context: jmsaio.Context, name: Name, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrJMSExpirationTest"))
-async def test_expiration(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_the_expiration_is_the_timestamp_and_the_time_to_live(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     producer = context.create_producer()
     async with context.create_consumer(destination(context, kind, name("expiration"))) as consumer:
         for body in one_of_each(context):

@@ -82,7 +82,7 @@ async def test_properties_reach_the_message_until_they_are_cleared(
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgPropertiesConversionTests"))
-async def test_conversions(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_properties_convert_to_the_allowed_types_only(context: jmsaio.Context, name: Name, kind: str) -> None:
     producer = with_all_types(context.create_producer())
     for given, (value, readable) in VALUES.items():
         for target in TYPES:

@@ -41,7 +41,7 @@ async def test_message_id(sends: Sends) -> None:
 
 
 @each_kind("msgHdrTimeStampQTest", "msgHdrTimeStampTopicTest")
-async def test_timestamp(sends: Sends) -> None:
+async def test_the_timestamp_is_the_time_of_sending(sends: Sends) -> None:
     for made in MADE:
         message, before = made(), int(wall() * 1000)
         received = await sends(message)
@@ -72,7 +72,7 @@ async def test_reply_to(sends: Sends) -> None:
 
 
 @each_kind("msgHdrJMSTypeQTest", "msgHdrJMSTypeTopicTest")
-async def test_type(sends: Sends) -> None:
+async def test_the_type_arrives_as_it_was_set(sends: Sends) -> None:
     for made in MADE:
         message = made()
         message.jms_type = "test type"
@@ -97,7 +97,7 @@ async def received(pair: Pair) -> Any:
 
 
 @each_kind("msgHdrJMSPriorityQTest", "msgHdrJMSPriorityTopicTest")
-async def test_priority(pair: Pair) -> None:
+async def test_the_priority_is_the_producers(pair: Pair) -> None:
     producer, _ = pair
     for made, priority in zip(MADE, (0, 2, 4, 7, 9), strict=True):
         producer.priority = priority
@@ -107,7 +107,7 @@ async def test_priority(pair: Pair) -> None:
 
 
 @each_kind("msgHdrJMSExpirationQueueTest", "msgHdrJMSExpirationTopicTest")
-async def test_expiration(pair: Pair) -> None:
+async def test_the_expiration_is_the_timestamp_and_the_time_to_live(pair: Pair) -> None:
     producer, _ = pair
     for made in MADE:
         producer.time_to_live = 0
@@ -121,7 +121,7 @@ async def test_expiration(pair: Pair) -> None:
 
 
 @each_kind("msgHdrJMSDestinationQTest", "msgHdrJMSDestinationTopicTest")
-async def test_destination(pair: Pair) -> None:
+async def test_the_destination_is_the_producers(pair: Pair) -> None:
     producer, _ = pair
     for made in MADE:
         message = made()
@@ -148,7 +148,7 @@ async def test_delivery_mode(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("kind", [row("queue", key=f"{FILES['queue']}.msgHdrJMSRedeliveredTest")])
-async def test_redelivered(sends: Sends) -> None:
+async def test_redelivered_is_false_at_first_and_can_be_set(sends: Sends) -> None:
     for made in MADE:
         got = await sends(made())
         assert got.jms_redelivered is False

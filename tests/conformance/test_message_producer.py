@@ -54,7 +54,7 @@ async def test_the_forms_of_send(
         twins(f"{CLIENT}.{{kind}}SetGetTimeToLiveTest", "time_to_live", 0, [1, 0.25, 0])[0],
     ],
 )
-async def test_settings(
+async def test_settings_have_defaults_and_are_read_back(
     session: jmsaio.Session, name: Name, kind: str, setting: str, default: object, others: list[Any]
 ) -> None:
     async with session.create_producer(destination(session, kind, name("settings"))) as producer:

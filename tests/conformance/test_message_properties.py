@@ -47,7 +47,7 @@ def filled() -> TextMessage:
 
 
 @each_kind("msgPropertiesQTest", "msgPropertiesTopicTest")
-async def test_properties(sends: Sends, connection: jmsaio.Connection) -> None:
+async def test_properties_of_every_type_arrive_and_are_read_only(sends: Sends, connection: jmsaio.Connection) -> None:
     message = filled()
     with pytest.raises(jmsaio.MessageFormatError):
         message.set_object_property("none", object())
@@ -83,7 +83,7 @@ def missing_properties(message: jmsaio.Message) -> None:
 
 
 @each_kind("msgPropertiesConversionQTest", "msgPropertiesConversionTopicTest")
-async def test_conversions(sends: Sends) -> None:
+async def test_properties_convert_to_the_allowed_types_only(sends: Sends) -> None:
     message = filled()
     message.set_string_property("word", "no number")
     received = await sends(message)
@@ -109,7 +109,7 @@ async def test_property_exists(sends: Sends) -> None:
 
 
 @pytest.mark.parametrize("kind", [row("topic", key=f"{TOPIC}.msgJMSXPropertiesTopicTest")])
-async def test_groups(sends: Sends) -> None:
+async def test_group_id_and_sequence_arrive(sends: Sends) -> None:
     message = TextMessage("body")
     message.set_string_property("JMSXGroupID", "group")
     message.set_int_property("JMSXGroupSeq", 3)

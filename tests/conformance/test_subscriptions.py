@@ -72,7 +72,7 @@ async def test_a_temporary_destination(session: jmsaio.Session, kind: str) -> No
 
 
 @each_kind("getTransactedQueueTest", "getTransactedTopicTest")
-async def test_transacted(connection: jmsaio.Connection, kind: str) -> None:
+async def test_only_a_transacted_session_says_it_is(connection: jmsaio.Connection, kind: str) -> None:
     for mode in (AcknowledgeMode.TRANSACTED, AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT):
         async with connection.create_session(mode) as session:
             assert session.get_transacted() is (mode is AcknowledgeMode.TRANSACTED)

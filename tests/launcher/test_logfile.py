@@ -15,7 +15,7 @@ from jmsaio.launcher.state import claim
 
 @pytest.mark.parametrize("lines", [0, 1, 2, 3, 100])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_tail(tmp_path: Path, lines: int, end: str) -> None:
+def test_the_tail_has_as_many_lines_as_asked_for(tmp_path: Path, lines: int, end: str) -> None:
     path = tmp_path / "log"
     path.write_text("one\ntwo\nthree" + end)
     expected = ["one", "two", "three"][-lines:] if lines else []

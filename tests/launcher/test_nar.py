@@ -27,7 +27,7 @@ def jars(tmp_path: Path) -> list[Path]:
     return [first, jar(tmp_path / "other-2.jar", **{"B.class": "y"})]
 
 
-def test_layout(tmp_path: Path, jars: list[Path]) -> None:
+def test_an_archive_has_the_manifest_the_definition_and_all_jars(tmp_path: Path, jars: list[Path]) -> None:
     target = tmp_path / "jms.nar"
     write_nar(target, jars, DEFINITION, {"Manifest-Version": "1.0", "Nar-Id": "x"})
     with zipfile.ZipFile(target) as nar:

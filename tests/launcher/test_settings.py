@@ -17,7 +17,7 @@ from jmsaio.launcher.settings import (
 )
 
 
-def test_defaults() -> None:
+def test_by_default_the_ports_are_pulsars_filters_run_and_data_is_kept() -> None:
     options = StartOptions()
     assert (options.broker_port, options.web_port) == (6650, 8080)
     assert options.state_directory == state_directory()
@@ -85,7 +85,7 @@ def test_settings_that_would_not_survive_are_refused(name: str, value: str) -> N
         render({name: value})
 
 
-def test_command() -> None:
+def test_the_command_limits_memory_and_log() -> None:
     words = list(command(Path("/jdk/java"), Path("/jars"), StartOptions(memory="512m")))
     assert words[0] == "/jdk/java"
     assert "-Xmx512m" in words

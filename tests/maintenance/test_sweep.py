@@ -125,7 +125,9 @@ async def test_temporary_topics_that_are_used(activity: Activity) -> None:
         ({"jms_queue": (10, 1), "jmsaio_nd_1": (4000, 0)}, [Leftover(TOPIC, ND, 4000)]),
     ],
 )
-async def test_subscriptions(subscriptions: dict[str, tuple[float | None, int]], found: list[Leftover]) -> None:
+async def test_only_unused_subscriptions_of_jmsaio_are_found(
+    subscriptions: dict[str, tuple[float | None, int]], found: list[Leftover]
+) -> None:
     assert await find(FakeAdmin({TOPIC: active(0, 3, **subscriptions)})) == found
 
 
@@ -145,7 +147,7 @@ async def test_partitions_count_together() -> None:
     assert await find(FakeAdmin(temporary_parts, {TEMP: 3})) == []  # one could not be looked at
 
 
-async def test_deleting() -> None:
+async def test_only_leftovers_that_are_old_enough_are_deleted() -> None:
     admin = FakeAdmin({TEMP: active(), TOPIC: active(0, jmsaio_nd_1=(4000, 0), jmsaio_nd_2=(None, 0))})
     found = await find(admin)
     results = await delete_leftovers(admin, "public/default", 3600, found, 0)  # type: ignore[arg-type]  # a fake

@@ -17,7 +17,7 @@ FLOATING = [JmsType.FLOAT, JmsType.DOUBLE]
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(PROPERTY_TYPES, PROPERTY_TYPES)))
-def test_properties(source: JmsType, target: JmsType) -> None:
+def test_properties_convert_as_the_table_of_jms_says(source: JmsType, target: JmsType) -> None:
     if target in READABLE[source]:
         assert convert_property(SAMPLES[source], target, "p") == expected(source, target)
     else:
@@ -26,7 +26,7 @@ def test_properties(source: JmsType, target: JmsType) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(JmsType, JmsType)))
-def test_bodies(source: JmsType, target: JmsType) -> None:
+def test_bodies_convert_as_the_table_of_jms_says(source: JmsType, target: JmsType) -> None:
     if target in READABLE[source]:
         assert convert_body(SAMPLES[source], target) == expected(source, target)
     else:
@@ -54,7 +54,7 @@ def test_texts_out_of_range(text: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("convert", [convert_property, convert_body])
-def test_null(convert: Any) -> None:
+def test_null_converts_as_javas_valueof_does(convert: Any) -> None:
     assert convert(None, JmsType.BOOLEAN) is False
     assert convert(None, JmsType.STRING) is None
     assert convert(None, JmsType.BYTES) is None

@@ -46,13 +46,13 @@ def test_a_name_is_needed(kind: type[Destination], name: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Queue, Topic, TemporaryQueue, TemporaryTopic])
-def test_frozen(kind: type[Destination]) -> None:
+def test_a_destination_cannot_be_changed(kind: type[Destination]) -> None:
     with pytest.raises(AttributeError):
         kind("a").name = "b"  # type: ignore[misc]  # what is tested
 
 
 @pytest.mark.parametrize("kind", [TemporaryQueue, TemporaryTopic])
-async def test_delete(kind: type[Any]) -> None:
+async def test_a_temporary_destination_is_deleted_where_it_was_made(kind: type[Any]) -> None:
     calls = []
 
     async def delete() -> None:
@@ -109,7 +109,9 @@ def test_as_destination() -> None:
     ],
     ids=str,
 )
-def test_topics(destination: Destination, topics: list[str], subscription: str | None, virtual: bool) -> None:
+def test_a_destination_resolves_to_its_topics_and_subscription(
+    destination: Destination, topics: list[str], subscription: str | None, virtual: bool
+) -> None:
     found = resolve(destination)
     assert (list(found.topics), found.pattern, found.subscription) == (topics, None, subscription)
     assert found.virtual is virtual and not found.overrides and found.visible_name == destination.name
@@ -126,7 +128,9 @@ def test_topics(destination: Destination, topics: list[str], subscription: str |
     ],
     ids=str,
 )
-def test_patterns(destination: Destination, pattern: str, subscription: str | None) -> None:
+def test_a_regex_destination_resolves_to_its_pattern(
+    destination: Destination, pattern: str, subscription: str | None
+) -> None:
     found = resolve(destination)
     assert (found.topics, found.pattern, found.subscription, found.virtual) == ((), pattern, subscription, True)
 

@@ -15,7 +15,7 @@ from jmsaio.model.durations import milliseconds, seconds
     ("value", "found"),
     [(0, 0.0), (5, 5.0), (0.25, 0.25), (timedelta(minutes=1), 60.0), (timedelta(0), 0.0), (3e8, 3e8)],
 )
-def test_seconds(value: Any, found: float) -> None:
+def test_seconds_are_floats_of_numbers_and_timedeltas(value: Any, found: float) -> None:
     assert seconds(value, "timeout") == found and type(seconds(value, "timeout")) is float
 
 
@@ -23,7 +23,7 @@ def test_seconds(value: Any, found: float) -> None:
     ("value", "found"),
     [(0, 0), (0.0, 0), (1, 1000), (0.0015, 2), (1e-9, 1), (timedelta(milliseconds=7), 7), (timedelta(0), 0)],
 )
-def test_milliseconds(value: Any, found: int) -> None:
+def test_milliseconds_are_rounded_up_to_ints(value: Any, found: int) -> None:
     assert milliseconds(value, "time_to_live") == found and type(milliseconds(value, "time_to_live")) is int
 
 
@@ -31,7 +31,7 @@ def test_milliseconds(value: Any, found: int) -> None:
 @pytest.mark.parametrize(
     "value", [-1, -0.001, pytest.param(-(10**400), id="huge"), timedelta(seconds=-1), math.nan, -math.inf]
 )
-def test_negative(read: Any, value: Any) -> None:
+def test_negative_durations_are_refused_by_name(read: Any, value: Any) -> None:
     with pytest.raises(ValueError, match="timeout must not be negative"):
         read(value, "timeout")
 

@@ -10,7 +10,7 @@ from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
 
 
-def test_numbers() -> None:
+def test_modes_have_the_numbers_of_jms() -> None:
     assert {mode.name: int(mode) for mode in AcknowledgeMode} == {
         "TRANSACTED": 0, "AUTO": 1, "CLIENT": 2, "DUPS_OK": 3, "INDIVIDUAL": 4,
     }  # fmt: skip

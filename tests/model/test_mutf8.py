@@ -35,7 +35,7 @@ def test_forms_that_java_reads_and_never_writes(data: str, text: str) -> None:
         "c3a9f09f9880",
              "ed", "eda0", "c0", "c0c080", "e0c080"]
 )  # fmt: skip
-def test_malformed(data: str) -> None:
+def test_malformed_modified_utf_8_is_refused(data: str) -> None:
     with pytest.raises(MessageFormatError, match="modified UTF-8"):
         decode_mutf8(bytes.fromhex(data))
 

@@ -120,7 +120,7 @@ def test_limits_of_whole_numbers(bits: int) -> None:
      ("0x1p0000000000001", 2.0), ("0x1p-00000000000000005", 0.03125), ("0x1p99999999999", math.inf),
      ("0x1p-99999999999", 0.0), ("0x1p-1074", 5e-324), ("1e2147483648", math.inf), ("1e-2147483649", 0.0)],
 )  # fmt: skip
-def test_doubles(text: str, value: float) -> None:
+def test_doubles_are_read_as_java_reads_them(text: str, value: float) -> None:
     assert parse_double(text) == value
 
 
@@ -190,7 +190,7 @@ def test_between_two_floats(bits: int, side: int, digits: int) -> None:
     [("true", True), ("TRUE", True), ("tRuE", True), (" true", False), ("true ", False), ("1", False), ("yes", False),
      ("", False), (None, False), ("ＴＲＵＥ", False)],
 )  # fmt: skip
-def test_booleans(text: str | None, value: bool) -> None:
+def test_only_true_in_any_case_is_true(text: str | None, value: bool) -> None:
     assert parse_boolean(text) is value
 
 

@@ -21,7 +21,7 @@ class Unchecked(Protocol):
      (Float, 1, Float), (Byte, 1, Byte), (Byte, Long(1), Byte), (Int, Byte(1), int), (Long, 1, Long), (Char,
      "x", Char)],
 )  # fmt: skip
-def test_form(kind: type, value: Any, found: type) -> None:
+def test_a_value_takes_the_type_that_is_asked_for(kind: type, value: Any, found: type) -> None:
     made = typed(kind, value, "n")
     assert made == value and type(made) is found
 
@@ -40,7 +40,7 @@ def test_others_are_refused_whatever_they_are(kind: type, value: Any) -> None:
         typed(kind, value, "n")
 
 
-def test_none() -> None:
+def test_none_is_refused_by_name_and_type() -> None:
     with pytest.raises(NullValueError, match=r"'n'.*byte"):
         typed(Byte, None, "n")
 
@@ -56,7 +56,7 @@ def test_cut_and_views() -> None:
         writable_bytes(b"abc")
 
 
-def test_kinds() -> None:
+def test_only_classes_are_kinds_and_bool_is_no_int() -> None:
     assert is_kind(str, object) and is_kind(bool, int) and not is_kind(int, bool)
     for no_class in (None, "str", list[str], str | int, Unchecked):
         assert not is_kind(str, no_class)

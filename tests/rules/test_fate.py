@@ -22,7 +22,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("rejection", "shared", "acknowledge", "expected"), TABLE)
-def test_fate(rejection: Rejection, shared: bool, acknowledge: bool, expected: Fate) -> None:
+def test_each_rejection_has_its_fate(rejection: Rejection, shared: bool, acknowledge: bool, expected: Fate) -> None:
     assert fate(rejection, shared, acknowledge) is expected
     buried = Fate.DEAD_LETTER if rejection is Rejection.EXPIRED else expected
     assert fate(rejection, shared, acknowledge, dead_letter_expired=True) is buried

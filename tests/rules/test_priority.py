@@ -23,7 +23,7 @@ def test_record_priority(text: str | None, expected: int) -> None:
     assert record_priority(record("r", text)) == expected  # type: ignore[arg-type]  # only properties are read
 
 
-def test_order() -> None:
+def test_higher_priorities_come_first_each_in_its_order() -> None:
     inbox = PriorityBuffer()
     inbox.extend([record("a", None), record("b", "9"), record("c", "0"), record("d", "9"), record("e", "4")])  # type: ignore[list-item]  # only properties are read
     inbox.extendleft([record("f", "9")])  # type: ignore[list-item]  # only properties are read

@@ -27,7 +27,7 @@ def test_counts_are_bounded() -> None:
     assert counts.delivery_count(WireId(1, 2), 0) == 2
 
 
-def test_again() -> None:
+def test_a_record_is_redelivered_at_once_until_the_limit() -> None:
     assert again(1, 6, False) is Again.AT_ONCE
     assert again(6, 6, False) is Again.AT_ONCE
     assert again(7, 6, False) is Again.GIVE_BACK

@@ -11,7 +11,7 @@ from jmsaio.selector.builder import MAX_DEPTH
 from jmsaio.selector.parser import parse
 
 
-def test_precedence() -> None:
+def test_not_binds_tighter_than_and_and_and_than_or() -> None:
     tree = parse("a = 1 OR NOT b = 2 AND c BETWEEN 1 AND 2 AND d")
     assert isinstance(tree, nodes.Or)
     second = tree.terms[1]
@@ -33,7 +33,7 @@ def test_chains_are_flat() -> None:
     assert parse(" AND ".join(["a"] * 1000)).depth == 2
 
 
-def test_places() -> None:
+def test_nodes_know_where_they_stand() -> None:
     tree = parse("  a >= 1 AND (b LIKE 'x')")
     assert isinstance(tree, nodes.And) and tree.at == 2
     compare, group = tree.terms

@@ -37,7 +37,7 @@ from jmsaio.selector.check import FORBIDDEN
         ("a = 1 OR (5) <> FALSE", 11, "TRUE and FALSE can't be names"),
     ],
 )
-def test_refused(text: str, column: int, says: str) -> None:
+def test_a_selector_that_is_no_condition_is_refused_at_its_column(text: str, column: int, says: str) -> None:
     with pytest.raises(InvalidSelectorError) as caught:
         Selector(text)
     assert (caught.value.column, says in caught.value.reason) == (column, True)
@@ -57,5 +57,5 @@ def test_headers_that_selectors_may_not_name(name: str) -> None:
         "JMSXGroupID = 'g'",
     ],
 )  # fmt: skip
-def test_accepted(text: str) -> None:
+def test_conditions_of_every_form_are_accepted(text: str) -> None:
     Selector(text)

@@ -26,7 +26,7 @@ def test_numbers_of_all_types_compare_by_value() -> None:
                 assert function(left, right) is PYTHON[text](left, right), (left, text, right)
 
 
-def test_promotion() -> None:
+def test_numbers_are_promoted_as_in_java_before_they_are_compared() -> None:
     assert compare.equal(Long(2**24 + 1), Float(2.0**24)) is True
     assert compare.equal(2**24 + 1, Float(2.0**24)) is True
     assert compare.equal(Float(1.1), 1.1) is False
@@ -74,7 +74,9 @@ def test_strings_and_booleans() -> None:
         ("5", None, 6, False, None),
     ],
 )
-def test_between(subject: object, low: object, high: object, inside: bool | None, outside: bool | None) -> None:
+def test_between_and_not_between_include_both_ends(
+    subject: object, low: object, high: object, inside: bool | None, outside: bool | None
+) -> None:
     assert compare.between(subject, low, high) is inside
     assert compare.not_between(subject, low, high) is outside
 

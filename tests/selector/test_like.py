@@ -46,7 +46,7 @@ def test_matches_as_defined(pattern: str, text: str, escape: str | None) -> None
         ("''", "'", "'", True),
     ],
 )
-def test_examples(pattern: str, escape: str | None, text: str, expected: bool) -> None:
+def test_a_pattern_matches_what_sql_says(pattern: str, escape: str | None, text: str, expected: bool) -> None:
     assert matcher(pattern, escape)(text) is expected
 
 

@@ -52,6 +52,6 @@ def test_no_starlight_numbers(image: str) -> None:
         starlight_number(image)
 
 
-def test_strings() -> None:
+def test_two_quotes_in_a_string_are_one() -> None:
     images = {"''": "", "'a'": "a", "'it''s'": "it's", "''''": "'", "'a\\b'": "a\\b"}
     assert {image: string_value(image) for image in images} == images

@@ -45,7 +45,7 @@ from jmsaio.selector.numbers import MISMATCH
         ("*", 1, None, None),
     ],
 )
-def test_operators(operator: str, left: object, right: object, result: object) -> None:
+def test_operators_give_javas_value_and_type(operator: str, left: object, right: object, result: object) -> None:
     found = numbers.OPERATORS[operator](left, right)
     assert found == result and type(found) is type(result)
     assert numbers.fold((operator,), (left, right)) == result
@@ -57,7 +57,7 @@ def test_division_of_zeros_is_not_a_number() -> None:
         assert isinstance(result, float) and math.isnan(result)
 
 
-def test_signs() -> None:
+def test_signs_keep_javas_overflow_and_refuse_text() -> None:
     assert numbers.negate(-(2**31)) == -(2**31)
     assert numbers.negate(Byte(-128)) == 128
     assert numbers.negate(Long(-(2**63))) == -(2**63)
@@ -82,7 +82,7 @@ def test_a_long_is_rounded_to_a_float_once(value: int) -> None:
 
 
 @given(st.integers(-(2**80), 2**80))
-def test_wrapping(value: int) -> None:
+def test_results_wrap_into_32_and_64_bits(value: int) -> None:
     assert -(2**31) <= numbers.wrap_int(value) < 2**31 and (numbers.wrap_int(value) - value) % 2**32 == 0
     assert -(2**63) <= numbers.wrap_long(value) < 2**63 and (numbers.wrap_long(value) - value) % 2**64 == 0
 

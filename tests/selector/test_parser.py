@@ -63,7 +63,7 @@ def test_refusals_point_at_the_place(text: str, column: int, says: str) -> None:
 @pytest.mark.parametrize(
     "name", ["order", "android", "inside", "notify", "$a", "_b", "größe", "名前", "€uro", "a\u0301"]
 )
-def test_names(name: str) -> None:
+def test_any_java_identifier_is_a_name(name: str) -> None:
     assert Selector(f"{name} = 1").matches({name: 1}) is True
 
 

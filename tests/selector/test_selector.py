@@ -63,7 +63,7 @@ VALUES = {
         ("9223372036854775807 + 1 = -9223372036854775808", True),
     ],
 )
-def test_answers(text: str, expected: bool | None) -> None:
+def test_selectors_are_true_false_or_unknown(text: str, expected: bool | None) -> None:
     assert Selector(text).matches(VALUES) is expected
 
 

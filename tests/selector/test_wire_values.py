@@ -20,7 +20,7 @@ from jmsaio.selector.numbers import MISMATCH
         ("string", "5", "5"), ("other", "5", "5"), ("int", "x", None), ("byte", "300", None),
     ],
 )  # fmt: skip
-def test_marks(mark: str, text: str, value: object) -> None:
+def test_a_type_mark_gives_the_value_its_type(mark: str, text: str, value: object) -> None:
     for suffix in ("_jsmtype", "_jmstype"):
         found = wire_values.load({"n": text, "n" + suffix: mark}, "n", "n_jsmtype", "n_jmstype")
         assert found == value and type(found) is type(value)

@@ -97,7 +97,7 @@ async def test_frames_are_counted_by_command() -> None:
         assert frames == {Command.PING: 2, Command.PONG: 1}
 
 
-async def test_latency() -> None:
+async def test_latency_delays_bytes_until_it_is_switched_off() -> None:
     """Bytes arrive no earlier than the latency says, and at once when it is over."""
     async with echoing() as echo:
         reader, writer = await echo.connect()
@@ -111,7 +111,7 @@ async def test_latency() -> None:
         await reader.readexactly(len(PING))
 
 
-async def test_slices() -> None:
+async def test_slices_cut_the_bytes_but_lose_none() -> None:
     """Bytes arrive in pieces, all of them and in order."""
     async with echoing() as echo:
         reader, writer = await echo.connect()
@@ -163,7 +163,7 @@ async def test_a_stalled_sender_is_held_up() -> None:
         assert await reader.readexactly(1024) == b"\xff" * 1024
 
 
-async def test_reset() -> None:
+async def test_reset_breaks_both_sides_and_takes_new_connections() -> None:
     """Both sides get RST, and the proxy takes new connections."""
     async with echoing() as echo:
         reader, writer = await echo.connect()
@@ -203,7 +203,7 @@ async def test_cut_in_the_middle_of_a_frame() -> None:
         assert cut.hits == 1
 
 
-async def test_swallow() -> None:
+async def test_swallow_drops_one_frame_and_no_other() -> None:
     """The frame is gone, its neighbours are not."""
     async with echoing() as echo:
         reader, writer = await echo.connect()
@@ -228,7 +228,7 @@ async def test_flip_and_clear() -> None:
         assert await reader.readexactly(len(long)) == long
 
 
-async def test_outage() -> None:
+async def test_an_outage_refuses_connections_until_it_ends() -> None:
     """Connections break, new ones are refused, and the port is the same afterwards."""
     async with echoing() as echo:
         reader, writer = await echo.connect()

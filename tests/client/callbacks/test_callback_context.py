@@ -57,7 +57,7 @@ async def test_child_tasks_carry_it_until_the_callback_ends() -> None:
     assert found == [True, False]
 
 
-async def test_leave() -> None:
+async def test_leaving_ends_the_context_in_the_child_task_alone() -> None:
     async def child() -> bool:
         leave()
         return current() is None

@@ -139,7 +139,7 @@ def test_another_loop_is_refused(name: Name) -> None:
         asyncio.run(connection.start())
 
 
-async def test_home() -> None:
+async def test_home_is_the_process_and_the_loop_where_it_was_made() -> None:
     """Here is where it was made."""
     home = Home.here()
     home.check()

@@ -33,6 +33,6 @@ def test_delivery_modes(wrong: object) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 10, True, 4.0])
-def test_priorities(wrong: object) -> None:
+def test_a_priority_is_an_int_from_0_to_9(wrong: object) -> None:
     with pytest.raises(jmsaio.JMSError, match="priority"):
         checked_priority(wrong)  # type: ignore[arg-type]  # what a caller may do

@@ -30,7 +30,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("request_", "client_id", "name", "kind", "ends"), TABLE)
-def test_plan(request_: ConsumerRequest, client_id: str | None, name: str, kind: SubscriptionType, ends: bool) -> None:
+def test_each_request_gets_its_name_type_and_position(
+    request_: ConsumerRequest, client_id: str | None, name: str, kind: SubscriptionType, ends: bool
+) -> None:
     config = load("memory:", topic_shared_subscription_type="Failover")
     planned = plan(request_, client_id, config, AcknowledgeMode.AUTO, "unique")
     subscription = planned.subscription
@@ -57,7 +59,7 @@ def test_the_query_string_overrides_the_configuration() -> None:
         (ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), IllegalStateError),
     ],
 )
-def test_refusals(request_: ConsumerRequest, error: type[Exception]) -> None:
+def test_requests_that_cannot_work_are_refused(request_: ConsumerRequest, error: type[Exception]) -> None:
     with pytest.raises(error):
         check(request_, None, strict_client_id=True)
 

@@ -35,7 +35,7 @@ from tests.model.messages.test_foreign import Foreign
         (JavaObject("a.B", b""), "object", JavaObject("a.B", b"")),
     ],
 )
-def test_kinds(body: Any, kind: str, content: Any) -> None:
+def test_each_python_type_becomes_its_kind_of_message(body: Any, kind: str, content: Any) -> None:
     message = message_for(body)
     assert kind == message.KIND and message._body() == content
 

@@ -67,7 +67,7 @@ def write(message: BytesMessage, kind: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("writer", "value", "data", "reader"), LAYOUT)
-def test_layout(writer: str, value: Any, data: str, reader: str) -> None:
+def test_each_type_is_written_in_javas_layout_and_read_back(writer: str, value: Any, data: str, reader: str) -> None:
     message = BytesMessage()
     write(message, writer, value)
     assert message._body().hex() == data
@@ -230,7 +230,7 @@ def test_write_bytes_outside(offset: int, length: int | None) -> None:
 
 
 @pytest.mark.parametrize("kind", [name for name in WRITERS if name not in ("utf",)] + ["utf"])
-def test_null(kind: str) -> None:
+def test_null_cannot_be_written(kind: str) -> None:
     message = BytesMessage()
     with pytest.raises(NullValueError):
         write(message, kind, None)

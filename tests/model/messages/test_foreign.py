@@ -128,7 +128,7 @@ class ForeignObject(Foreign):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_kinds(foreign: Any, kind: str, body: Any) -> None:
+def test_a_foreign_message_is_copied_into_its_own_kind(foreign: Any, kind: str, body: Any) -> None:
     for _ in range(2):
         message = adopt(foreign)
         assert kind == message.KIND and message._body() == body
@@ -214,7 +214,7 @@ class Stream(ForeignStream):
      "text", 5, Foreign, object()],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_broken(foreign: Any) -> None:
+def test_what_is_no_readable_message_is_refused(foreign: Any) -> None:
     with pytest.raises(MessageFormatError):
         adopt(foreign)
 

@@ -7,7 +7,7 @@ import pytest
 from jmsaio.model.messages.headers import Headers
 
 
-def test_defaults() -> None:
+def test_headers_start_with_the_defaults_of_jms() -> None:
     head = Headers()
     assert (head.delivery_mode, head.priority, head.timestamp, head.expiration, head.delivery_time) == (2, 4, 0, 0, 0)
     assert head.redelivered is False

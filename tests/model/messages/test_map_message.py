@@ -46,7 +46,7 @@ def test_set_and_get(source: JmsType, target: JmsType) -> None:
 
 @pytest.mark.parametrize("kind", SETTERS)
 @pytest.mark.parametrize("name", ["", None, 1])
-def test_names(kind: str, name: Any) -> None:
+def test_a_name_must_be_a_string_that_is_not_empty(kind: str, name: Any) -> None:
     for message in (MapMessage(), received(MapMessage())):
         with pytest.raises(IllegalArgumentError):
             put(message, kind, name, SAMPLES.get(JmsType("int")))

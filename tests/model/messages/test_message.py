@@ -41,7 +41,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize(("word", "kind"), KINDS.items())
-def test_kinds(word: str, kind: type[Message]) -> None:
+def test_a_new_message_is_writable_and_a_received_one_is_not(word: str, kind: type[Message]) -> None:
     assert word == kind.KIND
     message = kind()
     assert (message._read_only_body, message._read_only_properties) == (False, False)
@@ -111,7 +111,7 @@ def test_no_other_attributes() -> None:
         Message().jms_typ = "x"  # type: ignore[attr-defined]  # what is tested
 
 
-async def test_acknowledge() -> None:
+async def test_acknowledge_calls_the_session_each_time_or_does_nothing() -> None:
     message = Message()
     await message.acknowledge()
     calls = []

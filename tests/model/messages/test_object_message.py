@@ -20,7 +20,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_objects(value: Any) -> None:
+def test_objects_are_kept_sent_and_replaced(value: Any) -> None:
     message = ObjectMessage(value)
     assert message.get_object() == message.object == message._body() == value
     again = received(message)

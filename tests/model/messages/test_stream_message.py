@@ -86,7 +86,7 @@ def test_a_failed_read_keeps_the_position() -> None:
         message.read_bytes(bytearray(1))
 
 
-def test_null() -> None:
+def test_null_is_written_by_object_types_and_read_as_such() -> None:
     message = StreamMessage()
     message.write_string(None)
     message.write_object(None)

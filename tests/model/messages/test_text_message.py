@@ -18,7 +18,7 @@ class Unchecked(Protocol):
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "\x00\U0001f600\ud800", "x" * 100_000])
-def test_text(text: str | None) -> None:
+def test_texts_are_kept_sent_and_replaced(text: str | None) -> None:
     message = TextMessage(text)
     assert message.text == message.get_text() == message._body() == text
     again = received(message)

@@ -21,7 +21,7 @@ from jmsaio.selector.starlight.comments import blanked
         ("a --\n--\n b", "--\n--\n"),
     ],
 )
-def test_blanks(text: str, comment: str) -> None:
+def test_comments_become_as_many_blanks(text: str, comment: str) -> None:
     assert blanked(text) == text.replace(comment, " " * len(comment))
 
 

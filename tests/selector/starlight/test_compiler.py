@@ -32,28 +32,28 @@ def answer(text: str) -> bool | None:
 
 
 @pytest.mark.parametrize("text", TRUE)
-def test_true(text: str) -> None:
+def test_conditions_that_hold_are_true(text: str) -> None:
     assert answer(text) is True
 
 
 @pytest.mark.parametrize("text", FALSE)
-def test_false(text: str) -> None:
+def test_conditions_that_do_not_hold_are_false(text: str) -> None:
     assert answer(text) is False
 
 
 @pytest.mark.parametrize("text", UNKNOWN)
-def test_unknown(text: str) -> None:
+def test_conditions_on_unknown_values_are_unknown(text: str) -> None:
     assert answer(text) is None
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_invalid(text: str) -> None:
+def test_selectors_that_starlight_refuses_are_refused(text: str) -> None:
     with pytest.raises(InvalidSelectorError):
         Selector(text, "starlight")
 
 
 @pytest.mark.parametrize("text", ["i + s = 'x'", "-(1 + s) > 1", "b OR i = 1 AND s - 1 = 2", "s * 2 BETWEEN 1 AND 2"])
-def test_errors(text: str) -> None:
+def test_an_error_is_raised_only_where_it_is_evaluated(text: str) -> None:
     if text.startswith("b OR"):
         assert answer(text) is True  # never looked at
     else:

@@ -36,7 +36,7 @@ VALUES = {"s": "a,b,,c,,", "n": 5, "w": "hello world", "e": "", "l": 2**40, "lim
         ("REPLACE(w, 'l', '$0$0') LIKE '%llll%'", True),
     ],
 )
-def test_answers(text: str, expected: bool) -> None:
+def test_functions_answer_as_starlight_does(text: str, expected: bool) -> None:
     assert Selector(text, "starlight").matches(VALUES) is expected
 
 
@@ -55,7 +55,7 @@ def test_answers(text: str, expected: bool) -> None:
         ("SPLIT(s, ',')", 1, "this is not a condition"),
     ],
 )
-def test_refused(text: str, column: int, says: str) -> None:
+def test_a_wrong_call_is_refused_at_its_column(text: str, column: int, says: str) -> None:
     with pytest.raises(InvalidSelectorError) as caught:
         Selector(text, "starlight")
     assert caught.value.column == column and says in caught.value.reason

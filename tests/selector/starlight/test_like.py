@@ -20,7 +20,9 @@ from jmsaio.selector.starlight.like import elements
         ("\t\tc", "\t", ["\x9c"]),
     ],
 )
-def test_elements(pattern: str, escape: str | None, expected: list[str | int]) -> None:
+def test_a_pattern_is_split_into_characters_and_wildcards(
+    pattern: str, escape: str | None, expected: list[str | int]
+) -> None:
     assert elements(pattern, escape) == expected
 
 

@@ -16,7 +16,7 @@ from jmsaio.selector.starlight.regex import Characters, compile_pattern
         ("}]", 0, False), ("(a*)?", 1, True),
     ],
 )  # fmt: skip
-def test_taken(text: str, groups: int, nullable: bool) -> None:
+def test_a_pattern_knows_its_groups_and_whether_it_matches_nothing(text: str, groups: int, nullable: bool) -> None:
     pattern = compile_pattern(text)
     assert (pattern.groups, pattern.nullable) == (groups, nullable)
 
@@ -37,12 +37,12 @@ def test_taken(text: str, groups: int, nullable: bool) -> None:
         ("(" * 30, "nested too deeply"), ("\\é", "one meaning"), ("{2}", "nothing to repeat before"),
     ],
 )  # fmt: skip
-def test_refused(text: str, says: str) -> None:
+def test_a_pattern_that_java_refuses_is_refused(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         compile_pattern(text)
 
 
-def test_sets() -> None:
+def test_sets_have_ranges_inner_sets_and_negation() -> None:
     inner = Characters(frozenset("x"), negated=True)
     mixed = Characters(frozenset("a"), (("0", "9"),), (inner,))
     assert [mixed.has(character) for character in "a5xb"] == [True, True, False, True]

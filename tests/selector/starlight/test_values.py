@@ -22,7 +22,7 @@ from jmsaio.selector.starlight import values
         (Big(2**64), Big(2**65), -1), (Big(2**64), 1, None), (1, Big(2**64), None), ("\ue000", "😀", 1),
     ],
 )  # fmt: skip
-def test_order(left: object, right: object, order: int | None) -> None:
+def test_values_are_ordered_as_java_compares_them(left: object, right: object, order: int | None) -> None:
     assert values.order(left, right, False) == order
 
 
@@ -68,7 +68,7 @@ def test_equality_and_null() -> None:
         ("-", Float(0.5), 1, -0.5), ("+", Big(2**64 + 5), 1, 6),
     ],
 )  # fmt: skip
-def test_arithmetic(operator: str, left: object, right: object, result: object) -> None:
+def test_arithmetic_gives_javas_value_and_type(operator: str, left: object, right: object, result: object) -> None:
     found = values.OPERATORS[operator](left, right)
     assert found == result and type(found) is type(result)
 
@@ -88,7 +88,7 @@ def test_arithmetic_throws(operator: str, left: object, right: object) -> None:
         values.OPERATORS[operator](left, right)
 
 
-def test_negation() -> None:
+def test_negation_gives_javas_value_and_type() -> None:
     cases = [(5, -5), (-(2**31), -(2**31)), (Long(5), Long(-5)), (Float(1.5), Float(-1.5)), (1.5, -1.5), ("a", None)]
     for value, expected in [*cases, (True, None), ((), None), (None, None), (Big(2**64), Big(-(2**64)))]:
         found = values.negate(value)

@@ -66,7 +66,7 @@ async def test_a_created_subscription_of_a_partitioned_topic(harness: Harness) -
     assert sorted(await (await harness.inbox(topic)).consume(2)) == ["1", "2"]
 
 
-async def test_statistics(harness: Harness) -> None:
+async def test_statistics_count_producers_consumers_and_backlog(harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic, type=SubscriptionType.SHARED)
     await harness.admin.create_subscription(topic, "idle", Position.EARLIEST)

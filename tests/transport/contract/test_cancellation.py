@@ -28,7 +28,7 @@ async def cancel_after(turns: int, call: Callable[[], Awaitable[object]]) -> Non
 
 
 @pytest.mark.parametrize("turns", TURNS)
-async def test_subscribing(harness: Harness, turns: int) -> None:
+async def test_a_cancelled_subscribe_leaves_no_consumer(harness: Harness, turns: int) -> None:
     topic = harness.topic()
     await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
     await harness.fill(topic, "1", "2")

@@ -13,7 +13,7 @@ from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import Kit
 
 
-async def test_capabilities(kit: Kit) -> None:
+async def test_pulsar_has_an_admin_and_says_what_it_can_do(kit: Kit) -> None:
     assert kit.transport.capabilities == Capabilities(False, False, False, 40_000)
     assert kit.transport.admin is not None
 

@@ -64,7 +64,7 @@ def test_who_keeps_the_time() -> None:
     assert not Broker("x", ManualClock()).self_timed
 
 
-def test_topics(bench: Bench) -> None:
+def test_a_topic_has_its_partitions_and_is_created_once(bench: Bench) -> None:
     broker, parted = bench.broker, f"{TOPIC}-parted"
     assert broker.create(parted, 2)
     assert not broker.create(parted, 3)

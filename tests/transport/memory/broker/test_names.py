@@ -17,7 +17,7 @@ def test_short_names_are_in_the_default_namespace() -> None:
         full_name("")
 
 
-def test_namespace() -> None:
+def test_the_namespace_is_the_first_two_parts() -> None:
     assert namespace_of("persistent://t/n/x/y") == "t/n"
 
 
@@ -33,7 +33,7 @@ def test_namespace() -> None:
         ("short.*", "persistent://public/default/shorter", True),
     ],
 )
-def test_patterns(pattern: str, name: str, fits: bool) -> None:
+def test_a_pattern_must_fit_the_whole_name(pattern: str, name: str, fits: bool) -> None:
     assert (compile_pattern(pattern).fullmatch(name) is not None) is fits
 
 

@@ -55,7 +55,7 @@ def test_dead_letters_that_the_first_subscription_does_not_want_are_dropped(benc
     assert bench.broker.used == 0
 
 
-def test_after(bench: Bench) -> None:
+def test_records_after_a_position_an_id_or_a_time(bench: Bench) -> None:
     bench.subscribe()
     bench.send("1")
     bench.clock.advance(1)
@@ -70,7 +70,7 @@ def test_after(bench: Bench) -> None:
     assert texts(log.after(int(bench.clock.now() * 1000))) == ["2", "3"]
 
 
-def test_cursor(bench: Bench) -> None:
+def test_a_cursor_has_the_acknowledged_ranges(bench: Bench) -> None:
     log = bench.log
     assert log.cursor([]) == Cursor(None)
     bench.subscribe()

@@ -46,7 +46,7 @@ def test_abort_undoes_everything_once(bench: Bench) -> None:
         unit.commit()
 
 
-def test_conflicts(bench: Bench) -> None:
+def test_the_second_transaction_to_acknowledge_fails(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("1", "2")

@@ -69,7 +69,7 @@ def test_the_last_message_is_a_sign_of_life() -> None:
     assert read_activity({}, internal(), "", NOW).last is None
 
 
-def test_latest() -> None:
+def test_the_latest_of_unknown_times_is_unknown() -> None:
     assert latest([3, 5, 4]) == 5
     assert latest([3, None]) is None
     assert latest([]) is None

@@ -70,7 +70,9 @@ def test_no_plugin_is_nobody() -> None:
         ),
     ],
 )
-def test_spellings(plugin: str, parameters: str, kind: AuthKind, values: Mapping[str, str]) -> None:
+def test_every_spelling_of_credentials_is_read(
+    plugin: str, parameters: str, kind: AuthKind, values: Mapping[str, str]
+) -> None:
     assert read_credentials(plugin, parameters) == Credentials(kind, values)
 
 

@@ -127,11 +127,13 @@ def test_start_positions() -> None:
         ("[(3:1..3:4)]", (((3, 2), (3, 3)),)),
     ],
 )
-def test_ranges(text: str, ranges: tuple[tuple[tuple[int, int], tuple[int, int]], ...]) -> None:
+def test_ranges_of_acknowledgements_are_read(
+    text: str, ranges: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+) -> None:
     assert read_ranges(text) == ranges
 
 
-def test_cursors() -> None:
+def test_cursors_are_read_even_before_the_first_entry() -> None:
     assert read_cursor("5:9", "", "6:3") == Cursor(WireId(5, 9), last=WireId(6, 3))
     found = read_cursor("5:9", "[(5:10..5:12]]", "5:12")
     assert found == Cursor(WireId(5, 9), (((5, 11), (5, 12)),), WireId(5, 12))

@@ -138,7 +138,7 @@ async def test_close_gives_back(kit: Kit) -> None:
         box.receiver.negative_acknowledge(records, 1)
 
 
-async def test_receipts(kit: Kit) -> None:
+async def test_settle_returns_when_the_broker_has_the_acknowledgements(kit: Kit) -> None:
     """With ackReceiptEnabled the broker has the acknowledgements when ``settle`` returns."""
     admin = kit.transport.admin
     assert admin is not None
@@ -151,7 +151,7 @@ async def test_receipts(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED])
-async def test_seek(kit: Kit, kind: SubscriptionType) -> None:
+async def test_seek_delivers_from_an_id_a_position_or_a_time(kit: Kit, kind: SubscriptionType) -> None:
     box = await kit.box(kind)
     sender = await kit.sender()
     await send(sender, *NUMBERS[:5])
@@ -172,7 +172,7 @@ async def test_seek(kit: Kit, kind: SubscriptionType) -> None:
     assert texts(await box.take(1)) == ["new"]
 
 
-async def test_unsubscribe(kit: Kit) -> None:
+async def test_unsubscribe_deletes_the_subscription(kit: Kit) -> None:
     admin = kit.transport.admin
     assert admin is not None
     box = await kit.box()
@@ -181,7 +181,7 @@ async def test_unsubscribe(kit: Kit) -> None:
     assert "sub" not in (await admin.stats(kit.topic)).subscriptions
 
 
-async def test_partitions(kit: Kit) -> None:
+async def test_all_partitions_are_received_acknowledged_and_moved(kit: Kit) -> None:
     admin = kit.transport.admin
     assert admin is not None
     await admin.create_topic(kit.topic, 3)
@@ -202,7 +202,9 @@ async def test_partitions(kit: Kit) -> None:
         await box.receiver.seek(WireId(1, 1, 7), HANG)
 
 
-async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
+async def test_new_partitions_are_received_from_their_beginning(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object
+) -> None:
     """Partitions that a topic gets later are received from, from their beginning."""
     import httpx
 
@@ -248,7 +250,7 @@ async def test_several_topics(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED])
-async def test_pattern(kit: Kit, kind: SubscriptionType) -> None:
+async def test_a_pattern_receives_from_all_topics_that_match(kit: Kit, kind: SubscriptionType) -> None:
     start = new_topic("pattern")
     names = [f"{start}-a", f"{start}-b"]
     senders = [await kit.sender(name) for name in names]

@@ -130,7 +130,7 @@ class Holder:
         self.native = Released()
 
 
-async def test_release() -> None:
+async def test_released_parts_take_no_more_calls() -> None:
     """Parts that are there let go of what is native; calls on what takes its place do nothing."""
     bridge, holder = Bridge(), Holder()
     bridge.made(holder)
@@ -170,7 +170,7 @@ async def test_wait_for() -> None:
     assert not await wait_for(anyio.sleep(5), -1)
 
 
-async def test_ignore() -> None:
+async def test_ignore_takes_any_arguments() -> None:
     ignore(OK)
     ignore()
 

@@ -95,7 +95,7 @@ async def test_a_failure_inside_a_drain() -> None:
     assert native_consumer.take(10) == []
 
 
-async def test_disarmed() -> None:
+async def test_disarmed_waits_until_no_receive_is_armed() -> None:
     consumer = FakeConsumer()
     native_consumer, _ = make(consumer)
     with anyio.fail_after(5):

@@ -27,7 +27,7 @@ from jmsaio.transport.pulsar.native.options import (
 )
 
 
-def test_producer() -> None:
+def test_producer_options_reach_pulsar_client() -> None:
     config = ProducerConfig(
         batching_max_messages=7,
         batching_max_bytes=64 * 1024 * 1024,
@@ -64,7 +64,7 @@ def test_chunking_needs_unbatched_sends() -> None:
 
 @pytest.mark.parametrize("kind", SubscriptionType)
 @pytest.mark.parametrize("position", Position)
-def test_consumer(kind: SubscriptionType, position: Position) -> None:
+def test_consumer_options_reach_pulsar_client(kind: SubscriptionType, position: Position) -> None:
     config = ConsumerConfig(consumer_name="c", read_compacted=True, replicate_subscription_state=True)
     native = consumer_configuration(Subscription(("t",), "s", kind, config, position), 17)
     assert native.consumer_type().name.lower() == kind.value.replace("_", "").lower()
@@ -77,7 +77,7 @@ def test_consumer(kind: SubscriptionType, position: Position) -> None:
 
 
 @pytest.mark.parametrize("mode", get_args(RegexSubscriptionMode))
-def test_pattern(mode: RegexSubscriptionMode) -> None:
+def test_pattern_options_reach_pulsar_client(mode: RegexSubscriptionMode) -> None:
     config = ConsumerConfig(
         regex_subscription_mode=mode, pattern_auto_discovery_period=7, batch_index_ack_enabled=False
     )
@@ -88,7 +88,7 @@ def test_pattern(mode: RegexSubscriptionMode) -> None:
     assert not native.batch_index_ack_enabled()
 
 
-def test_reader() -> None:
+def test_reader_options_reach_pulsar_client() -> None:
     options = ReaderOptions("t", ConsumerConfig(receiver_queue_size=9), name="r", start=WireId(1, 2), inclusive=True)
     native = reader_configuration(options, options.config)
     assert (native.receiver_queue_size(), native.reader_name(), native.start_message_id_inclusive()) == (9, "r", True)
@@ -96,14 +96,14 @@ def test_reader() -> None:
     assert not reader_configuration(latest, latest.config).start_message_id_inclusive()
 
 
-def test_positions() -> None:
+def test_positions_become_pulsar_clients_ids() -> None:
     assert native_position(Position.EARLIEST) == _pulsar.MessageId.earliest
     assert native_position(Position.LATEST) == _pulsar.MessageId.latest
     assert native_position(WireId(1, 2, 3, 4)) == _pulsar.MessageId(3, 1, 2, 4)
     assert native_position(12345) == 12345
 
 
-def test_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_options_reach_pulsar_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "NATIVE_LOG", NativeLog())  # not the one of all tests
     monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
     config = load(
@@ -134,7 +134,7 @@ def test_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("oauth2", '{"issuerUrl":"https://i","privateKey":"/k"}', "token"),
     ],
 )
-def test_authentication(plugin: str, parameters: str, method: str) -> None:
+def test_credentials_choose_the_authentication_method(plugin: str, parameters: str, method: str) -> None:
     credentials = read_credentials(plugin, parameters)
     assert credentials is not None
     assert authentication(credentials).getAuthMethodName() == method

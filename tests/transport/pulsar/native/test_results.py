@@ -44,11 +44,11 @@ def test_every_code_has_an_error_with_text(name: str) -> None:
         ("UnknownError", TransportError),
     ],
 )
-def test_kinds(name: str, kind: type[JMSError]) -> None:
+def test_each_result_becomes_its_error(name: str, kind: type[JMSError]) -> None:
     assert type(translate(RESULTS[name], "x")) is kind
 
 
-def test_ok() -> None:
+def test_ok_is_pulsar_clients_ok() -> None:
     assert int(_pulsar.Result.Ok) == OK
 
 

@@ -131,7 +131,7 @@ async def test_a_lone_record_has_its_own_answer() -> None:
     assert desk.ended == [(1, 500)]
 
 
-async def test_failures() -> None:
+async def test_each_failed_record_gets_an_error_of_its_own() -> None:
     desk = Desk()
     desk.alone(500)
     await desk.answer(_pulsar.Result.MessageTooBig)

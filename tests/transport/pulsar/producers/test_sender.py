@@ -73,7 +73,7 @@ async def test_one_record_may_be_sent_twice(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize("limit", ["records", "bytes"])
-async def test_window(kit: Kit, limit: str) -> None:
+async def test_a_full_window_waits_until_there_is_room(kit: Kit, limit: str) -> None:
     options: dict[str, Any] = {"window_records": 20} if limit == "records" else {"window_bytes": 20 * 104}
     sender = await kit.sender(**options)
     outcomes = Outcomes()
@@ -175,7 +175,7 @@ async def test_producer_settings(kit: Kit, config: ProducerConfig) -> None:
     assert not outcomes.errors
 
 
-async def test_routing(kit: Kit) -> None:
+async def test_a_record_goes_by_route_then_key_then_in_turn(kit: Kit) -> None:
     """By the route, else by Java's hash of the key, else in turn; one native producer a partition."""
     admin = kit.transport.admin
     assert admin is not None
@@ -207,7 +207,7 @@ async def test_routing(kit: Kit) -> None:
     assert sorted(map(str, outcomes.places)) == sorted(str(one.message_id) for one in records.values())
 
 
-async def test_growth(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
+async def test_new_partitions_are_sent_to(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
     import httpx
 
     monkeypatch.setattr(sender_module, "PARTITIONS_CHECK", 0.1)
