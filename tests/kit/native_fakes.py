@@ -127,6 +127,21 @@ class FakeConsumer:
     def negative_acknowledge(self, message: Any) -> None:
         self.returned.append(message)
 
+    def is_connected(self) -> bool:
+        return not self.closed
+
+    def topic(self) -> str:
+        return "persistent://public/default/t"
+
+    def get_last_message_id_async(self, callback: Callable[[Any, Any], None]) -> None:
+        callback(OK, _pulsar.MessageId.latest)
+
+    def seek_async(self, position: object, callback: Callable[[Any], None]) -> None:
+        callback(OK)
+
+    def unsubscribe_async(self, callback: Callable[[Any], None]) -> None:
+        callback(OK)
+
     def close_async(self, callback: Callable[[Any], None]) -> None:
         """Close at once: an armed receive is answered."""
         self.closed = True
@@ -143,6 +158,15 @@ class FakeProducer:
 
     def send_async(self, message: Any, callback: Any) -> None:
         self.sent.append((message, callback))
+
+    def is_connected(self) -> bool:
+        return True
+
+    def topic(self) -> str:
+        return "persistent://public/default/t"
+
+    def close_async(self, callback: Callable[[Any], None]) -> None:
+        callback(OK)
 
 
 @attrs.define(eq=False)

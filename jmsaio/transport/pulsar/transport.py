@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 from functools import partial
-from typing import Any
 
 import _pulsar
 import anyio
@@ -47,6 +46,7 @@ from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, holds_native, wait_for
 from jmsaio.transport.pulsar.native.closing import NativeClient
 from jmsaio.transport.pulsar.native.connecting import Reach
+from jmsaio.transport.pulsar.native.handles import ClientHandle, ProducerHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.options import (
     client_configuration,
@@ -83,7 +83,7 @@ class PulsarTransport:
         check_message_ids()
         self._bridge = Bridge()
         try:
-            self._client = _pulsar.Client(config.service_url, client_configuration(config))
+            self._client: ClientHandle = _pulsar.Client(config.service_url, client_configuration(config))
         except (RuntimeError, ValueError) as error:
             raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
         self._bridge.hears_log = NATIVE_LOG.hears(self._client)
@@ -226,13 +226,14 @@ class PulsarTransport:
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout  # of the look-up and the producers together
 
-        async def open_producer(partition: str) -> Any:
-            return await self._bridge.ask(
+        async def open_producer(partition: str) -> ProducerHandle:
+            producer: ProducerHandle = await self._bridge.ask(
                 partial(self._client.create_producer_async_v2, partition, native),
                 f"open a producer to {partition}",
                 min(timeout, deadline - loop.time()),
                 close_late,
             )
+            return producer
 
         sender = PulsarSender(self._bridge, topic, options, self._forget)
         self._open[sender] = None
@@ -280,7 +281,7 @@ class PulsarTransport:
         Cancellation: what was made is closed again.
         """
         self._bridge.check()
-        attempts = Attempts(
+        attempts: Attempts[ReaderHandle] = Attempts(
             self._bridge,
             partial(
                 self._client.create_reader_async_v2,

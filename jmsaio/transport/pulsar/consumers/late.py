@@ -9,10 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from jmsaio.errors import JMSError
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.handles import (
+    MessageHandle,
+    MessageIdHandle,
+    SettlingConsumerHandle,
+    SettlingHandle,
+)
 
 _log = logging.getLogger("jmsaio")
 
@@ -35,7 +40,7 @@ class LateSettler:
     def __init__(
         self,
         bridge: Bridge,
-        open_consumer: Callable[[], Awaitable[Any]],
+        open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]],
         what: str,
         timeout: float,
         holding: bool = False,
@@ -47,10 +52,10 @@ class LateSettler:
         self._timeout = timeout
         self._holding = holding
         self._decided = asyncio.Event()
-        self._waiting: list[Any] = []
+        self._waiting: list[MessageHandle | MessageIdHandle] = []
         self._task: asyncio.Task[None] | None = None
 
-    def acknowledge_async(self, message: Any, callback: None) -> None:
+    def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None) -> None:
         """Acknowledge a native message, or the native id of an entry, soon."""
         self._waiting.append(message)
         self._begin()
@@ -59,7 +64,7 @@ class LateSettler:
         if self._waiting and self._task is None and not self._holding:
             self._task = self._bridge.task(self._run())
 
-    def hand_over(self, native: Any) -> bool:
+    def hand_over(self, native: SettlingHandle) -> bool:
         """Tell what waits through a consumer that was reopened; True when there was something."""
         waiting, self._waiting = self._waiting, []
         for message in waiting:
@@ -73,7 +78,7 @@ class LateSettler:
         self._decided.set()
         self._begin()
 
-    def negative_acknowledge(self, message: Any) -> None:
+    def negative_acknowledge(self, message: MessageHandle | MessageIdHandle) -> None:
         """Nothing: closing the consumer gave everything back."""
 
     async def drained(self, timeout: float) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
@@ -21,17 +22,22 @@ class PulsarReader:
     """Reads one topic or partition. Made by ``PulsarTransport.open_reader``."""
 
     def __init__(
-        self, bridge: Bridge, native: Any, options: ReaderOptions, closed: Callable[[PulsarReader], None]
+        self, bridge: Bridge, native: ReaderHandle, options: ReaderOptions, closed: Callable[[PulsarReader], None]
     ) -> None:
         self._bridge = bridge
         self._topic = options.topic
         what = f"read {options.topic}"
+        kept = cast(ConsumerHandle, native)  # it is only kept there: see ``_native``
         self._native_consumer = NativeConsumer(
-            bridge, native, native.read_next_async, native.read_next, options.topic, what, self._woken
+            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
         )
         self._arrival: asyncio.Future[None] | None = None
         self._closed = False
         self._on_closed = closed
+
+    @property
+    def _native(self) -> ReaderHandle:
+        return cast(ReaderHandle, self._native_consumer.native)
 
     def __repr__(self) -> str:
         return f"<PulsarReader {self._topic}{', closed' if self._closed else ''}>"
@@ -83,7 +89,7 @@ class PulsarReader:
         if self._native_consumer.holds:
             return False
         what = f"look for the end of {self._topic}"
-        more = await self._bridge.ask(self._native_consumer.native.has_message_available_async, what, _ASK)
+        more = await self._bridge.ask(self._native.has_message_available_async, what, _ASK)
         return not more and not self._native_consumer.holds
 
     async def aclose(self, timeout: float) -> None:
@@ -95,9 +101,7 @@ class PulsarReader:
         self._woken()
         if not self._bridge.forked:
             try:
-                await self._bridge.ask(
-                    self._native_consumer.native.close_async, f"close the reader of {self._topic}", timeout
-                )
+                await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)
             except JMSError:
                 # The connection is gone or silent: the broker drops the reader when it notices.
                 return

@@ -17,7 +17,6 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from jmsaio.errors import (
     ConsumerBusyError,
@@ -39,6 +38,7 @@ from jmsaio.transport.pulsar.emulation.nack_tracker import NackTracker
 from jmsaio.transport.pulsar.emulation.tally import Tally
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, wait_for
+from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.native_log import Damage
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_position
@@ -110,7 +110,7 @@ class PulsarReceiver:
         state = "closed" if self._closed else f"{len(self._unacked.out)} records out"
         return f"<PulsarReceiver {self.subscription.name}, {len(self._native_consumers)} native_consumers, {state}>"
 
-    def add_feed(self, native: Any, topic: str | None) -> None:
+    def add_feed(self, native: ConsumerHandle, topic: str | None) -> None:
         """Receive from one more native consumer; ``wake`` is called, for it may have something."""
         what = f"receive from {topic or self.subscription.pattern}, subscription {self.subscription.name}"
         native_consumer = NativeConsumer(
@@ -129,7 +129,7 @@ class PulsarReceiver:
         ]
 
     @property
-    def natives(self) -> list[Any]:
+    def natives(self) -> list[ConsumerHandle]:
         """Its native consumers; none while it is stopped."""
         return [native_consumer.native for native_consumer in self._native_consumers if not native_consumer.stopped]
 
@@ -391,7 +391,7 @@ class PulsarReceiver:
             (native_consumer for native_consumer in self._native_consumers if native_consumer.topic == topic), None
         )
 
-    def deliver_again(self, topic: str, natives: list[Any]) -> None:
+    def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
         """Hand out an entry that was read again, because pulsar-client acknowledged it unseen (``Rereading``)."""
         native_consumer = self._feed_of(topic)
         if native_consumer is not None:
@@ -472,7 +472,7 @@ class PulsarReceiver:
         start: Callable[[NativeConsumer], Callable[[Callable[..., None]], object]],
         what: str,
         native_consumers: Sequence[NativeConsumer] | None = None,
-    ) -> dict[asyncio.Future[Any], str]:
+    ) -> dict[asyncio.Future[object], str]:
         """Start one native operation on every native consumer."""
         futures = {}
         for native_consumer in self._native_consumers if native_consumers is None else native_consumers:

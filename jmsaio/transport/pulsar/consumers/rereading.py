@@ -16,7 +16,7 @@ import logging
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 import attrs
@@ -27,6 +27,7 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
 from jmsaio.transport.pulsar.native.batch_acker import batch_size
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
@@ -53,7 +54,7 @@ class ReceiverPart(Protocol):
     def receives(self, damage: Damage) -> bool:
         """Whether the entry was meant for this receiver."""
 
-    def deliver_again(self, topic: str, natives: list[Any]) -> None:
+    def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
         """Hand out native messages that the broker counts as acknowledged."""
 
     def unsettled(self, ledger: int, entry: int) -> int:
@@ -120,7 +121,7 @@ class Rereading:
         task.add_done_callback(self._tasks.pop)
 
     async def _run(self, damage: Damage, hindrance: str) -> None:
-        natives: list[Any] = []
+        natives: list[MessageHandle] = []
         try:
             if not hindrance:
                 natives = await self._read(damage)
@@ -140,7 +141,7 @@ class Rereading:
             for receiver in receivers:
                 receiver.renew()
 
-    async def _read(self, damage: Damage) -> list[Any]:
+    async def _read(self, damage: Damage) -> list[MessageHandle]:
         """All messages of the entry; none if the topic has it no more.
 
         Raises:
@@ -164,11 +165,11 @@ class Rereading:
             raise TransportError(f"it could not be read within {TIMEOUT:g} s") from None
         return []
 
-    async def _read_once(self, damage: Damage) -> list[Any]:
+    async def _read_once(self, damage: Damage) -> list[MessageHandle]:
         start = WireId(damage.ledger, damage.entry)
         options = ReaderOptions(damage.topic, ConsumerConfig(receiver_queue_size=1), start)
         reader = await self.open_reader(options)
-        natives: list[Any] = []
+        natives: list[MessageHandle] = []
         try:
             while records := await reader.read(1000, _WAIT):
                 found = [_native(record) for record in records if record.message_id[:2] == start[:2]]
@@ -192,7 +193,7 @@ class Rereading:
             _log.error("%s", text)
 
 
-def _native(record: ReceivedRecord) -> Any:
+def _native(record: ReceivedRecord) -> MessageHandle:
     assert isinstance(record, PulsarRecord)  # the reader is ours
     return record.native
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.rules.share import Share
 from jmsaio.transport.pulsar.consumers.stopping import Stopping
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, end, wait_for
+from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 
 _log = logging.getLogger("jmsaio")
@@ -63,7 +63,7 @@ class Sizing:
                 if message is not None and self.too_large([message]):
                     return
 
-    def too_large(self, natives: list[Any]) -> bool:
+    def too_large(self, natives: list[MessageHandle]) -> bool:
         """Note the sizes of messages that were taken.
 
         Returns:

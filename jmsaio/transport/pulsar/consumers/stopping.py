@@ -18,11 +18,12 @@ from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.late import LateSettler
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, open_together, wait_for
+from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
-OpenNative = Callable[[str | None, int], Coroutine[Any, Any, Any]]
+OpenNative = Callable[[str | None, int], Coroutine[Any, Any, ConsumerHandle]]
 
 #: Seconds to close the consumer that told late acknowledgements.
 _CLOSE = 10.0
@@ -153,7 +154,7 @@ class Stopping:
         if prefetch:
             self._bridge.loop.call_soon(self.woken)
 
-    def _hand_over(self, natives: list[Any]) -> None:
+    def _hand_over(self, natives: list[ConsumerHandle]) -> None:
         """Have the new consumers tell what was acknowledged meanwhile. It is redelivered: they subscribed before."""
         now = self._bridge.loop.time()
         told = [settler.hand_over(native) for settler, native in zip(self._settlers, natives, strict=True)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import _pulsar
 import anyio
@@ -22,6 +21,7 @@ from jmsaio.transport.pulsar.emulation.handed import Handed
 from jmsaio.transport.pulsar.emulation.tally import tally
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandle, SubscribingClientHandle
 from jmsaio.transport.pulsar.native.options import consumer_configuration
 from jmsaio.transport.together import together
 
@@ -43,7 +43,7 @@ class Subscriber:
     """
 
     bridge: Bridge
-    client: Any
+    client: SubscribingClientHandle
     timeout: float
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
     share: Share
@@ -114,9 +114,9 @@ class Subscriber:
             if isinstance(native, BaseException):
                 raise native
 
-    async def _subscribe(self, subscription: Subscription, topic: str, size: int) -> Any:
+    async def _subscribe(self, subscription: Subscription, topic: str, size: int) -> ConsumerHandle:
         native, name = consumer_configuration(subscription, size), subscription.name
-        return await Attempts(
+        attempts: Attempts[ConsumerHandle] = Attempts(
             self.bridge,
             partial(self.client.subscribe_async_v2, topic, name, native),
             f"subscribe {name} to {topic}",
@@ -125,20 +125,22 @@ class Subscriber:
             topic=topic,
             subscription=name,
             turn=partial(subscribing, topic, name, self.timeout),
-        ).run()
+        )
+        return await attempts.run()
 
-    async def _subscribe_pattern(self, subscription: Subscription, pattern: str) -> Any:
+    async def _subscribe_pattern(self, subscription: Subscription, pattern: str) -> ConsumerHandle:
         native = consumer_configuration(subscription, queue_size(subscription, 1))
-        return await Attempts(
+        attempts: Attempts[ConsumerHandle] = Attempts(
             self.bridge,
             partial(self.client.subscribe_async_v2, _pulsar.TopicRegex(pattern), subscription.name, native),
             f"subscribe {subscription.name} to {pattern}",
             self.timeout,
             close_late,
             subscription=subscription.name,
-        ).run()
+        )
+        return await attempts.run()
 
-    async def _subscribe_anew(self, subscription: Subscription, topic: str | None, size: int) -> Any:
+    async def _subscribe_anew(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
         """One native consumer of a subscription that was there before."""
         if topic is not None:
             return await self._subscribe(subscription, topic, size)
@@ -167,6 +169,6 @@ class Subscriber:
                 continue
 
 
-def close_late(native: Any) -> None:
+def close_late(native: ClosableHandle) -> None:
     """A producer, consumer or reader that arrived when no one waited for it any more."""
     native.close_async(ignore)

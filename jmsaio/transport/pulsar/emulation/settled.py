@@ -16,11 +16,11 @@ from __future__ import annotations
 import enum
 import math
 from collections import OrderedDict, deque
-from typing import Any
 
 import attrs
 
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, batch_size
+from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.record import Key
 
 #: Acknowledged records kept as they were told before they are looked at; entries remembered of each kind.
@@ -55,7 +55,7 @@ class Settled:
             told too late not to be redelivered.
     """
 
-    recent: deque[tuple[Any, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
+    recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
     open: dict[Entry, BatchAcker] = attrs.field(factory=dict, init=False)
     away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits

@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Container, Iterable
 from functools import partial
-from typing import Any
 
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.pulsar.emulation.handed import Handed
 from jmsaio.transport.pulsar.emulation.settled import Known, Settled
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
@@ -64,11 +64,12 @@ class UnackedTracker:
         self._timer: asyncio.TimerHandle | None = None
         self.out: dict[PulsarRecord, bool] = {}
         self.aside: dict[NativeConsumer, dict[Place, tuple[int, int] | PulsarRecord]] = {}
-        self._copies: dict[PulsarRecord, list[Any]] = {}  # what the broker sent again while the record was out
+        # What the broker sent again while the record was out.
+        self._copies: dict[PulsarRecord, list[MessageHandle]] = {}
         self.settled = Settled()
         self.reread: set[PulsarRecord] = set()
 
-    def admit(self, native_consumer: NativeConsumer, natives: list[Any], taken: list[PulsarRecord]) -> None:
+    def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
         """Make records of native messages and put them out, except those that are known already."""
         out, shared = self.out, self.shared
         returned: _Returned | None = None
@@ -270,7 +271,7 @@ class UnackedTracker:
         if native_consumer.topic is not None:
             self.handed.forget(self.name, native_consumer.topic.__eq__)
 
-    def admit_again(self, native_consumer: NativeConsumer, natives: Iterable[Any]) -> list[PulsarRecord]:
+    def admit_again(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> list[PulsarRecord]:
         """Make records of an entry that was read again, and put them out as on their way back.
 
         Of what is out already, of an earlier delivery, nothing is made: that only stays here from now on.
@@ -333,7 +334,7 @@ class UnackedTracker:
         elif self.out.get(record):
             self.come_back([record])
 
-    def add_copy(self, record: PulsarRecord, native: Any) -> None:
+    def add_copy(self, record: PulsarRecord, native: MessageHandle) -> None:
         """The broker sent a record again that is out.
 
         Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
@@ -347,7 +348,7 @@ def _place(record: PulsarRecord) -> Place:
     return ledger, entry, partition, index
 
 
-def _entry(native: Any) -> tuple[int, int]:
+def _entry(native: MessageHandle) -> tuple[int, int]:
     place = native.message_id()
     return place.ledger_id(), place.entry_id()
 
@@ -361,7 +362,7 @@ class _Returned:
         self._out: dict[Key, PulsarRecord] | None = None
         self._now = unacked._bridge.loop.time()
 
-    def admit(self, natives: list[Any], again: bool, taken: list[PulsarRecord]) -> None:
+    def admit(self, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]) -> None:
         """Put out what is not known; ``again``: the first of them is not behind what came before."""
         unacked, native_consumer = self._unacked, self._native_consumer
         for native in natives:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import Generic, TypeVar
 
 import _pulsar
 import anyio
@@ -30,10 +30,12 @@ _PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _GRACE = 1.0
 #: Refusals that stay: nothing but an administrator changes them.
 _FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
+#: The native consumer or reader.
+Opened = TypeVar("Opened")
 
 
 @attrs.define(eq=False)
-class Attempts:
+class Attempts(Generic[Opened]):
     """Opens one native consumer or reader.
 
     Args:
@@ -50,14 +52,14 @@ class Attempts:
     start: Callable[[Callable[..., None]], object]
     what: str
     timeout: float
-    discard: Callable[[Any], object]
+    discard: Callable[[Opened], object]
     topic: str | None = None
     subscription: str | None = None
     turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    _waiting: list[asyncio.Future[Any]] = attrs.field(factory=list, init=False)
+    _waiting: list[asyncio.Future[Opened]] = attrs.field(factory=list, init=False)
     _refusal: Refusal | None = attrs.field(default=None, init=False)
 
-    async def run(self) -> Any:
+    async def run(self) -> Opened:
         """The native consumer or reader.
 
         Raises:
@@ -81,7 +83,7 @@ class Attempts:
         finally:
             self._drop(native)
 
-    def _drop(self, kept: Any) -> None:
+    def _drop(self, kept: Opened | None) -> None:
         """Discard everything but ``kept``, now or when it arrives."""
         for future in self._waiting:
             if not future.done():
@@ -89,7 +91,7 @@ class Attempts:
             elif not future.cancelled() and future.exception() is None and future.result() is not kept:
                 self.discard(future.result())
 
-    async def _repeat(self) -> Any:
+    async def _repeat(self) -> Opened:
         pause = _PAUSE
         while True:
             async with self.turn():
@@ -103,12 +105,12 @@ class Attempts:
                 return await self._outcome(answered)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _first(self, timeout: float) -> asyncio.Future[Any] | None:
+    async def _first(self, timeout: float) -> asyncio.Future[Opened] | None:
         """An attempt that is answered within ``timeout`` seconds."""
         done, _ = await asyncio.wait(self._waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return next((future for future in self._waiting if future in done), None)
 
-    async def _answer(self, position: int) -> asyncio.Future[Any] | None:
+    async def _answer(self, position: int) -> asyncio.Future[Opened] | None:
         """The first attempt that is answered; None when the last one was refused, or waited for long enough.
 
         Args:
@@ -127,7 +129,7 @@ class Attempts:
                 return None
         return None
 
-    async def _outcome(self, answered: asyncio.Future[Any]) -> Any:
+    async def _outcome(self, answered: asyncio.Future[Opened]) -> Opened:
         error = answered.exception()
         if error is None:
             return answered.result()

@@ -10,12 +10,13 @@ are known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import metadata
-from typing import Any
 
 import _pulsar
 
 from jmsaio.errors import ConfigurationError
+from jmsaio.transport.pulsar.native.handles import MessageHandle, MessageIdHandle
 
 #: Versions of pulsar-client whose message ids this module reads.
 SUPPORTED = ">=3.13,<4"
@@ -44,7 +45,7 @@ class BatchAcker:
         self.first = 0
         self.left = size
         self.settled = 0
-        self.parts: list[Any] = []
+        self.parts: list[MessageHandle] = []
 
     def __repr__(self) -> str:
         return f"<BatchAcker {self._place[0]}:{self._place[1]}, {self.left} of {self._size} left>"
@@ -54,12 +55,13 @@ class BatchAcker:
         """Ledger and entry."""
         return self._place[:2]
 
-    def whole(self) -> Any:
+    def whole(self) -> MessageIdHandle:
         """``_pulsar.MessageId`` of the entry as a whole."""
         ledger, entry, partition = self._place
-        return _pulsar.MessageId(partition, ledger, entry, -1)
+        whole: MessageIdHandle = _pulsar.MessageId(partition, ledger, entry, -1)
+        return whole
 
-    def extend(self, natives: list[Any], start: int) -> int:
+    def extend(self, natives: Sequence[MessageHandle], start: int) -> int:
         """Take what goes on with it.
 
         Returns:
@@ -74,7 +76,7 @@ class BatchAcker:
         self._next = last + 1
         return end
 
-    def _is_at(self, native: Any, index: int) -> bool:
+    def _is_at(self, native: MessageHandle, index: int) -> bool:
         place = native.message_id()
         ledger, entry, partition = self._place
         return bool(
@@ -85,7 +87,7 @@ class BatchAcker:
         )
 
 
-def begin_batch(native: Any) -> BatchAcker | None:
+def begin_batch(native: MessageHandle) -> BatchAcker | None:
     """The batch whose first record a native message is; None for any other message, and for a batch of one."""
     place = native.message_id()
     if place.batch_index() != 0:
@@ -122,7 +124,7 @@ def _unreadable() -> ConfigurationError:
     )
 
 
-def batch_size(place: Any) -> int:
+def batch_size(place: MessageIdHandle) -> int:
     """Records in the batch of a native id: field 6 of ``MessageIdData``, after numbers; 0 where it is not told."""
     data, position = place.serialize(), 0
     while position < len(data):

@@ -18,16 +18,19 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import _pulsar
 import anyio
 
 from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.transport.pulsar.native.handles import ClosableHandle
 from jmsaio.transport.pulsar.native.results import OK, translate
 
 #: Seconds that a cancelled opening waits for what it has started.
 LINGER = 2.0
+
+Opened = TypeVar("Opened", bound=ClosableHandle)
 
 
 def ignore(*answer: object) -> None:
@@ -63,7 +66,7 @@ class Bridge:
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
         self.hears_log = False
-        self._pending: dict[asyncio.Future[Any], str] = {}
+        self._pending: dict[asyncio.Future[object], str] = {}
         self._parts: weakref.WeakSet[Part] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
         _BRIDGES.add(self)
@@ -195,7 +198,7 @@ class Bridge:
             if not future.done():
                 future.cancel()
 
-    async def ask_all(self, futures: Mapping[asyncio.Future[Any], str], timeout: float) -> None:
+    async def ask_all(self, futures: Mapping[asyncio.Future[object], str], timeout: float) -> None:
         """Wait for started operations that belong together.
 
         Args:
@@ -249,7 +252,7 @@ def _discard(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> N
         discard(future.result())
 
 
-async def open_together(opening: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[Opened]:
     """What several openings of producers or consumers make; all of it, or nothing.
 
     Raises what the first of those that fail raises, when all have ended and what the others made is being closed.
@@ -275,7 +278,7 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Any]]) -> list[Any
                     answer.close_async(ignore)
 
 
-async def end(tasks: Iterable[asyncio.Task[Any]], timeout: float) -> None:
+async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:
     """Cancel tasks, each once, and wait at most ``timeout`` seconds until they have ended.
 
     One that is opening something native waits for it for a while (``LINGER``); it ends with the transport.
@@ -295,7 +298,7 @@ async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:
     return not scope.cancelled_caught
 
 
-def _succeeded(answer: tuple[Any, ...]) -> bool:
+def _succeeded(answer: tuple[object, ...]) -> bool:
     first = answer[0]
     if isinstance(first, _pulsar.Result):
         return int(first) == OK
@@ -303,7 +306,7 @@ def _succeeded(answer: tuple[Any, ...]) -> bool:
 
 
 _BRIDGES: weakref.WeakSet[Bridge] = weakref.WeakSet()
-_HOLDERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_HOLDERS: weakref.WeakSet[object] = weakref.WeakSet()
 
 
 def holds_native(holder: object) -> None:

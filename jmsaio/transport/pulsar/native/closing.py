@@ -12,11 +12,11 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import _pulsar
 
 from jmsaio.transport.pulsar.native.bridge import holds_native, ignore
+from jmsaio.transport.pulsar.native.handles import ClosableClientHandle
 
 #: Seconds that the end of the process waits for clients that no one closed.
 EXIT_TIMEOUT = 3.0
@@ -29,7 +29,7 @@ class NativeClient:
         native: the ``_pulsar.Client``.
     """
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: ClosableClientHandle) -> None:
         self.native = native
         self._owner = os.getpid()
         self._thread: threading.Thread | None = None
@@ -50,7 +50,7 @@ class NativeClient:
             # A part of it could not say goodbye to the broker. It is closed anyway.
             return
         finally:
-            self.native = None
+            self.native = None  # type: ignore[assignment]  # it has had its only use
             _OPEN.pop(id(self), None)
             done()
 

@@ -22,6 +22,14 @@ import _pulsar
 from jmsaio.errors import JMSError
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, begin_batch
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
+from jmsaio.transport.pulsar.native.handles import (
+    ConsumerHandle,
+    MessageHandle,
+    MessageIdHandle,
+    OnMessage,
+    Result,
+    SettlingHandle,
+)
 from jmsaio.transport.pulsar.native.results import OK, translate
 
 
@@ -48,9 +56,9 @@ class NativeConsumer:
     def __init__(
         self,
         bridge: Bridge,
-        native: Any,
-        receive: Callable[[Callable[[Any, Any], None]], None],
-        receive_now: Callable[[int], Any],
+        native: ConsumerHandle,
+        receive: Callable[[OnMessage], None],
+        receive_now: Callable[[int], MessageHandle],
         topic: str | None,
         what: str,
         wake: Callable[[], None],
@@ -62,7 +70,7 @@ class NativeConsumer:
         self.serial = 0
         self.batch: BatchAcker | None = None
         self.persistent = topic is not None and not topic.startswith("non-persistent://")
-        self._high: Any = None
+        self._high: MessageIdHandle | None = None
         self._again = False
         self._bridge = bridge
         self._receive = receive
@@ -70,7 +78,7 @@ class NativeConsumer:
         self._what = what
         self._wake = wake
         self._armed = False
-        self._late: Any = None
+        self._late: MessageHandle | None = None
         self._idle: asyncio.Future[None] | None = None
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
@@ -78,14 +86,15 @@ class NativeConsumer:
 
     def release(self) -> None:
         """Let go of the native consumer or reader, which is closed."""
-        self.native, self._receive, self._receive_now = Released(), ignore, ignore
+        self.native = Released()  # type: ignore[assignment]  # its calls return nothing
+        self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
 
-    def _callback(self) -> Callable[[Any, Any], None]:
+    def _callback(self) -> OnMessage:
         inline = self._inline
         own, current = self._bridge.thread, threading.get_ident
         post, arrived = self._bridge.post, self._arrived
 
-        def fired(result: Any, message: Any) -> None:
+        def fired(result: Result, message: MessageHandle) -> None:
             if current() == own:
                 inline[0] = message
                 inline[1] = result
@@ -108,7 +117,7 @@ class NativeConsumer:
             self._idle = self._bridge.loop.create_future()
             await self._idle
 
-    def _arrived(self, result: Any, message: Any) -> None:
+    def _arrived(self, result: Result, message: MessageHandle) -> None:
         self._armed = False
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
@@ -120,9 +129,9 @@ class NativeConsumer:
             self.failure = translate(result, self._what)
         self._wake()
 
-    def take(self, limit: int) -> list[Any]:
+    def take(self, limit: int) -> list[MessageHandle]:
         """Up to ``limit`` native messages that are here, without waiting; fewer: ``wake`` comes with more."""
-        taken: list[Any] = []
+        taken: list[MessageHandle] = []
         if self._late is not None and limit > 0:
             taken.append(self._late)
             self._late = None
@@ -130,15 +139,15 @@ class NativeConsumer:
             self._take_here(taken, limit)
         return taken
 
-    def peek(self) -> Any:
+    def peek(self) -> MessageHandle | None:
         """The first message, which the next ``take`` gets, or None: ``wake`` comes with it."""
         if self._late is None and not self._armed and self.failure is None and not self.stopped:
-            taken: list[Any] = []
+            taken: list[MessageHandle] = []
             self._take_here(taken, 1)
             self._late = taken[0] if taken else None
         return self._late
 
-    def _take_here(self, taken: list[Any], limit: int) -> None:
+    def _take_here(self, taken: list[MessageHandle], limit: int) -> None:
         """Take what lies in pulsar-client's queue; the receive stays armed when it is empty."""
         inline = self._inline
         inline[0] = None
@@ -157,7 +166,7 @@ class NativeConsumer:
                 while len(taken) < limit:
                     taken.append(receive_now(0))
 
-    def entries(self, natives: list[Any]) -> Iterator[tuple[list[Any], BatchAcker | None, bool]]:
+    def entries(self, natives: list[MessageHandle]) -> Iterator[tuple[list[MessageHandle], BatchAcker | None, bool]]:
         """Messages that were taken, by the entry that they belong to.
 
         A pattern's topics are mixed, and the ids of a topic that is not persistent tell nothing: never behind.
@@ -182,11 +191,11 @@ class NativeConsumer:
             yield natives[start:end], batch, self._again
             if self.persistent:
                 last = natives[end - 1].message_id()
-                if not self._again or last > self._high:
+                if not self._again or last > self._high:  # type: ignore[operator]  # one that comes again has a last
                     self._high = last
             start = end
 
-    def is_known(self, message: Any) -> bool:
+    def is_known(self, message: MessageHandle) -> bool:
         """True when a message is not behind the last one seen before, in the order of ids."""
         return self._high is not None and bool(message.message_id() <= self._high)
 
@@ -195,15 +204,15 @@ class NativeConsumer:
         self._high = None
         self._again = False
 
-    def stop(self, native: Any) -> None:
+    def stop(self, native: SettlingHandle) -> None:
         """Take nothing more: the consumer is being closed, and ``native`` takes what is still to be settled."""
         self.stopped = True
-        self.native = native
+        self.native = native  # type: ignore[assignment]  # nothing else is asked of a stopped one
         self._late = None
         self.batch = None
 
     def resume(
-        self, native: Any, receive: Callable[[Callable[[Any, Any], None]], None], receive_now: Callable[[int], Any]
+        self, native: ConsumerHandle, receive: Callable[[OnMessage], None], receive_now: Callable[[int], MessageHandle]
     ) -> None:
         """Take from another consumer of the same topic; the answer of the old one must have come (``disarmed``)."""
         self.native = native

@@ -14,13 +14,13 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import _pulsar
 import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.native.bridge import ignore
+from jmsaio.transport.pulsar.native.handles import ClientHandle
 from jmsaio.transport.pulsar.native.log_pipe import Identity, Pipe
 
 #: Environment variable with the path of a file that gets a copy of pulsar-client's log, more of it than otherwise.
@@ -145,7 +145,7 @@ class NativeLog:
     _left: bytes = attrs.field(default=b"", init=False)
     _copy: int | None = attrs.field(default=None, init=False)
 
-    def direct(self, configuration: Any) -> None:
+    def direct(self, configuration: _pulsar.ClientConfiguration) -> None:
         """Let the client that is made with a ``_pulsar.ClientConfiguration`` write here, where it is the first.
 
         Raises:
@@ -162,7 +162,7 @@ class NativeLog:
             level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
-    def hears(self, client: Any) -> bool:
+    def hears(self, client: ClientHandle) -> bool:
         """True when what a ``_pulsar.Client`` logs arrives here: no other client of the process came before ours.
 
         Asks it for a topic that has no valid name, of which it complains at once, without a broker.

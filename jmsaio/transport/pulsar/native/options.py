@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 import _pulsar
 
@@ -14,6 +14,7 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 
 #: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
@@ -40,7 +41,7 @@ _COMPRESSION = {
 }
 
 
-def client_configuration(config: Configuration) -> Any:
+def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
     """pulsar-client's ClientConfiguration, with its log in our hands (``native_log``)."""
     native = _pulsar.ClientConfiguration()
     NATIVE_LOG.direct(native)
@@ -60,7 +61,7 @@ def client_configuration(config: Configuration) -> Any:
     return native
 
 
-def _tls(native: Any, config: Configuration) -> None:
+def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
     if config.scheme != "pulsar+ssl":
         return
     trusted = config.tls_trust_certs_file_path
@@ -77,7 +78,7 @@ def _tls(native: Any, config: Configuration) -> None:
         native.tls_certificate_file_path(config.tls_certificate_file_path)
 
 
-def authentication(credentials: Credentials) -> Any:
+def authentication(credentials: Credentials) -> _pulsar.Authentication:
     """pulsar-client's Authentication. No Python function in it: a raising one would end the process."""
     values = credentials.values
     if credentials.kind is AuthKind.TOKEN:
@@ -91,7 +92,7 @@ def authentication(credentials: Credentials) -> Any:
     return _pulsar.AuthenticationOauth2.create(json.dumps(dict(values)))
 
 
-def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) -> Any:
+def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) -> _pulsar.ProducerConfiguration:
     """pulsar-client's ProducerConfiguration: no limits of its own and never blocking; window and time-out are ours.
 
     Its own time-out fails what is on its way and not what it takes a moment later, so the answer for the last of a
@@ -129,7 +130,7 @@ def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) 
     return native
 
 
-def consumer_configuration(subscription: Subscription, queue_size: int) -> Any:
+def consumer_configuration(subscription: Subscription, queue_size: int) -> _pulsar.ConsumerConfiguration:
     """pulsar-client's ConsumerConfiguration for one topic of a subscription (or for its pattern)."""
     config = subscription.config
     native = _pulsar.ConsumerConfiguration()
@@ -163,7 +164,7 @@ def consumer_configuration(subscription: Subscription, queue_size: int) -> Any:
     return native
 
 
-def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> Any:
+def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pulsar.ReaderConfiguration:
     """pulsar-client's ReaderConfiguration."""
     native = _pulsar.ReaderConfiguration()
     native.receiver_queue_size(max(1, config.receiver_queue_size))
@@ -175,12 +176,25 @@ def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> Any:
     return native
 
 
-def native_position(position: Position | WireId | int) -> Any:
+@overload
+def native_position(position: Position | WireId) -> MessageIdHandle: ...
+
+
+@overload
+def native_position(position: int) -> int: ...
+
+
+def native_position(position: Position | WireId | int) -> MessageIdHandle | int:
     """What pulsar-client's seek and reader take: a MessageId, or a publish time in milliseconds."""
     if position is Position.EARLIEST:
-        return _pulsar.MessageId.earliest
+        earliest: MessageIdHandle = _pulsar.MessageId.earliest
+        return earliest
     if position is Position.LATEST:
-        return _pulsar.MessageId.latest
+        latest: MessageIdHandle = _pulsar.MessageId.latest
+        return latest
     if isinstance(position, WireId):
-        return _pulsar.MessageId(position.partition, position.ledger, position.entry, position.batch_index)
+        place: MessageIdHandle = _pulsar.MessageId(
+            position.partition, position.ledger, position.entry, position.batch_index
+        )
+        return place
     return position

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 
 if TYPE_CHECKING:
     from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
+    from jmsaio.transport.pulsar.native.handles import MessageHandle
     from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 
 #: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
@@ -43,13 +44,13 @@ class PulsarRecord:
 
     def __init__(
         self,
-        native: Any,
+        native: MessageHandle | None,
         native_consumer: NativeConsumer,
         serial: int,
         redelivery_count: int,
         batch: BatchAcker | None = None,
     ) -> None:
-        self.native = native
+        self.native: MessageHandle = native  # type: ignore[assignment]  # a light one is given back, and no more
         self.native_consumer = native_consumer
         self.serial = serial
         self.redelivery_count = redelivery_count

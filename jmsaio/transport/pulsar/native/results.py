@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import _pulsar
 import attrs
@@ -25,6 +24,7 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransportError,
 )
+from jmsaio.transport.pulsar.native.handles import Result
 
 #: Code of success.
 OK = 0
@@ -103,7 +103,7 @@ _MEANINGS: dict[str, Meaning] = {
 _NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__members__.items()}
 
 
-def translate(result: Any, what: str, detail: str = "") -> JMSError:
+def translate(result: Result, what: str, detail: str = "") -> JMSError:
     """Our error for a result that is not Ok.
 
     Args:
@@ -118,7 +118,7 @@ def translate(result: Any, what: str, detail: str = "") -> JMSError:
     return error
 
 
-def translate_send(result: Any, what: str, alone: bool) -> JMSError:
+def translate_send(result: Result, what: str, alone: bool) -> JMSError:
     """Our error for a record whose send got a result that is not Ok.
 
     Args:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import _pulsar
 import anyio
@@ -24,6 +24,7 @@ import attrs
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, TransportError
 from jmsaio.transport.base import Admin, LinkChange, LinkListener, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result, WatchedConsumerHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.native.results import translate
 
@@ -60,7 +61,7 @@ class SenderPart(Protocol):
     """A sender, as far as it is watched."""
 
     @property
-    def natives(self) -> list[Any]:
+    def natives(self) -> Sequence[LinkedHandle]:
         """Its ``_pulsar.Producer`` objects."""
 
 
@@ -72,7 +73,7 @@ class ReceiverPart(Protocol):
         """What it subscribed to."""
 
     @property
-    def natives(self) -> list[Any]:
+    def natives(self) -> Sequence[WatchedConsumerHandle]:
         """Its ``_pulsar.Consumer`` objects."""
 
     @property
@@ -221,10 +222,10 @@ class Watch:
         """Ask the broker something, over the connection of a consumer if there is one, each in turn."""
         question = Question(now)
 
-        def answered(result: Any, *answer: Any) -> None:
+        def answered(result: Result, *answer: object) -> None:
             question.result = int(result)
 
-        def arrived(*answer: Any) -> None:
+        def arrived(*answer: object) -> None:
             self.bridge.post(answered, *answer)
 
         consumers = [

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import _pulsar
 import attrs
@@ -29,6 +28,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SendDone
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
+from jmsaio.transport.pulsar.native.handles import MessageIdHandle, ProducerHandle, Result
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import OK, translate_send
 from jmsaio.transport.pulsar.producers.window import Window
@@ -83,7 +83,7 @@ class PartitionProducer:
     )  # fmt: skip
 
     def __init__(
-        self, bridge: Bridge, native: Any, topic: str, window: Window, timeout: float,
+        self, bridge: Bridge, native: ProducerHandle, topic: str, window: Window, timeout: float,
         changed: Callable[[str], object] = ignore,
     ) -> None:  # fmt: skip
         self.native = native
@@ -94,7 +94,7 @@ class PartitionProducer:
         self._timeout = timeout
         self._timer: asyncio.TimerHandle | None = None
         self._partition = split_partition(topic)[1]  # pulsar-client tells -1 for a producer of one partition
-        self._messages: list[Any] = []
+        self._messages: list[object] = []
         self._dones: list[SendDone] = []
         self._size = 0
         self._groups: dict[Group, None] = {}
@@ -108,9 +108,10 @@ class PartitionProducer:
 
     def release(self) -> None:
         """Let go of the native producer, which is closed."""
-        self.native, self._send = Released(), ignore
+        self.native = Released()  # type: ignore[assignment]  # its calls return nothing
+        self._send = ignore
 
-    def add(self, message: Any, done: SendDone, size: int) -> None:
+    def add(self, message: object, done: SendDone, size: int) -> None:
         """Take a message into the current group.
 
         It leaves in the next turn of the loop. A longer one leaves when a turn adds nothing, when it is full, or 5 ms
@@ -127,7 +128,7 @@ class PartitionProducer:
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
             self._bridge.loop.call_soon(self._turn)
 
-    def alone(self, message: Any, done: SendDone, size: int) -> None:
+    def alone(self, message: object, done: SendDone, size: int) -> None:
         """Send a message with a callback of its own.
 
         For messages that may be refused for their size, that have a delivery time (they leave outside the batch and
@@ -162,7 +163,7 @@ class PartitionProducer:
         deadline = self._bridge.loop.time() + self._timeout if self._timeout > 0 else None
         return Group(dones, len(dones), size, NATIVE_LOG.doubts, deadline)
 
-    def _submit(self, message: Any, group: Group) -> None:
+    def _submit(self, message: object, group: Group) -> None:
         self._groups[group] = None
         if self._timer is None and group.deadline is not None:
             self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
@@ -181,7 +182,7 @@ class PartitionProducer:
                 break
             self._fail(group, lambda: translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
 
-    def _answered(self, group: Group, result: Any, place: Any) -> None:
+    def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
         if group not in self._groups:
             return  # the sender was closed and has told everyone already
         del self._groups[group]

@@ -20,6 +20,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.native.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
@@ -34,7 +35,7 @@ PARTITIONS_CHECK = 60.0
 #: Gives the topic's partitions by full name, or the topic itself.
 ListPartitions = Callable[[], Awaitable[list[str]]]
 #: Makes a native producer of one partition.
-OpenProducer = Callable[[str], Coroutine[Any, Any, Any]]
+OpenProducer = Callable[[str], Coroutine[Any, Any, ProducerHandle]]
 
 _Builder = _pulsar.MessageBuilder
 
@@ -89,7 +90,7 @@ class PulsarSender:
         return f"<PulsarSender {self.topic}, {len(self._partition_producers)} partition_producers, {state}>"
 
     @property
-    def natives(self) -> list[Any]:
+    def natives(self) -> list[ProducerHandle]:
         """Its native producers."""
         return [partition_producer.native for partition_producer in self._partition_producers]
 
@@ -144,7 +145,7 @@ class PulsarSender:
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
-    def _build(self, record: OutgoingRecord) -> Any:
+    def _build(self, record: OutgoingRecord) -> object:
         builder = _Builder()
         try:
             if record.payload is None:
@@ -248,7 +249,7 @@ class PulsarSender:
             # The connection is gone or silent: the broker drops the producer when it notices.
             return
 
-    def _start_closing(self) -> dict[asyncio.Future[Any], str]:
+    def _start_closing(self) -> dict[asyncio.Future[object], str]:
         closing = {}
         for partition_producer in self._partition_producers:
             what = f"close the producer of {partition_producer.topic}"

@@ -13,6 +13,9 @@ import pytest
 from jmsaio.errors import BrokerUnavailableError
 from jmsaio.transport.pulsar.consumers.late import LateSettler
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from tests.kit.native_fakes import FakeMessage
+
+A, B, C, D = (FakeMessage(entry) for entry in range(4))
 
 
 class Opened:
@@ -33,6 +36,9 @@ class Opened:
     def acknowledge_async(self, message: Any, callback: None) -> None:
         self.told[-1].append(message)
 
+    def negative_acknowledge(self, message: Any) -> None:
+        raise AssertionError("closing gives back")
+
     def close_async(self, callback: Callable[[Any], None]) -> None:
         self.closed += 1
         callback(_pulsar.Result.Ok)
@@ -41,14 +47,14 @@ class Opened:
 async def test_what_comes_together_goes_through_one_consumer_that_is_closed_then() -> None:
     opened = Opened()
     settler = LateSettler(Bridge(), opened.open, "s", 5)
-    settler.acknowledge_async("a", None)
-    settler.acknowledge_async("b", None)
-    settler.negative_acknowledge("c")
+    settler.acknowledge_async(A, None)
+    settler.acknowledge_async(B, None)
+    settler.negative_acknowledge(C)
     assert await settler.drained(5)
-    assert (opened.told, opened.closed) == ([["a", "b"]], 1)
-    settler.acknowledge_async("d", None)
+    assert (opened.told, opened.closed) == ([[A, B]], 1)
+    settler.acknowledge_async(D, None)
     await settler.aclose(5)
-    assert (opened.told, opened.closed) == ([["a", "b"], ["d"]], 2)
+    assert (opened.told, opened.closed) == ([[A, B], [D]], 2)
     assert await settler.drained(0)
 
 
@@ -56,22 +62,23 @@ async def test_what_can_not_be_told_is_an_error_and_a_warning(caplog: pytest.Log
     opened = Opened()
     opened.failure = BrokerUnavailableError("gone")
     settler = LateSettler(Bridge(), opened.open, "close t", 5)
-    settler.acknowledge_async("a", None)
+    settler.acknowledge_async(A, None)
     assert await settler.drained(5)
     assert isinstance(settler.failure, BrokerUnavailableError)
     assert "are redelivered" in caplog.text
     opened.failure = None
-    settler.acknowledge_async("b", None)
+    settler.acknowledge_async(B, None)
     assert await settler.drained(5)
-    assert opened.told == [["b"]]
+    assert opened.told == [[B]]
 
 
 async def test_closing_is_bounded() -> None:
-    async def never() -> None:
+    async def never() -> Opened:
         await anyio.sleep_forever()
+        raise AssertionError
 
     settler = LateSettler(Bridge(), never, "s", 5)
-    settler.acknowledge_async("a", None)
+    settler.acknowledge_async(A, None)
     assert not await settler.drained(0.01)
     with anyio.fail_after(5):
         await settler.aclose(0.01)
@@ -83,19 +90,19 @@ async def test_what_is_held_goes_to_the_consumer_that_is_opened_anew() -> None:
     anew.told.append([])
     settler = LateSettler(Bridge(), opened.open, "s", 5, holding=True)
     assert await settler.drained(0)
-    settler.acknowledge_async("a", None)
+    settler.acknowledge_async(A, None)
     assert not await settler.drained(0.01)
     assert settler.hand_over(anew)
     assert not settler.hand_over(anew)
     assert await settler.drained(5)
-    assert (opened.told, anew.told) == ([], [["a"]])
+    assert (opened.told, anew.told) == ([], [[A]])
 
 
 async def test_what_is_held_is_told_by_itself_when_nothing_is_opened_anew() -> None:
     opened = Opened()
     settler = LateSettler(Bridge(), opened.open, "s", 5, holding=True)
-    settler.acknowledge_async("a", None)
+    settler.acknowledge_async(A, None)
     settler.let_go()
-    settler.acknowledge_async("b", None)
+    settler.acknowledge_async(B, None)
     assert await settler.drained(5)
-    assert opened.told == [["a", "b"]]
+    assert opened.told == [[A, B]]

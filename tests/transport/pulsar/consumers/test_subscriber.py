@@ -63,7 +63,10 @@ class FakeClient:
 
     made: list[FakeConsumer] = attrs.field(factory=list)
 
-    def subscribe_async_v2(self, topic: str, name: str, config: Any, callback: Callable[..., None]) -> None:
+    def get_topic_partitions_async(self, topic: str, callback: Callable[..., None]) -> None:
+        callback(OK, [topic])
+
+    def subscribe_async_v2(self, topic: object, name: str, config: Any, callback: Callable[..., None]) -> None:
         self.made.append(FakeConsumer())
         callback(OK, self.made[-1])
 

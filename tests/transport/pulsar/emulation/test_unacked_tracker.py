@@ -286,8 +286,8 @@ async def test_only_the_place_is_kept_of_what_was_set_aside() -> None:
     assert desk.consumer.acknowledged == []
     assert desk.admit(*batch(count=1)) == []
     turned = desk.unacked.turn_back([*aside[:2], *aside[:2], records[2], (9, 9, 9, 9)])
-    assert [(one.message_id, one.publish_time, one.native) for one in turned] == [
-        (record.message_id, record.publish_time, None) for record in records[:2]
+    assert [(one.message_id, one.publish_time, one.native is None) for one in turned] == [
+        (record.message_id, record.publish_time, True) for record in records[:2]
     ]
     assert desk.unacked.dismiss(turned) == turned
     assert [one.place for one in desk.admit(*batch(count=2))] == [record.place for record in records[:2]]

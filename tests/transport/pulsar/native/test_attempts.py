@@ -44,7 +44,7 @@ class Native:
     def answer(self, index: int, *answer: Any) -> None:
         from_thread(self.callbacks[index], *answer)
 
-    def attempts(self, timeout: float = HANG) -> Attempts:
+    def attempts(self, timeout: float = HANG) -> Attempts[Any]:
         what, discard = "subscribe s to t", self.discarded.append
         return Attempts(Bridge(), self.start, what, timeout, discard, topic=TOPIC, subscription="jms-queue")
 

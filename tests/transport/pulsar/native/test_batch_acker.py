@@ -42,8 +42,8 @@ def test_what_begins_no_batch(message: FakeMessage) -> None:
 def test_the_id_of_the_whole(ledger: int, entry: int, partition: int, size: int) -> None:
     first = _pulsar.MessageId(partition, ledger, entry, 0).serialize() + b"\x30" + bytes([size])
 
-    class Message:
-        def message_id(self) -> object:
+    class Message(FakeMessage):
+        def message_id(self) -> Any:
             return _pulsar.MessageId.deserialize(first)
 
         def publish_timestamp(self) -> int:

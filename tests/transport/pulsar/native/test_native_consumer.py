@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import _pulsar
 import anyio
 import anyio.lowlevel
@@ -11,6 +9,7 @@ import pytest
 
 from jmsaio.errors import BrokerUnavailableError, JMSError
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.handles import OnMessage
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from tests.kit.native_fakes import FakeConsumer, FakeMessage, from_thread
 
@@ -33,26 +32,28 @@ async def test_at_most_one_receive_is_outstanding() -> None:
 
 async def test_what_is_here_is_taken_inline_and_in_order() -> None:
     consumer = FakeConsumer()
-    consumer.queue.extend("abcdef")
+    messages = [FakeMessage(entry) for entry in range(6)]
+    consumer.queue.extend(messages)
     native_consumer, wakes = make(consumer)
-    assert native_consumer.take(4) == list("abcd")
+    assert native_consumer.take(4) == messages[:4]
     assert consumer.armed == []
-    assert native_consumer.take(4) == list("ef")
+    assert native_consumer.take(4) == messages[4:]
     assert (len(consumer.armed), wakes) == (1, [])
 
 
 async def test_a_backlog_is_taken_without_callbacks() -> None:
     consumer, asked = FakeConsumer(), []
 
-    def receive(callback: Callable[[object, object], None]) -> None:
+    def receive(callback: OnMessage) -> None:
         asked.append(callback)
         consumer.receive_async(callback)
 
-    consumer.queue.extend(range(100))
+    backlog = [FakeMessage(entry) for entry in range(100)]
+    consumer.queue.extend(backlog)
     native_consumer = NativeConsumer(Bridge(), consumer, receive, consumer.receive, "t", "receive", lambda: None)
-    assert native_consumer.take(60) == list(range(60))
+    assert native_consumer.take(60) == backlog[:60]
     assert (len(asked), consumer.armed) == (1, [])
-    assert native_consumer.take(60) == list(range(60, 100))
+    assert native_consumer.take(60) == backlog[60:]
     assert (len(asked), len(consumer.armed)) == (3, 1)
 
 
@@ -60,13 +61,14 @@ async def test_a_late_answer_wakes_and_comes_first() -> None:
     consumer = FakeConsumer()
     native_consumer, wakes = make(consumer)
     assert native_consumer.take(3) == []
-    consumer.deliver("late")
-    consumer.deliver("next")
+    late, after = FakeMessage(1), FakeMessage(2)
+    consumer.deliver(late)
+    consumer.deliver(after)
     assert wakes == []  # the callback came from another thread: nothing happens until the loop's turn
     await anyio.lowlevel.checkpoint()
     assert (wakes, native_consumer.holds) == ([1], True)
     assert native_consumer.take(0) == []
-    assert native_consumer.take(3) == ["late", "next"]
+    assert native_consumer.take(3) == [late, after]
 
 
 async def test_a_failure_ends_it_after_what_came_before() -> None:
@@ -83,14 +85,15 @@ async def test_a_failure_inside_a_drain() -> None:
     """A failed consumer answers every receive at once; what was taken before is kept."""
     consumer = FakeConsumer()
 
-    def receive(callback: object) -> None:
+    def receive(callback: OnMessage) -> None:
         if not consumer.queue:
             consumer.failure = _pulsar.Result.AlreadyClosed
-        consumer.receive_async(callback)  # type: ignore[arg-type]  # the native consumer's own callback
+        consumer.receive_async(callback)
 
-    consumer.queue.extend("ab")
+    first, second = FakeMessage(1), FakeMessage(2)
+    consumer.queue.extend((first, second))
     native_consumer = NativeConsumer(Bridge(), consumer, receive, consumer.receive, "t", "receive", lambda: None)
-    assert native_consumer.take(10) == ["a", "b"]
+    assert native_consumer.take(10) == [first, second]
     assert isinstance(native_consumer.failure, JMSError)
     assert native_consumer.take(10) == []
 
