@@ -58,8 +58,6 @@ class BytesMessage(Message):
     def _body(self) -> bytes:
         return bytes(self._data)
 
-    # ---------------------------------------------------------------- states
-
     def reset(self) -> None:
         """Make the body read-only, at its start."""
         self._reading = True
@@ -94,8 +92,6 @@ class BytesMessage(Message):
     def _check_readable(self) -> None:
         if not self._reading:
             raise MessageNotReadableError("the body is write-only; call reset first")
-
-    # ---------------------------------------------------------------- reading
 
     def _read(self, layout: struct.Struct) -> Any:
         self._check_readable()
@@ -183,8 +179,6 @@ class BytesMessage(Message):
         view[:count] = self._data[self._position : self._position + count]
         self._position += count
         return count
-
-    # ---------------------------------------------------------------- writing
 
     def _check_writable(self) -> None:
         if self._reading:

@@ -51,8 +51,6 @@ class MapMessage(Message, MutableMapping[str, Any]):
     def _body(self) -> dict[str, Value]:
         return self._map
 
-    # ---------------------------------------------------------------- as a mapping
-
     def __getitem__(self, name: str) -> Any:
         return self._map[name]
 
@@ -82,8 +80,6 @@ class MapMessage(Message, MutableMapping[str, Any]):
     def clear(self) -> None:
         """``clear_body``."""
         self.clear_body()
-
-    # ---------------------------------------------------------------- as in JMS
 
     def get_map_names(self) -> list[str]:
         """The names."""
@@ -208,8 +204,6 @@ class MapMessage(Message, MutableMapping[str, Any]):
         check_map_name(name)
         self._check_body_writable()
         self._map[name] = None if value is None else cut(value, offset, length)
-
-    # ---------------------------------------------------------------- as a body
 
     def clear_body(self) -> None:
         """Remove all entries and make the message writable."""

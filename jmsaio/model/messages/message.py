@@ -66,8 +66,6 @@ class Message(Properties):
         """The body for the codec."""
         return None
 
-    # ---------------------------------------------------------------- headers
-
     def _headers(self) -> Headers:
         head = self._head
         if head is None:
@@ -217,8 +215,6 @@ class Message(Properties):
         check_int(value, "jms_priority", *_INTS)
         self._headers().priority = value
 
-    # ---------------------------------------------------------------- body
-
     @property
     def text(self) -> str | None:
         """The text of a TextMessage.
@@ -258,8 +254,6 @@ class Message(Properties):
     def is_body_assignable_to(self, body_type: type) -> bool:
         """True if ``get_body`` with this type does not raise MessageFormatError."""
         return True
-
-    # ---------------------------------------------------------------- acknowledgement
 
     async def acknowledge(self) -> None:
         """Acknowledge, as the session's mode and scope say; no effect in AUTO, DUPS_OK and transacted ones.

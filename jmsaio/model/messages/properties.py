@@ -152,8 +152,6 @@ class Properties:
         self._properties = {}
         self._read_only_properties = False
 
-    # ---------------------------------------------------------------- getters
-
     def get_object_property(self, name: str) -> Property:
         """A property in the type in which it was set, or None."""
         return self._property(name)
@@ -191,8 +189,6 @@ class Properties:
         """A property as text, in Java's form; None if missing."""
         value: str | None = convert_property(self._property(name), JmsType.STRING, name)
         return value
-
-    # ---------------------------------------------------------------- setters
 
     def set_object_property(self, name: str, value: Any) -> None:
         """Set a property in the type of ``value``: bool, int (int or long by size), float (double), str or None.

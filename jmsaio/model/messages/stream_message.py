@@ -56,8 +56,6 @@ class StreamMessage(Message):
     def _body(self) -> list[Value]:
         return self._values
 
-    # ---------------------------------------------------------------- states
-
     def reset(self) -> None:
         """Make the body read-only, at its start."""
         self._reading = True
@@ -88,8 +86,6 @@ class StreamMessage(Message):
         if self._offset >= 0:
             raise MessageFormatError("a bytes value is partly read; read_bytes until it returns less than the buffer")
         return value
-
-    # ---------------------------------------------------------------- reading
 
     def _read(self, target: JmsType) -> Any:
         value = convert_body(self._next(), target, f"number {self._position + 1} of the stream")
@@ -176,8 +172,6 @@ class StreamMessage(Message):
     def _next_value(self) -> None:
         self._position += 1
         self._offset = -1
-
-    # ---------------------------------------------------------------- writing
 
     def _write(self, kind: type, value: Any) -> None:
         self._check_writable()

@@ -109,8 +109,6 @@ class MemorySender:
             index = next(self._turn) if record.key is None else java_string_hash(record.key)
         return logs[index % len(logs)]
 
-    # ---------------------------------------------------------------- everything out of the ordinary, with the lock
-
     def _send_closely(
         self, log: Partition, record: OutgoingRecord, size: int, done: SendDone, transaction: Transaction | None
     ) -> None:
@@ -211,8 +209,6 @@ class MemorySender:
         self._failure = error
         while self._waiting:
             self._fail_first(self._failure)
-
-    # ---------------------------------------------------------------- on the loop
 
     def run_deferred(self) -> None:
         """Tell the outcomes."""

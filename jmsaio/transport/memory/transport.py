@@ -128,8 +128,6 @@ class MemoryTransport:
                 self.abandon()
             self._link.cut()
 
-    # ---------------------------------------------------------------- the broker's side, with the lock
-
     @property
     def gone(self) -> bool:
         """Its event loop is closed."""

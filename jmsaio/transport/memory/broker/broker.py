@@ -121,8 +121,6 @@ class Broker:
         self._blocked_limit = 0
         self.self_timed = not self.clock.watch(self.tick)
 
-    # ---------------------------------------------------------------- time
-
     def tick(self) -> None:
         """Do what is due. Takes the lock itself."""
         with self.lock:
@@ -147,8 +145,6 @@ class Broker:
         """A number that this broker never gave before: ledgers, consumers."""
         self._numbers += 1
         return self._numbers
-
-    # ---------------------------------------------------------------- topics
 
     def open_to_send(self, topic: str) -> list[Partition]:
         """As ``open``. Raises TransportError if the topic was terminated."""
@@ -285,8 +281,6 @@ class Broker:
         copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)
         log.append(copy, record.size, 0, self.now())
 
-    # ---------------------------------------------------------------- memory
-
     def freed(self) -> None:
         """Memory may have become free: let senders that wait for it go on."""
         if self.blocked and self.used < self._blocked_limit and not self.down:
@@ -304,8 +298,6 @@ class Broker:
     def unblock(self, sender: Blocked) -> None:
         """Don't."""
         self.blocked.pop(sender, None)
-
-    # ---------------------------------------------------------------- clients
 
     def connect(self, client: Client) -> None:
         """A transport came.

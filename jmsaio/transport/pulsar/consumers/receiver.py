@@ -108,9 +108,9 @@ class PulsarReceiver:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._unacked.out)} records out"
-        return f"<PulsarReceiver {self.subscription.name}, {len(self._native_consumers)} native_consumers, {state}>"
+        return f"<PulsarReceiver {self.subscription.name}, {len(self._native_consumers)} native consumers, {state}>"
 
-    def add_feed(self, native: ConsumerHandle, topic: str | None) -> None:
+    def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
         """Receive from one more native consumer; ``wake`` is called, for it may have something."""
         what = f"receive from {topic or self.subscription.pattern}, subscription {self.subscription.name}"
         native_consumer = NativeConsumer(
@@ -380,9 +380,9 @@ class PulsarReceiver:
 
     def receives(self, damage: Damage) -> bool:
         """Whether an entry was meant for this subscription."""
-        return damage.subscription == self.subscription.name and self._feed_of(damage.topic) is not None
+        return damage.subscription == self.subscription.name and self._native_consumer_of(damage.topic) is not None
 
-    def _feed_of(self, topic: str) -> NativeConsumer | None:
+    def _native_consumer_of(self, topic: str) -> NativeConsumer | None:
         pattern = self.subscription.pattern
         if pattern is not None:  # its topics are not known; one of the namespace is taken for one of them
             same = pattern.rpartition("/")[0] == topic.rpartition("/")[0]
@@ -393,7 +393,7 @@ class PulsarReceiver:
 
     def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
         """Hand out an entry that was read again, because pulsar-client acknowledged it unseen (``Rereading``)."""
-        native_consumer = self._feed_of(topic)
+        native_consumer = self._native_consumer_of(topic)
         if native_consumer is not None:
             self._come_back(self._unacked.admit_again(native_consumer, natives))
 

@@ -76,7 +76,7 @@ class Subscriber:
             )
         try:
             if subscription.pattern is not None:
-                receiver.add_feed(await self._subscribe_pattern(subscription, subscription.pattern), None)
+                receiver.add_native_consumer(await self._subscribe_pattern(subscription, subscription.pattern), None)
             else:
                 lists = await together(map(self.partitions, subscription.topics))
                 topics = [name for names in lists for name in names]
@@ -109,7 +109,7 @@ class Subscriber:
                 if receiver.closed or receiver.stopped:  # meanwhile; the next look finds the partition again
                     close_late(native)
                 else:
-                    receiver.add_feed(native, topic)
+                    receiver.add_native_consumer(native, topic)
         for native in natives:
             if isinstance(native, BaseException):
                 raise native

@@ -71,9 +71,9 @@ class PulsarSender:
         """Make the native producers. Raises what making one of them raised, with the others closed."""
         self._list_partitions = list_partitions
         self._open_producer = open_producer
-        await self._add_lanes(await list_partitions())
+        await self._add_partition_producers(await list_partitions())
 
-    async def _add_lanes(self, partitions: list[str]) -> None:
+    async def _add_partition_producers(self, partitions: list[str]) -> None:
         natives = await open_together(map(self._open_producer, partitions))
         if self._failure is not None:
             for native in natives:
@@ -87,7 +87,7 @@ class PulsarSender:
 
     def __repr__(self) -> str:
         state = "closed" if self._failure is not None else f"{self._window.records} on their way"
-        return f"<PulsarSender {self.topic}, {len(self._partition_producers)} partition_producers, {state}>"
+        return f"<PulsarSender {self.topic}, {len(self._partition_producers)} partition producers, {state}>"
 
     @property
     def natives(self) -> list[ProducerHandle]:
@@ -191,7 +191,7 @@ class PulsarSender:
             partitions = await self._list_partitions()
             if len(self._partition_producers) > 1 or len(partitions) > 1:
                 known = {partition_producer.topic for partition_producer in self._partition_producers}
-                await self._add_lanes([name for name in partitions if name not in known])
+                await self._add_partition_producers([name for name in partitions if name not in known])
         except JMSError:
             # The broker can't tell now; the present partition producers go on and the next look comes in a minute.
             return

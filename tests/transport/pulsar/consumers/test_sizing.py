@@ -164,7 +164,7 @@ class Desk:
         self.receiver = PulsarReceiver(Bridge(), subscription, lambda: None, lambda receiver: None, share=Share(400))
         self.receiver.opens_with(self.open)
         for consumer, topic in zip(self.consumers, self.topics, strict=True):
-            self.receiver.add_feed(consumer, topic)
+            self.receiver.add_native_consumer(consumer, topic)
 
     async def open(self, topic: str | None, size: int) -> FakeConsumer:
         """The broker sends everything again that was not acknowledged."""

@@ -76,7 +76,7 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
         for wake in (lambda: None, woken.set)
     )
     for receiver, messages in ((one, batch()), (other, copies)):
-        receiver.add_feed(FakeConsumer(deque(messages)), "t")
+        receiver.add_native_consumer(FakeConsumer(deque(messages)), "t")
     await asyncio.sleep(0)
     taken = one.receive(10)
     if acknowledged:
