@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
-from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import (
     Admin,
@@ -28,6 +27,7 @@ from jmsaio.transport.base import (
     Transport,
 )
 from jmsaio.transport.registry import open_transport
+from tests.kit.records import Outcomes, texts
 
 #: A hang guard: nothing takes that long, in seconds.
 GUARD = 30.0
@@ -38,26 +38,6 @@ QUIET = 0.3
 def record(text: str, **fields: Any) -> OutgoingRecord:
     """A record with ``text`` as payload."""
     return OutgoingRecord(text.encode(), fields.pop("properties", {}), **fields)
-
-
-def texts(records: Sequence[ReceivedRecord]) -> list[str]:
-    """The payloads of records."""
-    return [(received.payload or b"").decode() for received in records]
-
-
-class Outcomes:
-    """Collects what a sender says of each record."""
-
-    def __init__(self) -> None:
-        self.places: list[WireId | None] = []
-        self.errors: list[JMSError | None] = []
-
-    def __call__(self, place: WireId | None, error: JMSError | None) -> None:
-        self.places.append(place)
-        self.errors.append(error)
-
-    def __len__(self) -> int:
-        return len(self.places)
 
 
 @attrs.define(eq=False)

@@ -7,7 +7,8 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.transport.contract.harness import GUARD, QUIET, Harness, Outcomes, record
+from tests.kit.records import Outcomes
+from tests.transport.contract.harness import GUARD, QUIET, Harness, record
 
 
 async def test_topics_are_created_once(harness: Harness) -> None:

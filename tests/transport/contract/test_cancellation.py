@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.transport.contract.harness import GUARD, Harness, Outcomes, record, texts
+from tests.kit.records import Outcomes, texts
+from tests.transport.contract.harness import GUARD, Harness, record
 
 TURNS = [0, 1, 2, 3, 5, 8, 20]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jmsaio.model.wire import OutgoingRecord
-from tests.transport.contract.harness import Harness, record, texts
+from tests.kit.records import texts
+from tests.transport.contract.harness import Harness, record
 
 PARTITIONS = 4
 

@@ -7,7 +7,8 @@ import time
 
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Reader
-from tests.transport.contract.harness import GUARD, Harness, Inbox, texts
+from tests.kit.records import texts
+from tests.transport.contract.harness import GUARD, Harness, Inbox
 
 
 async def _read_all(reader: Reader) -> list[str]:

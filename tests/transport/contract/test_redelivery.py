@@ -9,7 +9,8 @@ import pytest
 
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.transport.contract.harness import GUARD, Harness, record, texts
+from tests.kit.records import texts
+from tests.transport.contract.harness import GUARD, Harness, record
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 

@@ -9,7 +9,8 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, ObjectClosedError
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
-from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox, record, texts
+from tests.kit.records import texts
+from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox, record
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED

@@ -8,7 +8,8 @@ import pytest
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
 from jmsaio.transport.base import Transaction
-from tests.transport.contract.harness import GUARD, Harness, texts
+from tests.kit.records import texts
+from tests.transport.contract.harness import GUARD, Harness
 
 
 async def _begin(harness: Harness, timeout: float = 60.0) -> Transaction | None:

@@ -70,11 +70,6 @@ class Bench:
             self.log.append(outgoing, weigh(outgoing), 0, self.clock.now())
 
 
-def texts(records: Sequence[StoredRecord]) -> list[str]:
-    """The payloads of records."""
-    return [(record.payload or b"").decode() for record in records]
-
-
 def acknowledge(consumer: Consumer, records: Sequence[StoredRecord]) -> None:
     """A consumer acknowledges records."""
     SUBSCRIPTIONS[consumer].acknowledge(consumer, records)

@@ -7,7 +7,8 @@ import pytest
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError
 from jmsaio.testing import EmbeddedBroker
 from jmsaio.transport.base import Position
-from tests.transport.contract.harness import GUARD, Harness, texts
+from tests.kit.records import texts
+from tests.transport.contract.harness import GUARD, Harness
 
 
 async def test_a_topic_with_partitions_is_refused(harness: Harness) -> None:

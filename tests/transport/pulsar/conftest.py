@@ -11,8 +11,7 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.errors import JMSError
-from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import (
     Position,
     Receiver,
@@ -23,6 +22,7 @@ from jmsaio.transport.base import (
     Transport,
 )
 from jmsaio.transport.pulsar import open_transport
+from tests.kit.records import Outcomes
 from tests.support.broker import TestBroker
 
 #: Seconds after which a test hangs.
@@ -79,38 +79,15 @@ class SlowLook:
         return []
 
 
-@attrs.define
-class Outcomes:
-    """``done`` callbacks and what they got."""
-
-    places: list[WireId | None] = attrs.field(factory=list)
-    errors: list[JMSError] = attrs.field(factory=list)
-
-    def done(self, place: WireId | None, error: JMSError | None) -> None:
-        if error is None:
-            self.places.append(place)
-        else:
-            assert place is None
-            self.errors.append(error)
-
-    @property
-    def count(self) -> int:
-        return len(self.places) + len(self.errors)
-
-
 def record(payload: bytes | str, **properties: str) -> OutgoingRecord:
     return OutgoingRecord(payload.encode() if isinstance(payload, str) else payload, properties)
-
-
-def texts(records: list[ReceivedRecord]) -> list[str]:
-    return [(one.payload or b"").decode() for one in records]
 
 
 async def send(sender: Sender, *payloads: str) -> Outcomes:
     """Send and wait for all outcomes."""
     outcomes = Outcomes()
     for payload in payloads:
-        sender.send(record(payload), outcomes.done)
+        sender.send(record(payload), outcomes)
     await sender.drain(HANG)
     return outcomes
 

@@ -27,8 +27,9 @@ from jmsaio.errors import BrokerUnavailableError, OperationTimeoutError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar import open_transport
+from tests.kit.records import Outcomes, texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, new_topic, record, send, texts
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send
 
 ROOT = Path(__file__).parents[3]
 LONG = 90
@@ -103,13 +104,13 @@ async def test_a_send_that_gets_no_answer_is_in_doubt(own_broker: TestBroker, co
     await send(sender, "before")
     await blocking(own_broker.pause)
     for number in range(300):
-        sender.send(record(str(number)), outcomes.done)
+        sender.send(record(str(number)), outcomes)
     with anyio.fail_after(LONG):
         await sender.drain(LONG)
     await blocking(own_broker.resume)
-    assert outcomes.count == 300
-    assert {type(error).__name__ for error in outcomes.errors} <= {"SendInDoubtError"}
-    assert outcomes.errors
+    assert len(outcomes) == 300
+    assert {type(error).__name__ for error in outcomes.failures} <= {"SendInDoubtError"}
+    assert outcomes.failures
 
 
 @pytest.mark.timeout(120)
@@ -156,14 +157,14 @@ async def test_close_while_disconnected(own_broker: TestBroker, connect: Any, st
     await blocking(own_broker.kill if state == "killed" else own_broker.pause)
     box.receiver.acknowledge(records)
     for number in range(50):
-        sender.send(record(str(number)), outcomes.done)
+        sender.send(record(str(number)), outcomes)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(sender.aclose, 1)
                 tasks.start_soon(box.receiver.aclose, 1)
                 tasks.start_soon(kit.transport.aclose, 2)
-    assert outcomes.count == 50
+    assert len(outcomes) == 50
     if state == "frozen":
         await blocking(own_broker.resume)
 
@@ -188,7 +189,7 @@ async def test_cancelled_receivers_lose_nothing(kit: Kit) -> None:
     found: list[ReceivedRecord] = []
     outcomes = Outcomes()
     for number in range(200):
-        sender.send(record(str(number)), outcomes.done)
+        sender.send(record(str(number)), outcomes)
         with anyio.move_on_after(0.0005 * (number % 7)):
             event = box.event
             found += box.receiver.receive(1 + number % 3)

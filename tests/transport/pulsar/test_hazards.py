@@ -26,8 +26,9 @@ from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.base import SenderOptions, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
+from tests.kit.records import Outcomes, texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, new_topic, record, send, texts
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -116,12 +117,12 @@ async def test_a_record_taken_has_an_outcome_whoever_waits(kit: Kit) -> None:
     """Sending has nothing to cancel: ``send`` takes the record, ``done`` tells the truth about it."""
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(record("x"), outcomes.done)
+    sender.send(record("x"), outcomes)
     with anyio.CancelScope() as scope:
         scope.cancel()
         await sender.drain(HANG)
     await sender.drain(HANG)
-    assert (len(outcomes.places), outcomes.errors) == (1, [])
+    assert (len(outcomes.stored), outcomes.failures) == (1, [])
     assert texts(await box.take(1)) == ["x"]
 
 
@@ -179,9 +180,9 @@ async def test_a_full_window_neither_blocks_nor_fails(kit: Kit) -> None:
         while sender.full:
             turns += 1
             await sender.ready()
-        sender.send(record("x" * 100), outcomes.done)
+        sender.send(record("x" * 100), outcomes)
     await sender.drain(HANG)
-    assert (len(outcomes.places), outcomes.errors) == (1000, [])
+    assert (len(outcomes.stored), outcomes.failures) == (1000, [])
     assert turns > 10
 
 
@@ -194,9 +195,9 @@ async def test_a_burst_beyond_the_window_is_stored_whole(kit: Kit) -> None:
     sender, outcomes = await kit.sender(window_records=10), Outcomes()
     box = await kit.box()
     for number in range(2000):
-        sender.send(record(str(number)), outcomes.done)
+        sender.send(record(str(number)), outcomes)
     await sender.drain(HANG)
-    assert (len(outcomes.places), outcomes.errors) == (2000, [])
+    assert (len(outcomes.stored), outcomes.failures) == (2000, [])
     assert len(await box.take(2000)) == 2000
 
 
@@ -237,7 +238,7 @@ async def test_draining_amid_sends_of_a_busy_loop(kit: Kit) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     for _ in range(300):
         for _ in range(7):
-            sender.send(record("x" * 100), outcomes.done)
+            sender.send(record("x" * 100), outcomes)
         await anyio.lowlevel.checkpoint()
         busy = time.perf_counter() + 0.0009
         while time.perf_counter() < busy:
@@ -245,7 +246,7 @@ async def test_draining_amid_sends_of_a_busy_loop(kit: Kit) -> None:
         with anyio.move_on_after(0.0005):
             await sender.drain(HANG)
     await sender.drain(HANG)
-    assert (len(outcomes.places), outcomes.errors) == (2100, [])
+    assert (len(outcomes.stored), outcomes.failures) == (2100, [])
 
 
 # --- closing ---------------------------------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ async def test_closing_ends_everything_that_waits(pulsar_broker: TestBroker, con
     outcomes = Outcomes()
     for sender in senders:
         for number in range(200):
-            sender.send(record(str(number)), outcomes.done)
+            sender.send(record(str(number)), outcomes)
     ends: list[str] = []
 
     async def waits(call: Any) -> None:
@@ -284,7 +285,7 @@ async def test_closing_ends_everything_that_waits(pulsar_broker: TestBroker, con
             tasks.start_soon(waits, kit.transport.open_sender(new_topic(), SenderOptions(ProducerConfig())))
             await anyio.lowlevel.checkpoint()
             await kit.transport.aclose(10)
-    assert outcomes.count == 600
+    assert len(outcomes) == 600
     assert len(ends) == 7
 
 
@@ -349,9 +350,9 @@ async def test_a_lone_record_leaves_in_the_next_turn(kit: Kit) -> None:
     """Nothing waits for a group to fill; the batching delay is 1 ms, not 10."""
     sender, outcomes = await kit.sender("non-persistent://public/default/" + kit.topic.rpartition("/")[2]), Outcomes()
     for _ in range(50):
-        sender.send(record("x"), outcomes.done)
+        sender.send(record("x"), outcomes)
         await sender.drain(HANG)
-    assert outcomes.count == 50
+    assert len(outcomes) == 50
     assert ProducerConfig().batching_max_publish_delay == 0.001
 
 

@@ -17,8 +17,9 @@ from jmsaio.errors import JMSError
 from jmsaio.model.wire import WireId
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import SubscriptionType
+from tests.kit.records import Outcomes, texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import Box, Kit, Outcomes, new_topic, record, send, texts
+from tests.transport.pulsar.conftest import Box, Kit, new_topic, record, send
 
 #: Seconds for what takes a second or two on a quiet machine: pulsar-client waits longer and longer to connect again.
 LONG = 90.0
@@ -91,7 +92,7 @@ async def fill(kit: Kit, ledger: int, group: int = 4) -> None:
 
         async def use(topic: str, last: list[WireId | None] = last) -> None:
             sender = await kit.sender(topic)
-            last += (await send(sender, "x")).places
+            last += (await send(sender, "x")).stored
             await sender.aclose(LONG)
 
         async with anyio.create_task_group() as tasks:
@@ -112,9 +113,9 @@ async def test_another_cluster_at_the_same_address(own_broker: TestBroker, conne
         for number in range(LEDGERS):
             sender, outcomes = await kit.sender(), Outcomes()
             for index in range(50):
-                sender.send(record(f"first {number} {index}"), outcomes.done)
+                sender.send(record(f"first {number} {index}"), outcomes)
             await sender.drain(LONG)
-            used |= {place.ledger for place in outcomes.places if place is not None}
+            used |= {place.ledger for place in outcomes.stored if place is not None}
             await sender.aclose(LONG)
             for box in receiving:
                 records = await box.take(50)
@@ -130,7 +131,7 @@ async def test_another_cluster_at_the_same_address(own_broker: TestBroker, conne
             sender = await other.sender(kit.topic)
             while not used.intersection(places):
                 payloads = [f"{uuid.uuid4()}" for _ in range(50)]
-                places += [place.ledger for place in (await send(sender, *payloads)).places if place is not None]
+                places += [place.ledger for place in (await send(sender, *payloads)).stored if place is not None]
                 sent.update(payloads)
                 assert max(places) <= max(used), (places, used)
                 await unload(http, kit.topic)

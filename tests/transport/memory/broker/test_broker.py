@@ -11,7 +11,8 @@ from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_b
 from jmsaio.transport.memory.broker.names import compile_pattern
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.tail import Tail
-from tests.transport.memory.bench import TOPIC, Bench, FakePort, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import TOPIC, Bench, FakePort
 
 
 class FakeClient:

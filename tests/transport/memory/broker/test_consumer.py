@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from tests.transport.memory.bench import Bench, FakePort, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import Bench, FakePort
 
 
 def test_taking_more_than_the_queue_holds(bench: Bench) -> None:

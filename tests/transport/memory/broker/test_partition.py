@@ -3,7 +3,8 @@ from __future__ import annotations
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, Position
 from jmsaio.transport.memory.broker.tail import Tail
-from tests.transport.memory.bench import Bench, FakePort, acknowledge, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import Bench, FakePort, acknowledge
 
 
 def test_without_subscription_nothing_is_kept(bench: Bench) -> None:

@@ -5,7 +5,8 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker import policies
 from jmsaio.transport.memory.broker.consumer import Consumer
-from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, acknowledge, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, acknowledge
 
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
 

@@ -14,7 +14,8 @@ from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.subscription import subscriptions_of
 from jmsaio.transport.memory.broker.transactions import Unit
-from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, FakePort, acknowledge, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, FakePort, acknowledge
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from jmsaio.transport.base import Position
 from jmsaio.transport.memory.broker.tail import Tail, tails_of
-from tests.transport.memory.bench import Bench, FakePort, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import Bench, FakePort
 
 
 def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:

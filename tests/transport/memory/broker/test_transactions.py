@@ -6,7 +6,8 @@ from jmsaio.errors import TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.transactions import State, Unit
-from tests.transport.memory.bench import Bench, acknowledge, texts
+from tests.kit.records import texts
+from tests.transport.memory.bench import Bench, acknowledge
 
 
 def unit_of(bench: Bench, timeout: float = 60) -> Unit:

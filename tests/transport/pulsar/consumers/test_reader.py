@@ -8,7 +8,8 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ObjectClosedError
 from jmsaio.transport.base import Position, ReaderOptions
-from tests.transport.pulsar.conftest import HANG, Kit, send, texts
+from tests.kit.records import texts
+from tests.transport.pulsar.conftest import HANG, Kit, send
 
 
 async def test_reads_and_waits(kit: Kit) -> None:

@@ -13,7 +13,8 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD
-from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, record, send, texts
+from tests.kit.records import texts
+from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, record, send
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
 SHARED = [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]

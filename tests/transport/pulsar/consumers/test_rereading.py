@@ -20,8 +20,9 @@ from jmsaio.transport.pulsar.consumers import rereading
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import Damage
+from tests.kit.records import texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Box, Kit, new_topic, send, texts
+from tests.transport.pulsar.conftest import HANG, Box, Kit, new_topic, send
 
 SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
 
@@ -40,7 +41,7 @@ class Line:
         config = ProducerConfig(batching_enabled=batch > 1, batching_max_messages=max(2, batch))
         sender = await self.direct.sender(topic or self.kit.topic, config=config)
         numbers = [str(number) for number in range(count)]
-        assert (await send(sender, *numbers)).errors == []
+        assert (await send(sender, *numbers)).failures == []
         return numbers
 
     async def losses(self, count: int) -> list[str]:

@@ -31,8 +31,9 @@ from jmsaio.transport.pulsar.consumers import sizing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
+from tests.kit.records import Outcomes
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Box, Kit, Outcomes, record
+from tests.transport.pulsar.conftest import HANG, Box, Kit, record
 
 CHILD = Path(__file__).parents[1] / "memory_of_a_consumer.py"
 LARGE = 1_000_000
@@ -56,9 +57,9 @@ async def test_memory_of_large_messages(
     await box.receiver.aclose(HANG)
     for _ in range(count):
         await sender.ready()
-        sender.send(record(os.urandom(size)), outcomes.done)
+        sender.send(record(os.urandom(size)), outcomes)
     await sender.drain(60)
-    assert outcomes.count == len(outcomes.places)
+    assert len(outcomes) == len(outcomes.stored)
     limit = 30 + COUNT
     run = partial(
         subprocess.run, [sys.executable, str(CHILD), *arguments], capture_output=True, text=True, timeout=limit
@@ -81,9 +82,9 @@ def test_memory_of_large_messages_on_the_embedded_broker() -> None:
 async def large(kit: Kit, count: int, size: int = LARGE) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     for number in range(count):
-        sender.send(record(str(number).ljust(size)), outcomes.done)
+        sender.send(record(str(number).ljust(size)), outcomes)
     await sender.drain(60)
-    assert len(outcomes.places) == count
+    assert len(outcomes.stored) == count
     await sender.aclose(HANG)
 
 

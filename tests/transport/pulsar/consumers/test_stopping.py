@@ -11,7 +11,8 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
-from tests.transport.pulsar.conftest import HANG, Kit, send, texts
+from tests.kit.records import texts
+from tests.transport.pulsar.conftest import HANG, Kit, send
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from jmsaio.config import DeadLetterPolicy
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.emulation import tally
-from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, new_topic
+from tests.kit.records import Outcomes
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
@@ -17,7 +18,7 @@ async def test_moved_after_so_many_redeliveries(kit: Kit, kind: SubscriptionType
     box = await kit.box(kind, dead_letter=DeadLetterPolicy(max_redeliver_count=2))
     dead = await kit.box(SubscriptionType.SHARED, f"{kit.topic}-sub-DLQ", name="d")
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(OutgoingRecord(None, {"a": "ä"}, "key", 77), outcomes.done)
+    sender.send(OutgoingRecord(None, {"a": "ä"}, "key", 77), outcomes)
     counts = []
     for _ in range(3):
         [record] = await box.take(1)
@@ -40,7 +41,7 @@ async def test_first_subscription(kit: Kit) -> None:
     policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic, initial_subscription_name="keep")
     box = await kit.box(dead_letter=policy)
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(OutgoingRecord(b"x", {}), outcomes.done)
+    sender.send(OutgoingRecord(b"x", {}), outcomes)
     for _ in range(2):
         box.receiver.negative_acknowledge(await box.take(1), 0.1)
     await box.nothing()
@@ -50,7 +51,7 @@ async def test_first_subscription(kit: Kit) -> None:
 async def test_what_the_application_never_got_does_not_die(kit: Kit) -> None:
     box = await kit.box(dead_letter=DeadLetterPolicy(max_redeliver_count=1))
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(OutgoingRecord(b"x", {}), outcomes.done)
+    sender.send(OutgoingRecord(b"x", {}), outcomes)
     box.receiver.negative_acknowledge(await box.take(1), 0.1)
     box.receiver.negative_acknowledge(await box.take(1), 0.1, counted=False)
     await box.receiver.aclose(HANG)
@@ -61,7 +62,7 @@ async def test_what_came_too_often_is_moved_unseen(kit: Kit) -> None:
     """Its consumers gave it back, or died with it, more often than this one's policy allows."""
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(OutgoingRecord(b"x", {}), outcomes.done)
+    sender.send(OutgoingRecord(b"x", {}), outcomes)
     for _ in range(3):
         box.receiver.negative_acknowledge(await box.take(1), 0.1)
     [record] = await box.take(1)
@@ -82,7 +83,7 @@ async def test_where_selectors_reject_only_failures_here_count(kit: Kit) -> None
     policy = DeadLetterPolicy(max_redeliver_count=1)
     other = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(OutgoingRecord(b"x", {}), outcomes.done)
+    sender.send(OutgoingRecord(b"x", {}), outcomes)
     for _ in range(3):
         other.receiver.negative_acknowledge(await other.take(1), 0.1, counted=False)
     [record] = await other.take(1)

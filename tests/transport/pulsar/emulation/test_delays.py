@@ -13,9 +13,9 @@ from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import DELIVERY_TIME
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.emulation.delays import MOST_BYTES, MOST_RECORDS, DelayedRecords, seconds_early
+from tests.kit.records import Outcomes, texts
 from tests.transport.contract.harness import record as outgoing
-from tests.transport.contract.harness import texts
-from tests.transport.pulsar.conftest import Kit, Outcomes
+from tests.transport.pulsar.conftest import Kit
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE
 
@@ -106,8 +106,8 @@ async def send_delayed(kit: Kit, count: int, seconds: float) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     due = int((time.time() + seconds) * 1000)
     for number in range(count):
-        sender.send(outgoing(str(number), properties={DELIVERY_TIME: str(due)}), outcomes.done)
-    sender.send(outgoing("at once"), outcomes.done)
+        sender.send(outgoing(str(number), properties={DELIVERY_TIME: str(due)}), outcomes)
+    sender.send(outgoing("at once"), outcomes)
     await sender.drain(30)
 
 

@@ -14,8 +14,9 @@ from jmsaio.transport.pulsar.emulation import settled
 from jmsaio.transport.pulsar.emulation.settled import CROSSING, Known, Settled
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
 from tests.kit.native_fakes import FakeMessage
+from tests.kit.records import texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import Kit, send, texts
+from tests.transport.pulsar.conftest import Kit, send
 
 
 def acknowledge(known: Settled, entry: int, index: int = -1, size: int = 0, when: float = 0) -> None:

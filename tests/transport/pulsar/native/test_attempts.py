@@ -25,7 +25,8 @@ from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import NativeLog
 from tests.kit.native_fakes import OK, from_thread
-from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
+from tests.kit.records import texts
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 from tests.transport.pulsar.native.test_native_log import FENCED, REFUSED, TOPIC, own_log, write
 
 BUSY = _pulsar.Result.ConsumerBusy

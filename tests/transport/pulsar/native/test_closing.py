@@ -15,8 +15,9 @@ from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.native import closing
 from jmsaio.transport.pulsar.native.closing import NativeClient
+from tests.kit.records import texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send, texts
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 
 class Client:

@@ -24,14 +24,15 @@ from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.producers import sender as sender_module
-from tests.transport.pulsar.conftest import HANG, Kit, Outcomes, SlowLook, record, send, texts
+from tests.kit.records import Outcomes, texts
+from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, record, send
 
 
 async def test_a_lone_record_has_its_exact_id(kit: Kit) -> None:
     box = await kit.box()
     outcomes = await send(await kit.sender(), "alone")
     [received] = await box.take(1)
-    assert outcomes.places == [received.message_id]
+    assert outcomes.stored == [received.message_id]
 
 
 async def test_ids_that_are_told_are_right(kit: Kit) -> None:
@@ -55,21 +56,21 @@ async def test_ids_that_are_told_are_right(kit: Kit) -> None:
 async def test_done_never_runs_inside_send(kit: Kit) -> None:
     sender = await kit.sender()
     outcomes = Outcomes()
-    sender.send(record("a"), outcomes.done)
-    assert outcomes.count == 0
+    sender.send(record("a"), outcomes)
+    assert len(outcomes) == 0
     await sender.drain(HANG)
-    assert outcomes.count == 1
+    assert len(outcomes) == 1
 
 
 async def test_one_record_may_be_sent_twice(kit: Kit) -> None:
     """pulsar-client refuses the same built message twice; our records are built anew."""
     box = await kit.box()
     sender, one, outcomes = await kit.sender(), record("twice"), Outcomes()
-    sender.send(one, outcomes.done)
-    sender.send(one, outcomes.done)
+    sender.send(one, outcomes)
+    sender.send(one, outcomes)
     await sender.drain(HANG)
     assert texts(await box.take(2)) == ["twice", "twice"]
-    assert not outcomes.errors
+    assert not outcomes.failures
 
 
 @pytest.mark.parametrize("limit", ["records", "bytes"])
@@ -79,43 +80,43 @@ async def test_a_full_window_waits_until_there_is_room(kit: Kit, limit: str) -> 
     outcomes = Outcomes()
     for _ in range(20):
         assert not sender.full
-        sender.send(record("x" * 100, **{"p": "abc"}), outcomes.done)
+        sender.send(record("x" * 100, **{"p": "abc"}), outcomes)
     assert sender.full
-    sender.send(record("more"), outcomes.done)
+    sender.send(record("more"), outcomes)
     with anyio.fail_after(HANG):
         await sender.ready()
     assert not sender.full
-    assert outcomes.count >= 10
+    assert len(outcomes) >= 10
     await sender.drain(HANG)
-    assert outcomes.count == 21
-    assert not outcomes.errors
+    assert len(outcomes) == 21
+    assert not outcomes.failures
 
 
 async def test_cancelled_ready_changes_nothing(kit: Kit) -> None:
     sender, outcomes = await kit.sender(window_records=1), Outcomes()
-    sender.send(record("a"), outcomes.done)
+    sender.send(record("a"), outcomes)
     with anyio.CancelScope() as scope:
         scope.cancel()
         await sender.ready()
     with anyio.fail_after(HANG):
         await sender.ready()
     await sender.drain(HANG)
-    assert outcomes.count == 1
+    assert len(outcomes) == 1
 
 
 async def test_too_large(kit: Kit) -> None:
     """Refused at once, and a neighbour in the same group is neither lost nor failed."""
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(record("before"), outcomes.done)
+    sender.send(record("before"), outcomes)
     with pytest.raises(MessageTooLargeError, match="5232640 at most"):
-        sender.send(record(b"x" * 5_300_000), outcomes.done)
-    sender.send(record(b"y" * 3_000_000), outcomes.done)
-    sender.send(record("after"), outcomes.done)
+        sender.send(record(b"x" * 5_300_000), outcomes)
+    sender.send(record(b"y" * 3_000_000), outcomes)
+    sender.send(record("after"), outcomes)
     await sender.drain(HANG)
     assert [len(one.payload or b"") for one in await box.take(3)] == [6, 3_000_000, 5]
-    assert (len(outcomes.places), outcomes.errors) == (3, [])
-    assert None not in outcomes.places
+    assert (len(outcomes.stored), outcomes.failures) == (3, [])
+    assert None not in outcomes.stored
 
 
 async def test_too_large_although_compressed(kit: Kit) -> None:
@@ -123,20 +124,20 @@ async def test_too_large_although_compressed(kit: Kit) -> None:
     import random
 
     sender, outcomes = await kit.sender(config=ProducerConfig(compression_type="LZ4")), Outcomes()
-    sender.send(record(b"x" * 6_000_000), outcomes.done)
-    sender.send(record(random.Random(1).randbytes(6_000_000)), outcomes.done)
-    sender.send(record("small"), outcomes.done)
+    sender.send(record(b"x" * 6_000_000), outcomes)
+    sender.send(record(random.Random(1).randbytes(6_000_000)), outcomes)
+    sender.send(record("small"), outcomes)
     await sender.drain(HANG)
-    assert len(outcomes.places) == 2
-    assert [type(error) for error in outcomes.errors] == [MessageTooLargeError]
+    assert len(outcomes.stored) == 2
+    assert [type(error) for error in outcomes.failures] == [MessageTooLargeError]
 
 
 async def test_text_that_is_no_unicode(kit: Kit) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     with pytest.raises(MessageFormatError, match="surrogates"):
-        sender.send(record("x", word="\ud800"), outcomes.done)
+        sender.send(record("x", word="\ud800"), outcomes)
     await sender.drain(HANG)
-    assert outcomes.count == 0
+    assert len(outcomes) == 0
 
 
 async def test_delayed_records_have_their_own_answer(kit: Kit) -> None:
@@ -172,7 +173,7 @@ async def test_producer_settings(kit: Kit, config: ProducerConfig) -> None:
     sender = await kit.sender(config=config)
     outcomes = await send(sender, "a", "b", "c")
     assert sorted(texts(await box.take(3))) == ["a", "b", "c"]
-    assert not outcomes.errors
+    assert not outcomes.failures
 
 
 async def test_a_record_goes_by_route_then_key_then_in_turn(kit: Kit) -> None:
@@ -193,9 +194,9 @@ async def test_a_record_goes_by_route_then_key_then_in_turn(kit: Kit) -> None:
     for key in keys:
         one = record(key)
         one.key = key
-        sender.send(one, outcomes.done)
+        sender.send(one, outcomes)
     for text in ["routed", *"1234"]:
-        sender.send(record(text), outcomes.done)
+        sender.send(record(text), outcomes)
     await sender.drain(HANG)
     records = {text: one for one in await box.take(9) for text in texts([one])}
     assert routed == [4] * 9
@@ -204,7 +205,7 @@ async def test_a_record_goes_by_route_then_key_then_in_turn(kit: Kit) -> None:
     assert java_string_hash("grp") == 102629
     assert records["routed"].message_id.partition == 2
     assert sorted(records[text].message_id.partition for text in "1234") == [0, 1, 2, 3]
-    assert sorted(map(str, outcomes.places)) == sorted(str(one.message_id) for one in records.values())
+    assert sorted(map(str, outcomes.stored)) == sorted(str(one.message_id) for one in records.values())
 
 
 async def test_new_partitions_are_sent_to(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
@@ -223,7 +224,7 @@ async def test_new_partitions_are_sent_to(kit: Kit, monkeypatch: pytest.MonkeyPa
     with anyio.fail_after(HANG):
         while seen != {0, 1, 2}:
             outcomes = await send(sender, *"123456")
-            seen |= {place.partition for place in outcomes.places if place is not None}
+            seen |= {place.partition for place in outcomes.stored if place is not None}
             await anyio.sleep(0.05)
 
 
@@ -244,12 +245,12 @@ async def test_aclose_waits_for_outcomes(kit: Kit) -> None:
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
     for number in range(1000):
-        sender.send(record(str(number)), outcomes.done)
+        sender.send(record(str(number)), outcomes)
     await sender.aclose(HANG)
-    assert (len(outcomes.places), outcomes.errors) == (1000, [])
+    assert (len(outcomes.stored), outcomes.failures) == (1000, [])
     await sender.aclose(HANG)
     with pytest.raises(ObjectClosedError, match=kit.topic):
-        sender.send(record("late"), outcomes.done)
+        sender.send(record("late"), outcomes)
     assert len(await box.take(1000)) == 1000
 
 
@@ -257,18 +258,18 @@ async def test_aclose_without_time_tells_the_truth(kit: Kit) -> None:
     """Every record has exactly one outcome: stored, in doubt, or not sent."""
     sender, outcomes = await kit.sender(), Outcomes()
     for number in range(450):
-        sender.send(record(str(number)), outcomes.done)
+        sender.send(record(str(number)), outcomes)
     await sender.aclose(0)
-    assert outcomes.count == 450
-    kinds = {type(error) for error in outcomes.errors}
+    assert len(outcomes) == 450
+    kinds = {type(error) for error in outcomes.failures}
     assert kinds <= {SendInDoubtError, ObjectClosedError}
     await anyio.sleep(0.2)
-    assert outcomes.count == 450
+    assert len(outcomes) == 450
 
 
 async def test_closing_ends_those_who_wait(kit: Kit) -> None:
     sender, outcomes = await kit.sender(window_records=1), Outcomes()
-    sender.send(record("a"), outcomes.done)
+    sender.send(record("a"), outcomes)
     with anyio.fail_after(HANG):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(sender.ready)
@@ -277,11 +278,11 @@ async def test_closing_ends_those_who_wait(kit: Kit) -> None:
 
 async def test_drain_gives_up(kit: Kit) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
-    sender.send(record("a"), outcomes.done)
+    sender.send(record("a"), outcomes)
     with pytest.raises(OperationTimeoutError, match="1 records"):
         await sender.drain(0)
     await sender.drain(HANG)
-    assert outcomes.count == 1
+    assert len(outcomes) == 1
 
 
 async def test_producer_name_in_use(kit: Kit) -> None:
@@ -321,6 +322,6 @@ async def test_order_of_groups_and_lone_records(kit: Kit) -> None:
     box = await kit.box(SubscriptionType.EXCLUSIVE)
     sender, outcomes = await kit.sender(), Outcomes()
     for number in range(30):
-        sender.send(record(str(number) + "x" * (200_000 if number % 7 == 3 else 0)), outcomes.done)
+        sender.send(record(str(number) + "x" * (200_000 if number % 7 == 3 else 0)), outcomes)
     await sender.drain(HANG)
     assert [int(text.rstrip("x")) for text in texts(await box.take(30))] == list(range(30))
