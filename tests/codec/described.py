@@ -14,7 +14,6 @@ from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long, Short
-from jmsaio.model.wire import OutgoingRecord, WireId
 from tests.codec.cases import Described, value
 
 _KINDS = {
@@ -138,32 +137,3 @@ def describe_body(message: Message) -> Any:
     if message.KIND == "bytes":
         return [describe_value(bytes(body))]
     return [] if message.KIND == "header" else describe_value(body)
-
-
-class Received:
-    """A received record from fixed values."""
-
-    def __init__(
-        self,
-        payload: bytes | None,
-        properties: dict[str, str] | None = None,
-        key: str | None = None,
-        event_time: int = 0,
-        redelivery_count: int = 0,
-        sequence_id: int | None = None,
-    ) -> None:
-        self.payload = payload
-        self.properties = properties or {}
-        self.key = key
-        self.event_time = event_time
-        self.publish_time = event_time
-        self.redelivery_count = redelivery_count
-        self.sequence_id = sequence_id
-        self.message_id = WireId(3, 7)
-        self.topic = "persistent://public/default/t"
-        self.size = 100
-
-    @classmethod
-    def sent(cls, record: OutgoingRecord) -> Received:
-        """What a receiver gets of a record that was sent."""
-        return cls(record.payload, dict(record.properties), record.key, record.event_time)

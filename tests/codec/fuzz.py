@@ -19,8 +19,9 @@ from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model import wire
 from jmsaio.model.messages.object_message import ObjectMessage
 from tests.codec import golden_files
-from tests.codec.described import Received, build
+from tests.codec.described import build
 from tests.codec.generated import Generator
+from tests.kit.records import Record
 
 #: Bytes of address space that the program may use.
 MEMORY = 1 << 30
@@ -55,14 +56,14 @@ class Fuzzer:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         known = [golden_files.received(case) for case in golden_files.cases()]
-        made = [Received.sent(encode(build(item), _STAMP)) for item in Generator(seed).messages(120)]
+        made = [Record.sent(encode(build(item), _STAMP)) for item in Generator(seed).messages(120)]
         self._corpus = [record for record in known if record is not None] + made
         self.outcomes: Counter[str] = Counter()
 
-    def input(self) -> Received:
+    def input(self) -> Record:
         """The next input."""
         source = self._random.choice(self._corpus)
-        record = Received(source.payload, dict(source.properties), source.key, source.event_time)
+        record = Record(source.payload, dict(source.properties), source.key, source.event_time)
         if self._random.random() < 0.1:
             record.payload = self._random.randbytes(self._random.choice([1, 4, 30, 300]))
         elif record.payload is not None:
@@ -98,7 +99,7 @@ class Fuzzer:
                 data[place:place] = other[start : start + self._random.randrange(1, 60)]
         return bytes(data)
 
-    def try_one(self, record: Received) -> None:
+    def try_one(self, record: Record) -> None:
         """Decode, read everything, and encode again. Raises what is not allowed."""
         try:
             message = decode(record, None)

@@ -10,7 +10,7 @@ from typing import Any
 from jmsaio.codec import Stamp
 from jmsaio.model.wire import DELIVERY_TIME, EXPIRATION, OutgoingRecord
 from tests.codec.cases import Described
-from tests.codec.described import Received
+from tests.kit.records import Record
 
 FOLDER = Path(__file__).parent / "golden"
 #: The send time that T stands for, and the connection's id in the files.
@@ -40,7 +40,7 @@ def stamp(case: Described) -> Stamp:
     )
 
 
-def received(case: Described) -> Received | None:
+def received(case: Described) -> Record | None:
     """The record as a receiver gets it; None where the file has only a digest of its payload."""
     record = case["record"]
     if "sha256" in record:
@@ -50,7 +50,7 @@ def received(case: Described) -> Received | None:
     for name in (DELIVERY_TIME, EXPIRATION):
         if name in properties:
             properties[name] = str(_time(properties[name]))
-    return Received(payload, properties, record["key"], _time(record["event_time"]))
+    return Record(payload, properties, record["key"], _time(record["event_time"]))
 
 
 def normalised(record: OutgoingRecord) -> dict[str, Any]:

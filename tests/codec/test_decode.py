@@ -15,16 +15,17 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
-from tests.codec.described import Received, build, describe
+from tests.codec.described import build, describe
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
+from tests.kit.records import Record, UnreadableRecord
 
 STAMP = Stamp("ID:a:1:2", "connection", 10, 10, 10)
 
 
-def received(kind: str | None, payload: bytes | None) -> Received:
+def received(kind: str | None, payload: bytes | None) -> Record:
     """A record of a kind."""
-    return Received(payload, {} if kind is None else {"JMSPulsarMessageType": kind})
+    return Record(payload, {} if kind is None else {"JMSPulsarMessageType": kind})
 
 
 @pytest.mark.parametrize(
@@ -82,20 +83,10 @@ def test_raw_decoding_gives_the_bytes_and_the_type_as_a_property() -> None:
     assert message.jms_destination == Queue("q")
 
 
-class Unreadable:
-    """A record whose properties are not UTF-8."""
-
-    payload, key, redelivery_count, event_time, message_id = b"x", None, 1, 5, "ID:1:2:-1"
-
-    @property
-    def properties(self) -> dict[str, str]:
-        raise MalformedMessageError("not UTF-8", self)
-
-
 def test_raw_without_readable_properties() -> None:
-    message = decode_raw(Unreadable(), None, "public/default")  # type: ignore[arg-type]  # what is used of a record
+    message = decode_raw(UnreadableRecord(b"x", event_time=5, redelivery_count=1), None, "public/default")
     assert dict(message.properties) == {"JMSXDeliveryCount": 2}
-    assert (message.jms_message_id, message.jms_timestamp, message.jms_redelivered) == ("ID:1:2:-1", 5, True)
+    assert (message.jms_message_id, message.jms_timestamp, message.jms_redelivered) == ("ID:3:7:-1", 5, True)
 
 
 def test_received_messages_are_read_only() -> None:
@@ -123,7 +114,7 @@ def test_a_redelivery() -> None:
     assert third.jms_redelivered and third.get_int_property("JMSXDeliveryCount") == 3
 
 
-class Counting(Received):
+class Counting(Record):
     """Counts what is asked for."""
 
     asked = 0
@@ -140,7 +131,7 @@ class Counting(Received):
 
 
 def test_headers_are_read_when_asked_for_and_once() -> None:
-    record = Counting(b"", {"JMSPulsarMessageType": "text"})
+    record = Counting(b"", {"JMSPulsarMessageType": "text"}, publish_time=5)
     message = decode(record, None)
     assert record.asked == 0
     assert message.jms_timestamp == 5 and message.jms_priority == 4
@@ -149,7 +140,7 @@ def test_headers_are_read_when_asked_for_and_once() -> None:
 
 def test_a_record_source_reads_anew_each_time() -> None:
     """What a receiver changes in one message does not show in the next of the same record."""
-    record = Received(b"x", {"JMSPulsarMessageType": "text", "n": "1"})
+    record = Record(b"x", {"JMSPulsarMessageType": "text", "n": "1"})
     one = decode(record, None)
     one._property_map()["n"] = "changed"
     one.jms_type = "changed"
@@ -160,7 +151,7 @@ def test_a_record_source_reads_anew_each_time() -> None:
 @given(st.integers(0, 10**9))
 def test_round_trip(seed: int) -> None:
     for item in Generator(seed).messages(6):
-        found = describe(decode(Received.sent(encode(build(item), STAMP)), None))
+        found = describe(decode(Record.sent(encode(build(item), STAMP)), None))
         assert canonical_body(item["kind"], found["body"]) == canonical_body(item["kind"], expanded_body(item))
         del found["properties"]["JMSXDeliveryCount"]
         assert found["properties"] == item["properties"]
@@ -170,5 +161,5 @@ def test_round_trip(seed: int) -> None:
 def test_forwarding_changes_nothing_but_the_stamp(seed: int) -> None:
     for item in Generator(seed).messages(6):
         first = encode(build(item), STAMP)
-        second = encode(decode(Received.sent(first), None), STAMP)
+        second = encode(decode(Record.sent(first), None), STAMP)
         assert second == first

@@ -13,8 +13,9 @@ from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.wire import DELIVERY_COUNT
 from tests.codec import golden_files
 from tests.codec.cases import Described, all_cases, value
-from tests.codec.described import Received, build, describe, describe_value, value_of
+from tests.codec.described import build, describe, describe_value, value_of
 from tests.java.golden import write_golden_files
+from tests.kit.records import Record
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
@@ -48,7 +49,7 @@ def test_encode_writes_what_java_writes(case: Described) -> None:
 def test_decode_reads_what_java_wrote(case: Described) -> None:
     record = golden_files.received(case)
     if record is None:  # too long for the file: what Java wrote is what `encode` writes, as the test above shows
-        record = Received.sent(encode(build(case["message"]), golden_files.stamp(case)))
+        record = Record.sent(encode(build(case["message"]), golden_files.stamp(case)))
     message = decode(record, None)
     found = describe(message)
     sent = case["message"]

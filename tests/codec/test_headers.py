@@ -13,7 +13,7 @@ from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic
 from jmsaio.model.messages.headers import Headers
 from tests.codec import strategies
-from tests.codec.described import Received
+from tests.kit.records import Record
 
 NS = "public/default"
 
@@ -27,7 +27,7 @@ def written(**fields: object) -> dict[str, str]:
 
 def read(wire: dict[str, str], event_time: int = 0, namespace: str = NS) -> Headers:
     """The headers of some properties."""
-    return headers.read(Received(b"", wire, event_time=event_time), None, namespace)
+    return headers.read(Record(b"", wire, event_time=event_time), None, namespace)
 
 
 def test_nothing_set() -> None:
@@ -38,7 +38,7 @@ def test_nothing_set() -> None:
 def test_provided_headers() -> None:
     wire = {"JMSMessageId": "ID:x:1:2", "JMSDeliveryTime": "12", "JMSExpiration": "99"}
     wire |= {"JMSPriority": "9", "JMSDeliveryMode": "1"}
-    record = Received(b"", wire, event_time=10, redelivery_count=1)
+    record = Record(b"", wire, event_time=10, redelivery_count=1)
     assert headers.read(record, Queue("q"), NS) == Headers(
         destination=Queue("q"), delivery_mode=1, message_id="ID:x:1:2", timestamp=10, expiration=99, delivery_time=12,
         priority=9, redelivered=True,
@@ -131,6 +131,6 @@ def test_lone_surrogates() -> None:
 
 
 def test_helpers_agree_with_read() -> None:
-    record = Received(b"", {"JMSMessageId": ""})
+    record = Record(b"", {"JMSMessageId": ""})
     assert headers.message_id(record) == "ID:3:7:-1"
     assert headers.priority({}) == 4 and headers.delivery_mode({}) == 2 and headers.correlation_id({}) is None

@@ -16,10 +16,11 @@ from jmsaio.codec import Stamp, decode, encode
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.wire import OutgoingRecord
 from tests.codec.cases import Described, value
-from tests.codec.described import Received, build, describe, destination
+from tests.codec.described import build, describe, destination
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
 from tests.java.peer import JavaPeer, queue
+from tests.kit.records import Record
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
@@ -176,10 +177,10 @@ def send(producer: pulsar.Producer, record: OutgoingRecord) -> None:
     producer.send(record.payload, properties=record.properties, partition_key=record.key, event_timestamp=time)
 
 
-def received(message: pulsar.Message) -> Received:
+def received(message: pulsar.Message) -> Record:
     """A record of what the raw client received."""
     payload = None if message.has_null_value() else message.data()
-    found = Received(payload, message.properties(), message.partition_key() or None, message.event_timestamp())
+    found = Record(payload, message.properties(), message.partition_key() or None, message.event_timestamp())
     place = message.message_id()
     found.message_id = type(found.message_id)(
         place.ledger_id(), place.entry_id(), place.partition(), place.batch_index()

@@ -13,7 +13,7 @@ from jmsaio.errors import MessageFormatError
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.model.wire import RESERVED
 from tests.codec import strategies
-from tests.codec.described import Received
+from tests.kit.records import Record
 
 names = st.from_regex(r"[a-zA-Z_$][a-zA-Z0-9_$]*", fullmatch=True).filter(
     lambda name: name not in properties.HIDDEN and not name.endswith(("_jsmtype", "_jmstype")) and "JMSX" not in name
@@ -29,7 +29,7 @@ def written(values: dict[str, Any]) -> dict[str, str]:
 
 def read(wire: dict[str, str], **more: Any) -> dict[str, Any]:
     """The message's properties, apart from JMSXDeliveryCount."""
-    found: dict[str, Any] = properties.read(Received(b"", wire, **more))
+    found: dict[str, Any] = properties.read(Record(b"", wire, **more))
     assert type(found.pop("JMSXDeliveryCount")) is int
     return found
 
@@ -73,7 +73,7 @@ def test_none_is_left_out() -> None:
 
 def test_the_delivery_count_belongs_to_one_delivery() -> None:
     assert written({"JMSXDeliveryCount": 7}) == {}
-    assert properties.read(Received(b"", {"JMSXDeliveryCount": "99"}, redelivery_count=2)) == {"JMSXDeliveryCount": 3}
+    assert properties.read(Record(b"", {"JMSXDeliveryCount": "99"}, redelivery_count=2)) == {"JMSXDeliveryCount": 3}
 
 
 @pytest.mark.parametrize("name", ["JMSConnectionID", "JMSTimestamp", "JMSMessageID", "n_jsmtype", "JMS_jmsaio_object"])

@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, Self
 
 import attrs
 
-from jmsaio.errors import JMSError
-from jmsaio.model.wire import WireId
+from jmsaio.errors import JMSError, MalformedMessageError
+from jmsaio.model.wire import OutgoingRecord, WireId
+
+
+@attrs.define(eq=False)
+class Record:
+    """A received record from fixed values."""
+
+    payload: bytes | None = b""
+    properties: dict[str, str] = attrs.field(factory=dict)
+    key: str | None = None
+    event_time: int = 0
+    redelivery_count: int = 0
+    sequence_id: int | None = None
+    publish_time: int = attrs.field(default=attrs.Factory(lambda self: self.event_time, takes_self=True), kw_only=True)
+    message_id: WireId = attrs.field(default=WireId(3, 7), kw_only=True)
+    topic: str = attrs.field(default="persistent://public/default/t", kw_only=True)
+    size: int = attrs.field(default=100, kw_only=True)
+
+    @classmethod
+    def sent(cls, record: OutgoingRecord) -> Self:
+        """What a receiver gets of a record that was sent."""
+        return cls(record.payload, dict(record.properties), record.key, record.event_time)
+
+
+class UnreadableRecord(Record):
+    """Its properties are not UTF-8."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        raise MalformedMessageError("not UTF-8", self)
+
+    @properties.setter
+    def properties(self, value: dict[str, str]) -> None:
+        assert value == {}
 
 
 class HasPayload(Protocol):

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 from jmsaio.rules.priority import PriorityBuffer, record_priority
-
-
-@attrs.frozen
-class Record:
-    name: str
-    properties: dict[str, str]
+from tests.kit.records import Record, texts
 
 
 def record(name: str, priority: str | None) -> Record:
-    return Record(name, {} if priority is None else {"JMSPriority": priority})
+    return Record(name.encode(), {} if priority is None else {"JMSPriority": priority})
 
 
 @pytest.mark.parametrize(("text", "expected"), [(None, 4), ("0", 0), ("9", 9), ("10", 4), ("x", 4), ("", 4), ("²", 4)])
 def test_record_priority(text: str | None, expected: int) -> None:
-    assert record_priority(record("r", text)) == expected  # type: ignore[arg-type]  # only properties are read
+    assert record_priority(record("r", text)) == expected
 
 
 def test_higher_priorities_come_first_each_in_its_order() -> None:
     inbox = PriorityBuffer()
-    inbox.extend([record("a", None), record("b", "9"), record("c", "0"), record("d", "9"), record("e", "4")])  # type: ignore[list-item]  # only properties are read
-    inbox.extendleft([record("f", "9")])  # type: ignore[list-item]  # only properties are read
+    inbox.extend([record("a", None), record("b", "9"), record("c", "0"), record("d", "9"), record("e", "4")])
+    inbox.extendleft([record("f", "9")])
     assert len(inbox) == 6
-    assert [one.name for one in inbox] == ["f", "b", "d", "a", "e", "c"]  # type: ignore[attr-defined]  # ours
-    assert inbox.popleft().name == "f"  # type: ignore[attr-defined]  # ours
+    assert texts(inbox) == ["f", "b", "d", "a", "e", "c"]
+    assert inbox.popleft().payload == b"f"
     inbox.clear()
     with pytest.raises(IndexError):
         inbox.popleft()
@@ -37,7 +31,7 @@ def test_higher_priorities_come_first_each_in_its_order() -> None:
 
 def test_a_record_put_back_stands_first_of_its_own_priority() -> None:
     inbox = PriorityBuffer()
-    inbox.extend([record("a", "9"), record("b", "2")])  # type: ignore[list-item]  # only properties are read
-    inbox.appendleft(record("c", "2"))  # type: ignore[arg-type]  # only properties are read
-    assert [one.name for one in inbox] == ["a", "c", "b"]  # type: ignore[attr-defined]  # ours
+    inbox.extend([record("a", "9"), record("b", "2")])
+    inbox.appendleft(record("c", "2"))
+    assert texts(inbox) == ["a", "c", "b"]
     assert len(inbox) == 3

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import attrs
 import pytest
 
 from jmsaio.model.wire import WireId
 from jmsaio.rules.resting import BUNDLE, BURST, GONE, LONGEST, RATE, Bundle, Resting
+from tests.kit.records import Record
 
 
-@attrs.frozen
-class Record:
-    entry: int
-    index: int = -1
-
-    @property
-    def message_id(self) -> WireId:
-        return WireId(1, self.entry, -1, self.index)
+def record(entry: int, index: int = -1) -> Record:
+    return Record(message_id=WireId(1, entry, -1, index))
 
 
 def add(resting: Resting, entries: range, now: float, owner: object = "o") -> None:
     for entry in entries:
-        resting.add(owner, Record(entry), now)  # type: ignore[arg-type]  # its place is all that is used
+        resting.add(owner, record(entry), now)
 
 
 def entries(bundle: Bundle) -> list[int]:
@@ -54,7 +48,7 @@ def test_they_go_back_soon_and_then_less_and_less_often() -> None:
 def test_those_of_one_entry_go_back_together() -> None:
     resting = Resting()
     for index in range(2 * BUNDLE):
-        resting.add("o", Record(1, index), 0.0)  # type: ignore[arg-type]  # its place is all that is used
+        resting.add("o", record(1, index), 0.0)
     add(resting, range(2, 4), 0.0)
     bundle = resting.take(1.0)
     assert bundle is not None and set(entries(bundle)) in ({1}, {2, 3})
@@ -84,7 +78,7 @@ def test_many_that_only_come_back_are_limited() -> None:
     now = 1.0
     for _ in range(10):
         for entry in first:
-            resting.add("o", Record(entry), now)  # type: ignore[arg-type]  # its place is all that is used
+            resting.add("o", record(entry), now)
         now += 1
         first = taken(resting, now)
         assert len(first) <= RATE + BUNDLE
@@ -114,7 +108,7 @@ def test_what_only_took_long_is_no_reason_for_more() -> None:
         taken(resting, now + GONE)
         add(resting, range(0, 0), now)
         for entry in entries:
-            resting.add("o", Record(entry), now + GONE)  # type: ignore[arg-type]  # its place is all that is used
+            resting.add("o", record(entry), now + GONE)
         now += GONE
     assert returned < 10 * 2 * (BURST + BUNDLE)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import attrs
 import pytest
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.text import to_java
 from jmsaio.model.values import TYPE_OF, JmsType
-from jmsaio.model.wire import TYPE_SUFFIX, ReceivedRecord, WireId
+from jmsaio.model.wire import TYPE_SUFFIX, ReceivedRecord
 from jmsaio.selector import Selector
+from tests.kit.records import Record
 from tests.selector.deviations import explain
 from tests.selector.engines import ACTIVEMQ, SOURCES, java_answers, our_answers
 from tests.selector.generator import Generator, StarlightGenerator, Values, pairs
@@ -86,22 +86,6 @@ def refused_expression(text: str) -> bool:
     return False
 
 
-@attrs.frozen
-class Record:
-    """A received record with properties alone."""
-
-    properties: dict[str, str]
-    payload: bytes | None = None
-    key: str | None = None
-    event_time: int = 0
-    publish_time: int = 0
-    redelivery_count: int = 0
-    message_id: WireId = attrs.field(factory=lambda: WireId(1, 1))
-    topic: str = "persistent://public/default/t"
-    sequence_id: int | None = None
-    size: int = 0
-
-
 def record_of(values: Values) -> ReceivedRecord:
     """The values as they stand on the wire."""
     properties: dict[str, str] = {}
@@ -111,7 +95,7 @@ def record_of(values: Values) -> ReceivedRecord:
             properties[name] = to_java(value)
             if TYPE_OF[type(value)] is not JmsType.STRING:
                 properties[name + TYPE_SUFFIX] = TYPE_OF[type(value)].value
-    return Record(properties)
+    return Record(None, properties)
 
 
 def _value_of(values: Values, record: object, name: str) -> object:

@@ -9,7 +9,7 @@ import pytest
 from jmsaio.selector import Selector
 from jmsaio.selector.generate import compile_record, compile_values
 from jmsaio.selector.parser import parse
-from tests.selector.test_differential import Record
+from tests.kit.records import Record
 
 TRUTH = {"T": True, "F": False, "U": None}
 
@@ -35,7 +35,7 @@ def test_a_decided_result_ends_the_evaluation() -> None:
         asked.append(name)
         return None
 
-    record = Record({"a": "1", "a_jsmtype": "int"})
+    record = Record(properties={"a": "1", "a_jsmtype": "int"})
     assert Selector("a = 2 AND JMSType = 'x'").matches_record(record, header) is False
     assert Selector("a = 1 OR JMSType = 'x'").matches_record(record, header) is True
     assert asked == []
@@ -64,7 +64,7 @@ def test_texts_of_the_selector_are_no_code() -> None:
     quoted = nasty.replace("'", "''")
     for text in (f"s = '{quoted}'", f"s IN ('{quoted}', 'x')", f"s LIKE '{quoted}'"):
         assert Selector(text).matches({"s": nasty}) is True
-        assert Selector(text).matches_record(Record({"s": nasty}), lambda record, name: None) is True
+        assert Selector(text).matches_record(Record(properties={"s": nasty}), lambda record, name: None) is True
     assert Selector("get = 1 AND len = 1 AND evaluate = 1 AND v1 = 1 AND None1 = 1").matches(
         dict.fromkeys(("get", "len", "evaluate", "v1", "None1"), 1)
     )
@@ -84,12 +84,12 @@ def test_the_fast_way_is_the_slow_way(term: str) -> None:
     """A term compared in place answers as the same term through the general functions."""
     slow = term.replace("n ", "+n ") if term.startswith("n") else term.replace(" n", " +n")
     for mark, amount in itertools.product(MARKS, AMOUNTS):
-        record = Record({"n": amount, "n_jsmtype": mark})
+        record = Record(properties={"n": amount, "n_jsmtype": mark})
         expected = Selector(slow).matches_record(record, no_header)
         assert Selector(term).matches_record(record, no_header) is expected, (mark, amount)
 
 
 def test_a_tree_can_be_compiled_for_both() -> None:
     tree = parse("a = 1")
-    assert compile_record(tree)(Record({"a": "1"}), lambda record, name: None) is False
+    assert compile_record(tree)(Record(properties={"a": "1"}), lambda record, name: None) is False
     assert compile_values(tree)({"a": 1}.get, lambda name: None) is True

@@ -10,7 +10,7 @@ from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Float
 from jmsaio.selector import Selector
 from jmsaio.selector import selector as module
-from tests.selector.test_differential import Record
+from tests.kit.records import Record
 
 VALUES = {
     "i": 5, "s": "abc", "b": True, "d": 1.5, "u": "a_c", "big": 2**40, "f": Float(1.1), "n": "5", "order": 1,
@@ -79,7 +79,9 @@ def test_a_message() -> None:
 
 
 def test_a_record() -> None:
-    record = Record({"region": "EU", "amount": "5", "amount_jsmtype": "int", "old": "7", "old_jmstype": "integer"})
+    record = Record(
+        properties={"region": "EU", "amount": "5", "amount_jsmtype": "int", "old": "7", "old_jmstype": "integer"}
+    )
     asked: list[str] = []
 
     def header(record: object, name: str) -> object:
@@ -93,7 +95,7 @@ def test_a_record() -> None:
 
 @pytest.mark.parametrize("bad", ["five", "", "5.0", "1_0", " 5", "99999999999", "0x5"])
 def test_a_bad_number_on_the_wire_is_unknown(bad: str) -> None:
-    record = Record({"n": bad, "n_jsmtype": "int"})
+    record = Record(properties={"n": bad, "n_jsmtype": "int"})
     for text in ("n = 5", "n <> 5", "n > 5", "n + 1 > 5", "n BETWEEN 1 AND 5", "NOT (n = 5)", "n IN ('five')"):
         assert Selector(text).matches_record(record, lambda record, name: None) is None, text
     assert Selector("n IS NULL").matches_record(record, lambda record, name: None) is False

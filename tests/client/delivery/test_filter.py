@@ -5,16 +5,16 @@ from __future__ import annotations
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
-from tests.client.delivery.test_inbox import Record
+from tests.client.delivery.test_inbox import numbered
 
 
 def test_why_a_record_is_not_wanted() -> None:
     selecting = Filter(selector=Selector("x = 1"))
-    one, other = Record(1, {"x": "1", "x_jsmtype": "int"}), Record(2, {"x": "2", "x_jsmtype": "int"})
+    one, other = numbered(1, {"x": "1", "x_jsmtype": "int"}), numbered(2, {"x": "2", "x_jsmtype": "int"})
     assert selecting.rejects(one, 0) is None
     assert selecting.rejects(other, 0) is Rejection.SELECTOR
     assert Filter(is_local=lambda record: True).rejects(one, 0) is Rejection.NO_LOCAL
-    assert Filter().rejects(Record(3, {"JMSExpiration": "5"}), 6) is Rejection.EXPIRED
+    assert Filter().rejects(numbered(3, {"JMSExpiration": "5"}), 6) is Rejection.EXPIRED
 
 
 def test_whose_rejections_concern_others() -> None:

@@ -16,30 +16,18 @@ from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.config import Backoff, ConsumerConfig
-from jmsaio.errors import MalformedMessageError, TransportError
+from jmsaio.errors import TransportError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Subscription, SubscriptionType
+from tests.kit.records import Record, UnreadableRecord
 from tests.kit.virtual_time import steady, wall
 
 
-@attrs.define(eq=False)
-class Record:
-    number: int
-    properties: dict[str, str] = attrs.field(factory=dict)
-    redelivery_count: int = 0
-    size: int = 10
-    payload: bytes = b""
-    key: str | None = None
-    event_time: int = 0
-    publish_time: int = 0
-    topic: str = "t"
-    sequence_id: int | None = None
-
-    @property
-    def message_id(self) -> WireId:
-        return WireId(1, self.number)
+def numbered(number: int, properties: dict[str, str] | None = None, redelivery_count: int = 0) -> Record:
+    place = WireId(1, number)
+    return Record(properties=properties or {}, redelivery_count=redelivery_count, message_id=place, size=10, topic="t")
 
 
 @attrs.define(eq=False)
@@ -60,20 +48,20 @@ class Receiver:
     def acknowledge(self, records: Sequence[Any], transaction: object = None) -> None:
         if self.refusal is not None:
             raise self.refusal
-        self.calls.append(("ack", *[record.number for record in records]))
+        self.calls.append(("ack", *[record.message_id.entry for record in records]))
 
     def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
-        self.calls.append(("nack", delay, counted, *[record.number for record in records]))
+        self.calls.append(("nack", delay, counted, *[record.message_id.entry for record in records]))
 
     def set_aside(self, records: Sequence[Any]) -> Sequence[Any]:
-        self.calls.append(("aside", *[record.number for record in records]))
+        self.calls.append(("aside", *[record.message_id.entry for record in records]))
         return records
 
     def dead_letter(self, record: Any, properties: dict[str, str]) -> None:
-        self.calls.append(("bury", record.number, properties))
+        self.calls.append(("bury", record.message_id.entry, properties))
 
     def count_delivery(self, records: Sequence[Any]) -> None:
-        self.calls.append(("count", *[record.number for record in records]))
+        self.calls.append(("count", *[record.message_id.entry for record in records]))
 
     async def aclose(self, timeout: float) -> None:
         self.calls.append(("close",))
@@ -90,11 +78,11 @@ def inbox(receiver: Receiver, filter: Filter, free_name: Callable[[], None] = la
 
 
 def numbers(made: Inbox) -> list[int]:
-    return [record.number for record in made.records]  # type: ignore[attr-defined]  # ours
+    return [record.message_id.entry for record in made.records]
 
 
 async def test_nothing_is_taken_that_nobody_wants() -> None:
-    receiver = Receiver([Record(1)])
+    receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.want(False)
     assert made.fill() is False and len(receiver.records) == 1
@@ -103,35 +91,23 @@ async def test_nothing_is_taken_that_nobody_wants() -> None:
 
 
 async def test_what_others_may_want_is_looked_at_also_while_nobody_receives() -> None:
-    receiver = Receiver([Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})])
+    receiver = Receiver([numbered(1), numbered(2, {"x": "1", "x_jsmtype": "int"})])
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
     made.want(False)
     made.fill()
     assert numbers(made) == [2] and receiver.calls == [("aside", 1)]
 
 
-class Unreadable(Record):
-    """Its properties are not UTF-8."""
-
-    @property
-    def properties(self) -> dict[str, str]:
-        raise MalformedMessageError("not UTF-8", self)
-
-    @properties.setter
-    def properties(self, value: dict[str, str]) -> None:
-        assert value == {}
-
-
 @pytest.mark.parametrize("filter", [Filter(), Filter(selector=Selector("x = 1")), Filter(shared=False)])
 async def test_what_can_not_be_read_reaches_the_consumer(filter: Filter) -> None:
-    record = Unreadable(1)
+    record = UnreadableRecord()
     made = inbox(Receiver([record]), filter)
     made.fill()
     assert made.take() is record
 
 
 async def test_a_full_batch_asks_again() -> None:
-    receiver = Receiver([Record(number) for number in range(5)])
+    receiver = Receiver([numbered(number) for number in range(5)])
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=False), batch=5)
     assert made.fill() is True
     assert numbers(made) == [] and made.fill() is False
@@ -143,7 +119,7 @@ async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
     times = [steady()]
     for turn in range(1, 4):
-        receiver.records = [Record(1), Record(2, {"x": "1", "x_jsmtype": "int"})]
+        receiver.records = [numbered(1), numbered(2, {"x": "1", "x_jsmtype": "int"})]
         made.fill()
         assert receiver.calls.pop() == ("aside", 1) and numbers(made) == [2] * turn
         while not receiver.calls:
@@ -155,16 +131,16 @@ async def test_unselected_shared_records_go_back_with_growing_delay() -> None:
 
 
 async def test_unselected_exclusive_and_expired_records_are_acknowledged() -> None:
-    receiver = Receiver([Record(1), Record(2, {"JMSExpiration": "5"})])
+    receiver = Receiver([numbered(1), numbered(2, {"JMSExpiration": "5"})])
     inbox(receiver, Filter(selector=Selector("x = 1"), shared=False)).fill()
     assert receiver.calls == [("ack", 1), ("ack", 2)]
 
 
 async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
     soon = str(int(wall() * 1000) + 50)
-    receiver = Receiver([Record(1, {"JMSExpiration": "5", "a": "b"}), Record(2, {"x": "1"}), Record(3)])
+    receiver = Receiver([numbered(1, {"JMSExpiration": "5", "a": "b"}), numbered(2, {"x": "1"}), numbered(3)])
     made = inbox(receiver, Filter(dead_letter_expired=True))
-    receiver.records.append(Record(4, {"JMSExpiration": soon}))
+    receiver.records.append(numbered(4, {"JMSExpiration": soon}))
     made.fill()
     assert numbers(made) == [2, 3, 4]
     moved = {"a": "b", "JMS_jmsaio_expired_at": "5", "JMS_jmsaio_expired_at_jsmtype": "long"}
@@ -176,7 +152,7 @@ async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
 
 async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
     soon = str(int(wall() * 1000) + 50)
-    receiver = Receiver([Record(1, {"JMSExpiration": soon}), Record(2)])
+    receiver = Receiver([numbered(1, {"JMSExpiration": soon}), numbered(2)])
     made = inbox(receiver, Filter())
     made.fill()
     assert numbers(made) == [1, 2]
@@ -187,7 +163,7 @@ async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
 
 
 async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
-    receiver = Receiver([Record(number) for number in range(4)])
+    receiver = Receiver([numbered(number) for number in range(4)])
     made = inbox(receiver, Filter())
     made.fill()
     first = [made.records.popleft() for _ in range(2)]
@@ -206,7 +182,7 @@ async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
 async def test_dead_letters_are_counted_by_the_broker() -> None:
     receiver = Receiver()
     made = inbox(receiver, Filter(), broker_dead_letters=True)
-    made.redeliver([Record(1)])
+    made.redeliver([numbered(1)])
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert 1 <= receiver.calls[0][1] <= 1.5
 
@@ -214,13 +190,13 @@ async def test_dead_letters_are_counted_by_the_broker() -> None:
 async def test_on_an_exclusive_subscription_it_is_given_back_likewise() -> None:
     receiver = Receiver()
     made = inbox(receiver, Filter(shared=False), most_at_once=0)
-    made.redeliver([Record(1)])
+    made.redeliver([numbered(1)])
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert receiver.calls[0][1] > 0
 
 
 async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
-    receiver = Receiver([Record(1)])
+    receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.fill()
     receiver.error = TransportError("gone")
@@ -231,7 +207,7 @@ async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
 
 async def test_close_gives_back_and_frees_the_name() -> None:
     freed = []
-    receiver = Receiver([Record(1)])
+    receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter(), lambda: freed.append(True))
     made.fill()
     await made.aclose(1.0)
@@ -241,7 +217,7 @@ async def test_close_gives_back_and_frees_the_name() -> None:
 
 
 async def test_records_that_need_no_acknowledgement_of_their_own_are_acknowledged_together() -> None:
-    receiver = Receiver([Record(1), Record(2), Record(3)])
+    receiver = Receiver([numbered(1), numbered(2), numbered(3)])
     open = inbox(receiver, Filter())
     open.fill()
     for _ in range(2):
@@ -260,7 +236,7 @@ async def test_records_that_need_no_acknowledgement_of_their_own_are_acknowledge
 
 
 async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> None:
-    receiver = Receiver([Record(1)])
+    receiver = Receiver([numbered(1)])
     open = inbox(receiver, Filter())
     open.fill()
     record = open.take()
@@ -272,7 +248,7 @@ async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> No
 
 
 async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
-    receiver = Receiver([Record(1)])
+    receiver = Receiver([numbered(1)])
     open = inbox(receiver, Filter())
     open.fill()
     record = open.take()
@@ -288,6 +264,6 @@ async def test_each_record_that_a_closed_consumer_left_waits_for_its_own_delay()
     receiver = Receiver()
     config = ConsumerConfig(negative_ack_backoff=Backoff(min_delay=1.0, max_delay=60.0, multiplier=2.0))
     made = inbox(receiver, Filter(), config=config, most_at_once=0)
-    made.redeliver([Record(1)])
-    made.give_back_left([Record(1), Record(2)])
+    made.redeliver([numbered(1)])
+    made.give_back_left([numbered(1), numbered(2)])
     assert receiver.calls == [("nack", 1.0, True, 1), ("nack", 2.0, True, 1), ("nack", 1.0, True, 2)]

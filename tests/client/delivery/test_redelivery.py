@@ -6,25 +6,25 @@ import attrs
 
 from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.config import ConsumerConfig
-from tests.client.delivery.test_inbox import Record
+from tests.client.delivery.test_inbox import numbered
 
 
 def test_it_comes_at_once_so_many_times_and_then_later() -> None:
-    redelivery, record = Redelivery(ConsumerConfig(), 2), Record(1)
+    redelivery, record = Redelivery(ConsumerConfig(), 2), numbered(1)
     assert [redelivery.next(record) for _ in range(4)] == [Next.AT_ONCE, Next.AT_ONCE, Next.LATER, Next.LATER]
 
 
 def test_the_broker_redelivers_where_it_counts_for_dead_letters() -> None:
-    assert Redelivery(ConsumerConfig(), 2, broker_dead_letters=True).next(Record(1)) is Next.LATER
+    assert Redelivery(ConsumerConfig(), 2, broker_dead_letters=True).next(numbered(1)) is Next.LATER
 
 
 def test_where_the_client_counts_it_becomes_a_dead_letter() -> None:
-    redelivery, record = Redelivery(ConsumerConfig(), 9, dead_after=2), Record(1)
+    redelivery, record = Redelivery(ConsumerConfig(), 9, dead_after=2), numbered(1)
     assert [redelivery.next(record) for _ in range(3)] == [Next.AT_ONCE, Next.AT_ONCE, Next.DEAD_LETTER]
 
 
 def test_the_count_is_the_larger_of_the_brokers_and_the_clients() -> None:
-    redelivery, record = Redelivery(ConsumerConfig(), 9), Record(1, redelivery_count=4)
+    redelivery, record = Redelivery(ConsumerConfig(), 9), numbered(1, redelivery_count=4)
     assert (redelivery.counting, redelivery.delivery_count(record)) == (False, 5)
     redelivery.next(record)
     assert (redelivery.counting, redelivery.delivery_count(record)) == (True, 6)
@@ -33,7 +33,7 @@ def test_the_count_is_the_larger_of_the_brokers_and_the_clients() -> None:
 
 
 def test_delays_grow_until_the_message_is_settled() -> None:
-    redelivery, record = Redelivery(ConsumerConfig(), 0), Record(1)
+    redelivery, record = Redelivery(ConsumerConfig(), 0), numbered(1)
     first, second = redelivery.delay(record), redelivery.delay(record)
     assert 1 <= first <= 1.5 < second
     redelivery.forget(record)
@@ -41,7 +41,7 @@ def test_delays_grow_until_the_message_is_settled() -> None:
 
 
 def test_what_a_closed_consumer_left_comes_at_once_unless_a_delay_is_configured() -> None:
-    record = Record(1)
+    record = numbered(1)
     assert Redelivery(ConsumerConfig(), 0).delays_after_close([record]) == {0: [record]}
     delayed = attrs.evolve(ConsumerConfig(), negative_ack_redelivery_delay=7.0)
     assert Redelivery(delayed, 0).delays_after_close([record]) == {7: [record]}

@@ -6,7 +6,7 @@ from typing import Any
 
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.errors import ObjectClosedError
-from tests.client.delivery.test_inbox import Receiver, Record
+from tests.client.delivery.test_inbox import Receiver, numbered
 
 
 class Closed(Receiver):
@@ -27,7 +27,7 @@ def pair(owner: Receiver) -> tuple[SharingReceiver[Any], SharingReceiver[Any], R
 async def test_each_record_is_settled_where_it_came_from() -> None:
     theirs = Receiver()
     owner, borrower, mine = pair(theirs)
-    records: list[Any] = [Record(number) for number in range(6)]
+    records: list[Any] = [numbered(number) for number in range(6)]
     for record in records[3:]:
         borrower.borrow(record, owner)
     assert len(owner.lent) == 3 and borrower.owner(records[3]) is owner and borrower.owner(records[0]) is borrower
@@ -46,14 +46,14 @@ async def test_each_record_is_settled_where_it_came_from() -> None:
 async def test_what_is_left_goes_back_at_close() -> None:
     theirs = Receiver()
     owner, borrower, mine = pair(theirs)
-    borrower.borrow(Record(1), owner)
+    borrower.borrow(numbered(1), owner)
     await borrower.aclose(1.0)
     assert theirs.calls == [("nack", 0.0, True, 1)] and mine.calls == [("close",)]
 
 
 async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) -> None:
     owner, borrower, _ = pair(Closed())
-    records: list[Any] = [Record(1), Record(2)]
+    records: list[Any] = [numbered(1), numbered(2)]
     for record in records:
         borrower.borrow(record, owner)
     borrower.acknowledge(records[:1])

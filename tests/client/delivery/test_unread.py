@@ -8,13 +8,13 @@ import pytest
 
 from jmsaio.client.delivery import unread
 from jmsaio.client.delivery.unread import Unread
-from tests.client.delivery.test_inbox import Record
+from tests.client.delivery.test_inbox import numbered
 
 
 async def test_a_record_that_was_kept_is_taken_once() -> None:
     given: list[object] = []
     kept = Unread(lambda record: 60, given.append)
-    record = Record(1)
+    record = numbered(1)
     kept.keep(record)
     assert kept.take(record) is record
     assert kept.take(record) is None
@@ -24,7 +24,7 @@ async def test_a_record_that_was_kept_is_taken_once() -> None:
 async def test_a_record_comes_again_after_its_delay() -> None:
     given: asyncio.Queue[object] = asyncio.Queue()
     kept = Unread(lambda record: 0.01, given.put_nowait)
-    record = Record(1)
+    record = numbered(1)
     kept.keep(record)
     assert await asyncio.wait_for(given.get(), 10) is record
     assert kept.take(record) is None
@@ -37,7 +37,7 @@ async def test_beyond_the_bound_the_oldest_is_given_back_at_once(
     monkeypatch.setattr(unread, bound, value)
     given: list[object] = []
     kept = Unread(lambda record: 60, given.append)
-    records = [Record(number) for number in range(3)]
+    records = [numbered(number) for number in range(3)]
     for record in records:
         kept.keep(record)
     assert given == records[:1]
@@ -47,7 +47,7 @@ async def test_beyond_the_bound_the_oldest_is_given_back_at_once(
 
 async def test_a_record_that_the_transport_gives_again_takes_the_place_of_the_first() -> None:
     kept = Unread(lambda record: 60, lambda record: None)
-    first, again = Record(1), Record(1)
+    first, again = numbered(1), numbered(1)
     kept.keep(first)
     kept.keep(again)
     assert kept.take(first) is again

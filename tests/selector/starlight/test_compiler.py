@@ -7,7 +7,7 @@ import pytest
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
 from jmsaio.model.values import Float
 from jmsaio.selector import Selector
-from tests.selector.test_differential import Record
+from tests.kit.records import Record
 
 VALUES = {"i": 5, "s": "abc", "n": "5", "b": True, "u": "a_c", "fl": Float(0.1)}
 TRUE = [
@@ -88,7 +88,7 @@ def test_conversion_of_strings() -> None:
 
 
 def test_on_a_record() -> None:
-    record = Record({"region": "EU", "amount": "5", "amount_jsmtype": "int"})
+    record = Record(properties={"region": "EU", "amount": "5", "amount_jsmtype": "int"})
     selector = Selector("region = 'EU' AND amount % 2 = 1 AND JMSPriority = 4", "starlight")
     assert selector.matches_record(record, lambda record, name: None) is True
     with pytest.raises(SelectorRuntimeError):

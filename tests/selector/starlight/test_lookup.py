@@ -12,7 +12,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.values import Long, Short
 from jmsaio.selector.starlight import lookup
 from jmsaio.selector.starlight.functions import Look
-from tests.selector.test_differential import Record
+from tests.kit.records import Record
 
 WIRE = {
     "JMSCorrelationID": base64.b64encode(b"corr").decode(), "JMSPriority": "7", "JMSDeliveryMode": "1", "JMSType": "t",
@@ -37,12 +37,12 @@ def of_record(record: Record) -> Look:
     ],
 )  # fmt: skip
 def test_a_record(name: str, value: object) -> None:
-    found = of_record(Record(WIRE, key="g", event_time=17))(name)
+    found = of_record(Record(properties=WIRE, key="g", event_time=17))(name)
     assert found == value and type(found) is type(value)
 
 
 def test_defaults_of_a_record() -> None:
-    look = of_record(Record({}))
+    look = of_record(Record(properties={}))
     names = ("JMSPriority", "JMSDeliveryMode", "JMSTimestamp", "JMSXGroupID", "JMSReplyTo", "JMSCorrelationID")
     assert [look(name) for name in names] == [4, "PERSISTENT", 0, "", None, None]
 
@@ -57,12 +57,12 @@ def test_defaults_of_a_record() -> None:
 )  # fmt: skip
 def test_what_throws_in_the_plugin(name: str, properties: dict[str, str]) -> None:
     with pytest.raises(SelectorRuntimeError):
-        of_record(Record(properties))(name)
+        of_record(Record(properties=properties))(name)
 
 
 @pytest.mark.parametrize("text", ["YQ==", "YQ"])
 def test_base64_with_and_without_padding(text: str) -> None:
-    assert of_record(Record({"JMSCorrelationID": text}))("JMSCorrelationID") == "a"
+    assert of_record(Record(properties={"JMSCorrelationID": text}))("JMSCorrelationID") == "a"
 
 
 @pytest.mark.parametrize("text", ["ID:1:2:-1", "ID:1:2:-1:0", "ID-a:1:2", "ID:x:1:2:3", "a:5"])

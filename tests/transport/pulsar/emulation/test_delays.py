@@ -6,34 +6,21 @@ import itertools
 import time
 from typing import Any
 
-import attrs
 import pytest
 
-from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import DELIVERY_TIME
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.emulation.delays import MOST_BYTES, MOST_RECORDS, DelayedRecords, seconds_early
-from tests.kit.records import Outcomes, texts
+from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
 from tests.transport.contract.harness import record as outgoing
 from tests.transport.pulsar.conftest import Kit
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE
 
 
-@attrs.define(eq=False)
-class Record:
-    """What a delay is read from."""
-
-    delivery_time: str | None = None
-    size: int = 10
-    publish_time: int = 500
-    broken: bool = False
-
-    @property
-    def properties(self) -> dict[str, str]:
-        if self.broken:
-            raise MalformedMessageError("not UTF-8", self)
-        return {} if self.delivery_time is None else {DELIVERY_TIME: self.delivery_time}
+def due_at(delivery_time: str | None, size: int = 10, publish_time: int = 500) -> Record:
+    properties = {} if delivery_time is None else {DELIVERY_TIME: delivery_time}
+    return Record(properties=properties, size=size, publish_time=publish_time)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -43,13 +30,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("record", "seconds"),
     [
-        (Record("3500"), 2.5),
-        (Record("1000"), 0),
-        (Record("1001"), 0.001),
-        (Record("1200", publish_time=1300), 0),  # without delay, by a sender's clock that is ahead of ours
-        (Record(), 0),
-        (Record("tomorrow"), 0),  # the application is told when it gets the record
-        (Record(broken=True), 0),
+        (due_at("3500"), 2.5),
+        (due_at("1000"), 0),
+        (due_at("1001"), 0.001),
+        (due_at("1200", publish_time=1300), 0),  # without delay, by a sender's clock that is ahead of ours
+        (due_at(None), 0),
+        (due_at("tomorrow"), 0),  # the application is told when it gets the record
+        (UnreadableRecord(publish_time=500), 0),
     ],
 )
 def test_how_early_a_record_came(record: Any, seconds: float) -> None:
@@ -57,7 +44,7 @@ def test_how_early_a_record_came(record: Any, seconds: float) -> None:
 
 
 def test_the_early_ones_are_found_with_the_time_that_is_left() -> None:
-    late, due = Record(str(int(time.time() * 1000) + 60_000)), Record("1")
+    late, due = due_at(str(int(time.time() * 1000) + 60_000)), due_at("1")
     records: Any = [due, late]
     found: Any = DelayedRecords("t").early(records)
     assert list(found) == [late]
@@ -78,14 +65,14 @@ def test_at_the_bound_receiving_pauses_with_one_warning(
     def fill(count: int) -> None:
         for _ in range(count):
             assert delayed.room() == records - len(delayed)
-            record: Any = Record(str(next(numbers)), size)
+            record: Any = due_at(str(next(numbers)), size)
             kept.append(record)
             delayed.keep(record)
         assert len(delayed) == 6 and delayed.room() == delayed.room() == 0
 
     def release(count: int) -> None:
         delayed.release([kept.pop(0) for _ in range(count)])
-        delayed.release([Record()])  # type: ignore[list-item]  # one that was not kept
+        delayed.release([due_at(None)])  # type: ignore[list-item]  # one that was not kept
 
     fill(6)
     assert len(warnings(caplog)) == 1
