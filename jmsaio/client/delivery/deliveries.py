@@ -126,10 +126,10 @@ class Deliveries:
         await self.close_settled()
 
     def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
-        if inbox in self.inboxes.lingering:
-            inbox.give_back_left(records)
-        else:
+        if inbox.attached:
             inbox.redeliver(records)
+        else:  # the selector of a consumer that takes the inbox over is not known yet
+            inbox.give_back_left(records)
 
     async def close_settled(self) -> None:
         """Close the inboxes of closed consumers that nothing is unsettled of any more."""

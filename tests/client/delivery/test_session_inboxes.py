@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.lifetime.opening import Opening
 from tests.client.helpers import fill, rest, take, text, texts
 
 Name = Callable[[str], str]
+
+
+async def opened(opening: Opening[jmsaio.MessageConsumer]) -> jmsaio.MessageConsumer:
+    return await opening
 
 
 async def test_a_new_consumer_takes_over_from_a_closed_one(connection: jmsaio.Connection, name: Name) -> None:
@@ -66,6 +73,33 @@ async def test_a_taken_over_inbox_obeys_the_new_selector(connection: jmsaio.Conn
             await session.recover()
             assert await consumer.receive(timeout=0.5) is None
     assert texts(await rest(connection, queue, 1)) == ["a"]
+
+
+async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_selector(
+    connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, resuming, recovered = jmsaio.Queue(name("meanwhile")), asyncio.Event(), asyncio.Event()
+    resume = SharingReceiver.resume
+
+    async def resume_late(self: SharingReceiver[Any], timeout: float) -> None:
+        resuming.set()
+        await recovered.wait()
+        await resume(self, timeout)
+
+    async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        await (await session.create_producer(queue)).send("a", properties={"n": 1})
+        async with session.create_consumer(queue, selector="n = 1") as consumer:
+            await take(consumer, 1)
+        monkeypatch.setattr(SharingReceiver, "resume", resume_late)
+        opening = asyncio.create_task(opened(session.create_consumer(queue, selector="n = 2")))
+        await resuming.wait()
+        await session.recover()
+        recovered.set()
+        async with await opening as consumer, connection.create_session() as other:
+            assert await consumer.receive(timeout=0.5) is None
+            async with other.create_consumer(queue, selector="n = 1") as taker:
+                (again,) = await take(taker, 1)
+                assert again.get_int_property("JMSXDeliveryCount") == 2
 
 
 @pytest.mark.parametrize("kind", ["shared", "shared_durable"])

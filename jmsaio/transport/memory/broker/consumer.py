@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import heapq
 import sys
+from bisect import bisect_right
 from collections import deque
+from operator import attrgetter
 from typing import Protocol
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.memory.broker.ports import Port, Services
 from jmsaio.transport.memory.broker.record import StoredRecord
+
+_number = attrgetter("number")
 
 
 class Dispatcher(Protocol):
@@ -142,7 +146,7 @@ class Consumer:
         """Queue a record before those with higher numbers."""
         queue, number = self.queue, record.number
         if queue and number < queue[-1].number:
-            queue.insert(next(place for place, queued in enumerate(queue) if queued.number > number), record)
+            queue.insert(bisect_right(queue, number, key=_number), record)
         else:
             queue.append(record)
 

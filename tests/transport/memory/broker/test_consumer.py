@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import cast
 
+import attrs
+
+from jmsaio.transport.memory.broker.record import StoredRecord
 from tests.kit.records import texts
 from tests.transport.memory.bench import Bench, FakePort
 
@@ -35,3 +38,25 @@ def test_names_for_the_order_of_failover(bench: Bench) -> None:
     assert bench.join(subscription, consumer_name="mine").name == "mine"
     names = [bench.join(subscription).name for _ in range(3)]
     assert names == sorted(names)
+
+
+@attrs.define(eq=False)
+class CountedRecord:
+    """A record that counts how often its number is looked at."""
+
+    place: int
+    reads: list[int]
+
+    @property
+    def number(self) -> int:
+        self.reads.append(self.place)
+        return self.place
+
+
+def test_queueing_many_records_in_order_looks_at_few_of_them(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe())
+    reads: list[int] = []
+    for place in [5000, *range(0, 2000, 2), *range(1, 2000, 2)]:
+        consumer.queue_in_order(cast(StoredRecord, CountedRecord(place, reads)))
+    assert len(reads) < 2001 * 20
+    assert [record.number for record in consumer.queue] == [*range(2000), 5000]
