@@ -102,7 +102,7 @@ async def test_a_stream_that_is_left_closes_its_reader(session: jmsaio.Session, 
             await asyncio.sleep(0.05)
 
 
-async def drain(browser: jmsaio.QueueBrowser) -> list[str | None]:
+async def contents(browser: jmsaio.QueueBrowser) -> list[str | None]:
     return [message.get_body(str) async for message in browser]
 
 
@@ -131,7 +131,7 @@ async def test_an_enumeration_survives_and_does_not_expire(url: str, name: Name)
         assert len(await browser.get_enumeration()) == 3  # close has no effect
         await asyncio.sleep(1.1)
         await producer.send("later")
-        assert await drain(browser) == ["later"]  # a fresh snapshot, and nothing expired in it
+        assert await contents(browser) == ["later"]  # a fresh snapshot, and nothing expired in it
         assert enumeration.next_element().get_body(str) == "0"
         await session.close()
         assert enumeration.next_element().get_body(str) == "1"
@@ -168,7 +168,7 @@ async def test_browsing_disturbs_nobody(connection: jmsaio.Connection, session: 
             held = await take(consumer, 2)
             browser = await session.create_browser(queue)
             for _ in range(3):
-                assert await drain(browser) == [str(number) for number in range(6)]  # also what is not acknowledged
+                assert await contents(browser) == [str(number) for number in range(6)]  # also what is not acknowledged
             messages = held + await take(consumer, 4)
             assert texts(messages) == [str(number) for number in range(6)]
             assert {message.get_int_property("JMSXDeliveryCount") for message in messages} == {1}
@@ -191,10 +191,10 @@ async def test_partitions_and_virtual_queues(
     for letter in "abab":
         await producer.send(session.create_queue(f"{stem}-{letter}"), letter)
     for virtual in (f"multi:{stem}-a,{stem}-b", f"regex:{stem}-(a|b)", f"regex:nothing|{stem}-.*"):
-        assert await drain(await session.create_browser(session.create_queue(virtual))) == list("aabb")
-    assert await drain(await session.create_browser(session.create_queue(name("unknown")))) == []
+        assert await contents(await session.create_browser(session.create_queue(virtual))) == list("aabb")
+    assert await contents(await session.create_browser(session.create_queue(name("unknown")))) == []
     with pytest.raises(jmsaio.InvalidDestinationError, match="pattern"):
-        await drain(await session.create_browser(session.create_queue("regex:(")))
+        await contents(await session.create_browser(session.create_queue("regex:(")))
 
 
 async def test_what_can_t_be_read_hides_nothing(
@@ -207,8 +207,8 @@ async def test_what_can_t_be_read_hides_nothing(
     await send_raw(connection, topic, {**text, "JMSExpiration": "abc", "JMSDeliveryTime": "1" * 5000})
     await send_raw(connection, topic, {"JMSPulsarMessageType": "map"})  # its body is none
     await producer.send("last")
-    assert await drain(await session.create_browser(queue)) == ["first", "x", "last"]
-    assert await drain(await session.create_browser(queue, "x IS NULL")) == ["first", "x", "last"]
+    assert await contents(await session.create_browser(queue)) == ["first", "x", "last"]
+    assert await contents(await session.create_browser(queue, "x IS NULL")) == ["first", "x", "last"]
     assert len([record for record in caplog.records if "no readable map body" in record.message]) == 2
 
 
@@ -220,7 +220,7 @@ async def test_the_clock_of_a_sender_ends_no_snapshot(
     await (await session.create_producer(queue)).send("kept")
     browser = await session.create_browser(queue)
     monkeypatch.setattr(LoopTimers, "milliseconds", lambda timers: 1_000_000_000_000)
-    assert await drain(browser) == ["kept"]
+    assert await contents(browser) == ["kept"]
 
 
 async def test_a_stream_reads_as_it_is_read(
@@ -270,7 +270,7 @@ async def test_a_snapshot_ends_where_the_queue_ended(session: jmsaio.Session, na
 async def test_a_temporary_queue_is_browsed_by_its_own_connection(url: str, session: jmsaio.Session) -> None:
     queue = await session.create_temporary_queue()
     await (await session.create_producer(queue)).send("own")
-    assert await drain(await session.create_browser(queue)) == ["own"]
+    assert await contents(await session.create_browser(queue)) == ["own"]
     async with jmsaio.connect(url) as other, other.create_session() as theirs:
         with pytest.raises(jmsaio.InvalidDestinationError, match="another connection"):
             await theirs.create_browser(queue)

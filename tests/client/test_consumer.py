@@ -161,13 +161,13 @@ async def test_disjoint_selectors_on_one_queue(session: jmsaio.Session, name: Na
         for number in range(20):
             await producer.send(str(number), properties={"parity": "odd" if number % 2 else "even"})
 
-        async def drain(consumer: jmsaio.MessageConsumer) -> list[jmsaio.Message]:
+        async def take_ten(consumer: jmsaio.MessageConsumer) -> list[jmsaio.Message]:
             found: list[jmsaio.Message] = []
             while len(found) < 10 and (message := await consumer.receive(timeout=100)) is not None:
                 found.append(message)
             return found
 
-        evens, odds = await asyncio.gather(drain(even), drain(odd))
+        evens, odds = await asyncio.gather(take_ten(even), take_ten(odd))
     assert sorted(int(text(message)) for message in evens) == list(range(0, 20, 2))
     assert sorted(int(text(message)) for message in odds) == list(range(1, 20, 2))
     assert max(message.get_int_property("JMSXDeliveryCount") for message in evens + odds) < 20

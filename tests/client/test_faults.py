@@ -36,7 +36,7 @@ def queue() -> jmsaio.Queue:
     return jmsaio.Queue(f"faults-{uuid.uuid4()}")
 
 
-async def drain(url: str, target: jmsaio.Queue, wanted: set[str]) -> list[str]:
+async def receive_until(url: str, target: jmsaio.Queue, wanted: set[str]) -> list[str]:
     """Receive until ``wanted`` has arrived."""
     found: list[str] = []
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
@@ -236,7 +236,7 @@ async def test_the_client_process_is_killed(pulsar_broker: TestBroker) -> None:
     process.kill()
     await process.wait()
     await process.communicate()
-    assert sorted(await drain(url, target, {"0", "1", "2"})) == ["0", "1", "2"]
+    assert sorted(await receive_until(url, target, {"0", "1", "2"})) == ["0", "1", "2"]
 
 
 async def test_nothing_is_left_behind(url: str) -> None:
