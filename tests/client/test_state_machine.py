@@ -330,6 +330,7 @@ def check(machine: type[Machine], examples: int) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_on_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jmsaio.client.delivery.inbox._SLICE", 2)  # a selector looks at few messages at once

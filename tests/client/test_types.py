@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from jmsaio import Message, TextMessage
 from tests.support.block_types import type_errors
 from tests.support.documents import Block
@@ -95,6 +97,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_ordinary_code_type_checks_and_mistakes_do_not(tmp_path: Path) -> None:
     right = Block(Path("right.py"), 1, "python", RIGHT)
     wrong = Block(Path("wrong.py"), 1, "python", HEAD + "".join(f"    {line}\n" for line in WRONG))

@@ -208,6 +208,7 @@ async def test_failures_count_towards_the_dead_letters_with_a_selector(
         assert await a.receive(timeout=1.0) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [30_000])
 async def test_what_is_wanted_comes_however_much_stands_before_it(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name, count: int
@@ -250,6 +251,7 @@ async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
         assert what in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_cancelled_close_gives_all_back_in_short_steps(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:
