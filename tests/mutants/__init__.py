@@ -3,7 +3,8 @@
 A mutant is the package with one small mistake in it: a boundary off by one, an operand or a statement left out, two
 statements swapped, ``popleft`` for ``pop``. The hunt draws a seeded sample of them, puts one after the other into a
 temporary copy of the tree and runs the tests around it: the mirrored tests of the module first, then those of its
-neighbours (see `neighbours`). A mutant that no test notices is a promise without a test, or code without a purpose.
+neighbours, then those of its whole part (see `neighbours`). A mutant that no test notices is a promise without a test,
+or code without a purpose.
 
 Why not a library: cosmic-ray 8 has one test command for all modules, no operator that drops a statement, and mutates
 the files in place. mutmut 3 replaces each function with a trampoline and first runs all tests to learn which of them

@@ -45,6 +45,7 @@ class Around(Protocol):
 
     def mirrored(self, module: Path) -> list[Path]: ...
     def others(self, module: Path) -> list[Path]: ...
+    def part(self, module: Path) -> list[Path]: ...
 
 
 def modules(root: Path, packages: Sequence[str]) -> list[Path]:
@@ -100,9 +101,11 @@ class Hunt:
 
     def stages(self, path: Path) -> list[list[Path]]:
         """The tests that a mutant has to pass by, the nearest first."""
-        nearest, others = self.around.mirrored(path), self.around.others(path)
-        also = [test for test in self.also if test not in (*nearest, *others)]
-        return [stage for stage in (nearest, others, also) if stage]
+        stages: list[list[Path]] = []
+        for tests in (self.around.mirrored(path), self.around.others(path), self.around.part(path), self.also):
+            known = {test for stage in stages for test in stage}
+            stages.append([test for test in tests if test not in known])
+        return [stage for stage in stages if stage]
 
     def prepare(self, chosen: Sequence[Mutant], slow: float) -> None:
         """Run the tests without a mutant; one that takes more than ``slow`` seconds is left out from then on."""

@@ -32,6 +32,7 @@ class Neighbours:
                 if each.target in self._importers and each.target != module.name:
                     self._importers[each.target].add(module.name)
         self._users = self._read_users()
+        self._divided = {part for group in layers.STRANGERS for part in _divided(group)}
 
     def mirrored(self, module: Path) -> list[Path]:
         """The tests at the same path as the module, when there are any."""
@@ -46,6 +47,20 @@ class Neighbours:
         near = mirror(module).parent
         found = sorted(users | mirrors, key=lambda path: (path.parent != near, str(path)))
         return [path for path in self._existing(found) if path != mirror(module)]
+
+    def part(self, module: Path) -> list[Path]:
+        """All tests of the part that the module belongs to, such as ``client`` or ``transport/memory``.
+
+        Folders of tests that mirror no package, such as those of a contract, belong to every part beside them.
+        """
+        top, own = mirror(module).parts[1], mirror(module).parts[:3]
+        found = sorted(path.relative_to(self._root) for path in (self._root / "tests" / top).rglob("test_*.py"))
+        return [path for path in found if path.parts[:3] == own or not self._mirrors_a_package(path)]
+
+    def _mirrors_a_package(self, path: Path) -> bool:
+        """Whether a file of tests lies in the folder of another part of a part, as ``tests/transport/pulsar``."""
+        folder = self._root / "jmsaio" / Path(*path.parts[1:3])
+        return path.parts[1] in self._divided and folder.is_dir()
 
     def _existing(self, paths: list[Path]) -> list[Path]:
         return [path for path in paths if (self._root / path).is_file()]
@@ -87,3 +102,9 @@ def _imported(text: str) -> Iterator[str]:
         yield module
         for name in re.findall(r"\w+", names):
             yield f"{module}.{name}"
+
+
+def _divided(strangers: tuple[str, ...]) -> Iterator[str]:
+    """The part whose own parts never import each other, so that tests of one say nothing of another."""
+    parents = {name.rpartition(".")[0] for name in strangers} - {"jmsaio"}
+    yield from (parent.partition(".")[2] for parent in parents)

@@ -14,6 +14,7 @@ from tests.mutants.trial import Verdict
 SOURCE = "def f(a, b):\n    return a < b or a + 1 > b * 2\n"
 MODULE = Path("jmsaio/rules/a.py")
 NEAREST, OTHER, ALSO = Path("tests/rules/test_a.py"), Path("tests/test_b.py"), Path("tests/test_c.py")
+PART = Path("tests/rules/test_d.py")
 
 
 class Around:
@@ -22,6 +23,9 @@ class Around:
 
     def others(self, module: Path) -> list[Path]:
         return [OTHER]
+
+    def part(self, module: Path) -> list[Path]:
+        return [NEAREST, PART]
 
 
 @attrs.define
@@ -80,7 +84,12 @@ def test_a_part_is_a_folder_or_a_file(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     ("failing", "ran"),
-    [([NEAREST], [NEAREST]), ([OTHER], [NEAREST, OTHER]), ([ALSO], [NEAREST, OTHER, ALSO])],
+    [
+        ([NEAREST], [NEAREST]),
+        ([OTHER], [NEAREST, OTHER]),
+        ([PART], [NEAREST, OTHER, PART]),
+        ([ALSO], [NEAREST, OTHER, PART, ALSO]),
+    ],
 )
 def test_the_nearest_tests_come_first_and_the_rest_only_when_they_pass(
     tree: Path, mutant: Mutant, failing: list[Path], ran: list[Path]
@@ -103,7 +112,7 @@ def test_what_no_test_tells_is_not_noticed_and_the_copy_is_as_before(tree: Path,
 def test_every_test_that_may_judge_is_run_without_a_mutant_first(tree: Path, mutant: Mutant) -> None:
     copied = Copied()
     Hunt(tree, Around(), copied, [ALSO]).prepare([mutant], slow=1.0)
-    assert copied.measured == sorted([NEAREST, OTHER, ALSO])
+    assert copied.measured == sorted([NEAREST, OTHER, PART, ALSO])
 
 
 def test_a_mutant_is_described_with_its_file_and_line(tree: Path, mutant: Mutant) -> None:

@@ -50,3 +50,22 @@ def test_a_package_that_hands_a_module_on_shares_its_neighbours(around: Neighbou
 
 def test_what_a_conftest_imports_is_tested_by_its_folder(around: Neighbours) -> None:
     assert Path("tests/contract/test_all.py") in around.others(Path("jmsaio/codec/reading.py"))
+
+
+def test_the_tests_of_a_part_leave_out_its_strangers_and_keep_what_they_share(tmp_path: Path) -> None:
+    for name in (
+        "jmsaio/transport/memory/a.py", "jmsaio/transport/pulsar/b.py", "jmsaio/client/c.py",
+        "tests/transport/memory/test_a.py", "tests/transport/memory/deep/test_x.py", "tests/transport/pulsar/test_b.py",
+        "tests/transport/contract/test_all.py", "tests/client/test_c.py", "tests/client/deep/test_d.py",
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    around = Neighbours(tmp_path)
+    assert [str(path) for path in around.part(Path("jmsaio/transport/memory/a.py"))] == [
+        "tests/transport/contract/test_all.py", "tests/transport/memory/deep/test_x.py",
+        "tests/transport/memory/test_a.py",
+    ]  # fmt: skip
+    assert [str(path) for path in around.part(Path("jmsaio/client/c.py"))] == [
+        "tests/client/deep/test_d.py", "tests/client/test_c.py",
+    ]  # fmt: skip
