@@ -280,11 +280,16 @@ class Machine(RuleBasedStateMachine):
         transaction = session.real._transacting
         assert transaction is not None
         if transaction.work.handle is None:
-            return
-        self.run(transaction.work.handle.abort())
+            self.run(transaction.begin())
+        handle = transaction.work.handle
+        assert handle is not None
+        self.run(handle.abort())
         with pytest.raises(jmsaio.TransactionRolledBackError):
             self.run(session.real.commit())
         self.model.refused(session.model)
+        for number, consumer in enumerate(self.consumers):
+            if consumer.session is session and self.model.must_get(consumer.model):
+                self.receive(number)
 
     @precondition(lambda self: self.transacted())
     @rule(which=pick)
