@@ -84,6 +84,31 @@ class ManualClock:
         return True
 
 
+#: Seconds by which the wall clock leaves the steady time when someone sets it; less is a pause or drift.
+_CLOCK_SET = 0.05
+
+
+class SteadyTimes:
+    """Moments of the wall clock in steady time.
+
+    What the clocks differ by is kept until the wall clock was set: read again for each message, a pause between the two
+    readings would change the order of what is due.
+    """
+
+    __slots__ = ("_clock", "_difference")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._difference = clock.steady() - clock.now()
+
+    def at(self, moment: float) -> float:
+        """The steady time of a moment, which is given in seconds since the epoch."""
+        difference = self._clock.steady() - self._clock.now()
+        if abs(difference - self._difference) > _CLOCK_SET:
+            self._difference = difference
+        return moment + self._difference
+
+
 class Timers:
     """What is to happen, by time; of the same time, in the order of adding.
 

@@ -21,7 +21,7 @@ from jmsaio.errors import (
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
 from jmsaio.transport.base import Position
-from jmsaio.transport.clock import Clock, SystemClock, Timers
+from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers
 from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
 from jmsaio.transport.memory.broker.partition import Partition
@@ -29,9 +29,6 @@ from jmsaio.transport.memory.broker.record import StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 from jmsaio.transport.memory.broker.tail import tails_of
 from jmsaio.transport.memory.broker.transactions import Unit
-
-#: Seconds by which the wall clock leaves the steady time when someone sets it; less is a pause or drift.
-_CLOCK_SET = 0.05
 
 
 class Client(Protocol):
@@ -116,7 +113,7 @@ class Broker:
         self.down = False
         self.disturbed = False
         self._numbers = 0
-        self._between = -self.now() + self.steady()  # what the two clocks differ by
+        self._steady_times = SteadyTimes(self.clock)
         self.blocked: dict[Blocked, None] = {}
         self._blocked_limit = 0
         self.self_timed = not self.clock.watch(self.tick)
@@ -127,15 +124,8 @@ class Broker:
             self.timers.run(self.steady())
 
     def steady_at(self, time: float) -> float:
-        """The steady time of a moment, which is given in seconds since the epoch.
-
-        What the clocks differ by is kept until the wall clock was set: taken for each message, a pause between the two
-        readings would change the order of what is due.
-        """
-        between = -self.now() + self.steady()
-        if abs(between - self._between) > _CLOCK_SET:
-            self._between = between
-        return time + self._between
+        """The steady time of a moment, which is given in seconds since the epoch."""
+        return self._steady_times.at(time)
 
     def _earlier(self) -> None:
         for client in self.clients:

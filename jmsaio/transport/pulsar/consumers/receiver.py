@@ -92,6 +92,7 @@ class PulsarReceiver:
         if self._shared:
             self._tally.trackers.add(self._unacked)
         self._back: deque[PulsarRecord] = deque()
+        self._was_early: deque[PulsarRecord] = deque()  # delayed ones that are due, in the order of their times
         self._uncounted: set[PulsarRecord] = set()  # on their way back without being counted
         self._stopping = Stopping(bridge, subscription, self._unacked, self._native_consumers, self._woken)
         self._share = Share(PREFETCH_BYTES) if share is None else share
@@ -174,10 +175,11 @@ class PulsarReceiver:
         """
         self._check()
         taken: list[PulsarRecord] = []
-        while self._back and len(taken) < limit:
-            record = self._back.popleft()
-            self._unacked.out[record] = False
-            taken.append(record)
+        for waiting in (self._back, self._was_early):
+            while waiting and len(taken) < limit:
+                record = waiting.popleft()
+                self._unacked.out[record] = False
+                taken.append(record)
         most = limit if self.delayed is None else min(limit, len(taken) + self.delayed.room())
         if not self._sizing.waiting and len(taken) < most:
             self._take(taken, most)
@@ -262,7 +264,7 @@ class PulsarReceiver:
         for record in self._unacked.turn_back(early):
             delayed.keep(record)
             self._uncounted.add(record)
-            self._nacked.add(record, early[record])
+            self._nacked.add_at(record, early[record])
         return [record for record in taken if record not in early]
 
     def _inspect(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
@@ -357,8 +359,7 @@ class PulsarReceiver:
         """Records whose delay is over go back: to the broker, or on ordered subscriptions to the head of the queue."""
         if self._bridge.failure is not None:
             return
-        if self.delayed is not None:
-            self.delayed.release(records)
+        early = set() if self.delayed is None else self.delayed.release(records)
         dismissed = self._unacked.dismiss(records)
         reread = self._unacked.reread
         here = [record for record in dismissed if not self._shared or record in reread]
@@ -369,7 +370,8 @@ class PulsarReceiver:
             if self._stopping.held:
                 self._stopping.settled(there, acknowledged=False)
         if here:
-            self._come_back(self._unacked.again(here, self._uncounted))
+            self._was_early.extend(self._unacked.again((one for one in here if one in early), self._uncounted))
+            self._come_back(self._unacked.again((one for one in here if one not in early), self._uncounted))
         self._uncounted.difference_update(dismissed)
 
     def _come_back(self, records: list[PulsarRecord]) -> None:
@@ -549,6 +551,7 @@ class PulsarReceiver:
             self.delayed.clear()
         self._uncounted.clear()
         self._back.clear()
+        self._was_early.clear()
 
     async def stop(self, timeout: float) -> None:
         """Take nothing more (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""

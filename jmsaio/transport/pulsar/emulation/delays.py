@@ -15,6 +15,7 @@ import attrs
 
 from jmsaio.codec.view import due
 from jmsaio.errors import MalformedMessageError
+from jmsaio.transport.clock import SteadyTimes, SystemClock
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 _log = logging.getLogger("jmsaio")
@@ -25,13 +26,12 @@ MOST_RECORDS = 10_000
 MOST_BYTES = 64 * 1024 * 1024
 
 
-def seconds_early(record: PulsarRecord, now: int) -> float:
-    """How long a record is still to wait at ``now`` (milliseconds since the epoch); 0 when it is due."""
+def early_until(record: PulsarRecord, now: int) -> int | None:
+    """When a record that is early at ``now`` is due, both in milliseconds since the epoch; None when it is due."""
     try:
-        when = due(record, now)
+        return due(record, now) or None
     except MalformedMessageError:  # the application is told when it gets the record
-        return 0.0
-    return (when - now) / 1000 if when else 0.0
+        return None
 
 
 @attrs.define(eq=False)
@@ -47,6 +47,7 @@ class DelayedRecords:
     what: str
     most_records: int = MOST_RECORDS
     most_bytes: int = MOST_BYTES
+    _times: SteadyTimes = attrs.field(factory=lambda: SteadyTimes(SystemClock()), init=False)
     _kept: dict[PulsarRecord, int] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _warned: bool = attrs.field(default=False, init=False)
@@ -55,13 +56,13 @@ class DelayedRecords:
         return len(self._kept)
 
     def early(self, records: Iterable[PulsarRecord]) -> dict[PulsarRecord, float]:
-        """Those of ``records`` that are not due, and how many seconds each has to wait."""
+        """Those of ``records`` that are not due, and the steady time at which each is."""
         now = time.time_ns() // 1_000_000
         found: dict[PulsarRecord, float] = {}
         for record in records:
-            seconds = seconds_early(record, now)
-            if seconds > 0:
-                found[record] = seconds
+            when = early_until(record, now)
+            if when is not None:
+                found[record] = self._times.at(when / 1000)
         return found
 
     def keep(self, record: PulsarRecord) -> None:
@@ -69,10 +70,12 @@ class DelayedRecords:
         self._kept[record] = size = record.size
         self._bytes += size
 
-    def release(self, records: Iterable[PulsarRecord]) -> None:
-        """Records are due; those that were not kept are ignored."""
-        for record in records:
-            self._bytes -= self._kept.pop(record, 0)
+    def release(self, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
+        """Records are due. Returns those of them that were kept."""
+        released = {record for record in records if record in self._kept}
+        for record in released:
+            self._bytes -= self._kept.pop(record)
+        return released
 
     def clear(self) -> None:
         """Keep none any more."""

@@ -32,7 +32,10 @@ class NackTracker(Generic[Item]):
 
     def add(self, record: Item, delay: float) -> None:
         """Hand ``record`` to ``due`` after ``delay`` seconds, never inside this call."""
-        when = self.loop.time() + max(0.0, delay)
+        self.add_at(record, self.loop.time() + max(0.0, delay))
+
+    def add_at(self, record: Item, when: float) -> None:
+        """Hand ``record`` to ``due`` when the loop's time is ``when``, never inside this call."""
         self._number += 1
         heapq.heappush(self._heap, (when, self._number, record))
         if self._heap[0][2] is record:
