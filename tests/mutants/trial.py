@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -22,11 +22,6 @@ FAILING = 5
 STUCK = 60
 #: The tests that need nothing but Python.
 WITHOUT_A_BROKER = "not broker and not java"
-#: Each run is forked from a process that has imported what most tests need: that takes longer than many tests.
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    ["pytest", "hypothesis.strategies", "httpx", "lark", "pulsar.asyncio", "anyio.pytest_plugin"]
-)
 _IGNORED = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "build", "dist")
 
 
@@ -72,13 +67,12 @@ class Copy:
 
     def check_imports(self) -> None:
         """The tests must see this copy, not the installed package."""
-        log = self.root / "where.log"
-        process = _FORKS.Process(target=_where, args=(self.root, log))
-        process.start()
-        process.join(STUCK)
-        found = log.read_text(encoding="utf-8")
-        if not found.startswith(str(self.root)):
-            raise TrialError(f"tests in {self.root} would import {found}")
+        command = [sys.executable, "-c", "import jmsaio; print(jmsaio.__file__)"]
+        found = subprocess.run(
+            command, cwd=self.root, env=self._environment(), capture_output=True, text=True, timeout=STUCK, check=False
+        )
+        if not found.stdout.startswith(str(self.root)):
+            raise TrialError(f"tests in {self.root} would import {found.stdout or found.stderr}")
 
     def write(self, path: Path, text: str) -> None:
         """Change a file so that no compiled form of an earlier text is taken for it."""
@@ -134,44 +128,23 @@ class Copy:
     def _pytest(self, arguments: Sequence[str], bound: float) -> tuple[int | None, str]:
         """The exit status, None when time was up, and the end of what pytest printed."""
         options = ["-q", "-n0", "-m", WITHOUT_A_BROKER, "--tb=short", "--no-header", f"--timeout={STUCK}"]
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # some plugins are there before pytest starts
         log = self.root / "pytest.log"
-        process = _FORKS.Process(target=_in_copy, args=(self.root, [*options, *arguments], log))
-        process.start()
-        process.join(bound)
-        if process.exitcode is None and process.pid is not None:
-            os.killpg(process.pid, signal.SIGKILL)  # its children, too
-            process.join()
-            return None, ""
-        return process.exitcode, log.read_text(encoding="utf-8", errors="replace")[-4000:]
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, *arguments],
+                cwd=self.root, env=self._environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True,
+            )  # fmt: skip
+            try:
+                status: int | None = process.wait(bound)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)  # its children, too
+                    process.wait()
+        return status, log.read_text(encoding="utf-8", errors="replace")[-4000:]
 
-
-def _in_copy(root: Path, arguments: list[str], log: Path) -> None:
-    """Run pytest in a process of its own, as if it had been started in the copy."""
-    os.setsid()
-    _enter(root, log)
-    import pytest
-
-    os._exit(int(pytest.main(arguments)))
-
-
-def _where(root: Path, log: Path) -> None:
-    """Print where the package comes from."""
-    _enter(root, log)
-    import jmsaio
-
-    print(jmsaio.__file__, flush=True)
-
-
-def _enter(root: Path, log: Path) -> None:
-    """Forget the tree that the hunt itself runs in."""
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.chdir(root)
-    for name in [name for name in sys.modules if name.split(".")[0] in ("jmsaio", "tests")]:
-        del sys.modules[name]
-    sys.path.insert(0, str(root))
-    for name in [name for name in os.environ if name.startswith("JMSAIO_") or name == "CI"]:
-        del os.environ[name]
-    os.environ["PYTHONPATH"] = str(root)
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("JMSAIO_") and name != "CI"}
+        return {**kept, "PYTHONPATH": str(self.root)}
