@@ -3,7 +3,8 @@
 The callback of ``close_async`` is destroyed by a thread that outlives the call: at the interpreter's end that aborts
 the process (seen in 1 of 10 runs). The blocking ``close`` has no Python object in it and returns when pulsar-client's
 threads have ended, so it is called in a daemon thread. A client that no one closed is closed at exit, for its threads
-would call into a dead interpreter.
+would call into a dead interpreter. From Python 3.12 on no thread can be started then, so each client's waits from its
+beginning.
 """
 
 from __future__ import annotations
@@ -31,19 +32,22 @@ class NativeClient:
 
     def __init__(self, native: ClosableClientHandle) -> None:
         self.native = native
-        self._owner = os.getpid()
-        self._thread: threading.Thread | None = None
+        self._done: Callable[[], object] | None = None
+        self._asked = threading.Event()
+        self._thread = threading.Thread(target=self._close, name="jmsaio-close", daemon=True)
+        self._thread.start()
         _OPEN[id(self)] = self
         holds_native(self)
 
     def close(self, done: Callable[[], object] = ignore) -> threading.Thread:
-        """Close in a thread of its own; ``done`` is called in that thread. Later calls get the first one's thread."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._close, args=(done,), name="jmsaio-close", daemon=True)
-            self._thread.start()
+        """Close in a thread of its own, which it returns; the first call's ``done`` is called in that thread."""
+        if self._done is None:
+            self._done = done
+            self._asked.set()
         return self._thread
 
-    def _close(self, done: Callable[[], object]) -> None:
+    def _close(self) -> None:
+        self._asked.wait()
         try:
             self.native.close()
         except _pulsar.PulsarException:
@@ -52,7 +56,8 @@ class NativeClient:
         finally:
             self.native = None  # type: ignore[assignment]  # it has had its only use
             _OPEN.pop(id(self), None)
-            done()
+            if self._done is not None:
+                self._done()
 
 
 _OPEN: dict[int, NativeClient] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 
 import _pulsar
@@ -58,6 +60,21 @@ def test_what_nobody_closed_is_closed_at_exit() -> None:
     closing._at_exit()
     closing._OPEN.update(others)
     assert len(native.threads) == 1
+
+
+def test_what_no_one_closed_is_closed_at_the_interpreters_end() -> None:
+    """Where Python 3.12 and later start no thread any more."""
+    program = """
+from jmsaio.transport.pulsar.native.closing import NativeClient
+
+class Client:
+    def close(self):
+        print("closed", flush=True)
+
+client = NativeClient(Client())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("closed\n", "")
 
 
 def used() -> tuple[int, int]:
