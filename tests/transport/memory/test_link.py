@@ -37,6 +37,7 @@ async def test_deferred_calls_run_together_and_later() -> None:
     assert (calls, len(contexts)) == (["a", "broken", "b"], 1)
 
 
+@pytest.mark.real_time  # waits for a thread
 async def test_calls_deferred_in_another_thread_run_on_the_loop() -> None:
     broker, done = Broker("x"), asyncio.Event()
     threads: list[int] = []
