@@ -176,16 +176,6 @@ class FakeNativeConsumer:
     topic: str | None = "persistent://a/b/c"
     native: FakeConsumer = attrs.field(factory=FakeConsumer)
     serial: int = 0
-    rewound: bool = False
-
-    def steps_back(self, message: Any) -> bool:
-        return self.rewound
-
-    def is_behind(self, message: Any) -> bool:
-        return self.rewound
-
-    def reached(self, message: Any, rewound: bool) -> None:
-        self.rewound = rewound
 
 
 def make_record(
