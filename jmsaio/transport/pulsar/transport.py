@@ -66,8 +66,6 @@ CAPABILITIES = Capabilities(
 )
 #: Asked for at connect; a partition's name, so that no broker creates it.
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
-
-
 #: Looked up at connect where a listener is named. It comes into being, and passes, for the broker stores nothing of it.
 _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
 #: Seconds between two looks into pulsar-client's log for the answer to a look-up.

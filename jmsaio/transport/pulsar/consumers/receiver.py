@@ -60,7 +60,7 @@ _ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "Au
 
 
 class PulsarReceiver:
-    """Takes records of one subscription. Made by ``subscribing.Subscriber``.
+    """Takes records of one subscription. Made by ``Subscriber``.
 
     Attributes:
         subscription: what it subscribed to.
@@ -191,9 +191,7 @@ class PulsarReceiver:
             self._count_anew(taken)
         if self._timeout is not None or self.dead_letters is not None:
             taken = self._inspect(taken)
-        if (
-            len(taken) < came
-        ):  # fewer, but not because the native consumers are empty: what lies behind is looked at soon
+        if len(taken) < came:  # though the native consumers may have more: what lies behind is looked at soon
             self._bridge.loop.call_soon(self._woken)
         elif not taken and limit > 0:
             self._raise_failure()

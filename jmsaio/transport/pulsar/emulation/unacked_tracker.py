@@ -380,12 +380,8 @@ class _Returned:
 
     def _is_known(self, record: PulsarRecord) -> bool:
         """True when the record is out, or acknowledged and acknowledged again now; marks it when it came before."""
-        unacked, native_consumer, place, published = (
-            self._unacked,
-            self._native_consumer,
-            record.place,
-            record.publish_time,
-        )
+        unacked, native_consumer = self._unacked, self._native_consumer
+        place, published = record.place, record.publish_time
         if self._out is None:
             self._out = {one.place: one for one in unacked.out if one.native_consumer is native_consumer}
             unacked.settled.fold()
