@@ -11,7 +11,7 @@ from jmsaio.testing.faults import FaultScript
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
 from jmsaio.transport.memory.broker.names import full_name
-from jmsaio.transport.memory.broker.subscription import subscriptions_of
+from jmsaio.transport.memory.broker.subscription import subscriptions_named, subscriptions_of
 
 
 class EmbeddedBroker:
@@ -64,9 +64,7 @@ class EmbeddedBroker:
             NotFoundError: the topic or subscription does not exist.
         """
         with self._broker.lock:
-            logs = self._broker.find(full_name(topic))
-            parts = [subscriptions_of(log).get(subscription) for log in logs]
-            found = [part for part in parts if part is not None]
+            found = subscriptions_named(subscription, self._broker.find(full_name(topic)))
             if not found:
                 raise NotFoundError(f"topic {topic} has no subscription {subscription!r}")
             return sum(part.size for part in found)

@@ -9,7 +9,7 @@ from jmsaio.errors import JMSError, SendError, SendInDoubtError
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.faults import SendFault
 from jmsaio.transport.memory.broker.names import full_name
-from jmsaio.transport.memory.broker.subscription import subscriptions_of
+from jmsaio.transport.memory.broker.subscription import subscriptions_named
 
 
 class FaultScript:
@@ -58,9 +58,8 @@ class FaultScript:
             NotFoundError: the topic does not exist.
         """
         with self._broker.lock:
-            logs = self._broker.find(full_name(topic))
-            parts = [subscriptions_of(log).get(subscription) for log in logs]
-            joined = [(part, consumer) for part in parts if part is not None for consumer in part.consumers]
+            parts = subscriptions_named(subscription, self._broker.find(full_name(topic)))
+            joined = [(part, consumer) for part in parts for consumer in part.consumers]
             for part, consumer in joined:
                 part.leave(consumer, keep=error is None)
                 if error is not None:

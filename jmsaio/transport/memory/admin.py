@@ -8,7 +8,7 @@ from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
-from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
 
 
 class MemoryAdmin:
@@ -24,8 +24,7 @@ class MemoryAdmin:
     def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
         """A subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()
-        parts = [subscriptions_of(log).get(name) for log in self._broker.find(topic)]
-        found = [part for part in parts if part is not None]
+        found = subscriptions_named(name, self._broker.find(topic))
         if not found:
             raise NotFoundError(f"topic {topic} has no subscription {name!r}")
         return found

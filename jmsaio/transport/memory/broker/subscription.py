@@ -413,3 +413,8 @@ class BrokerSubscription:
 def subscriptions_of(log: Partition) -> dict[str, BrokerSubscription]:
     """The subscriptions of a topic or partition, by name."""
     return {listener.name: listener for listener in log.listeners if isinstance(listener, BrokerSubscription)}
+
+
+def subscriptions_named(name: str, logs: Iterable[Partition]) -> list[BrokerSubscription]:
+    """The subscription of that name in each of ``logs`` that has one."""
+    return [found for log in logs if (found := subscriptions_of(log).get(name)) is not None]
