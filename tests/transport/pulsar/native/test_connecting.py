@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import anyio
@@ -128,8 +127,6 @@ async def test_a_sender_while_the_broker_is_away(pulsar_broker: TestBroker, how:
             error = BrokerUnavailableError
         else:
             proxy.stall()
-        begin = time.monotonic()
-        with anyio.fail_after(HANG), pytest.raises(error, match=r"Connection refused|no answer within"):
+        with anyio.fail_after(HANG), pytest.raises(error, match=r"Connection refused|no answer"):
             await kit.sender()
-        assert time.monotonic() - begin < HANG
         await transport.aclose(1)
