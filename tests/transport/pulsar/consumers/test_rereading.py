@@ -87,7 +87,9 @@ async def test_a_damaged_message_is_delivered(line: Line, kind: SubscriptionType
     taken = await take_all(box, numbers)
     assert fault.hits == 1
     assert sorted(texts(taken), key=int) == numbers
-    assert [one for one in taken if int(one.payload or b"") < batch and not one.redelivery_count] == []
+    damaged = min((one.message_id.ledger, one.message_id.entry) for one in taken)  # a busy sender divides its batches
+    entry = [one for one in taken if (one.message_id.ledger, one.message_id.entry) == damaged]
+    assert [one for one in entry if not one.redelivery_count] == []
     await box.receiver.settle(HANG, receipt=True)
     await box.receiver.aclose(HANG)
     await (await line.kit.box(kind)).nothing()
