@@ -55,7 +55,7 @@ def test_the_scheduled_workflow_hunts_a_sample_of_mutants() -> None:
     workflow = yaml.safe_load((HOSTING / "workflows" / "mutants.yml").read_text())
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     assert "schedule" in workflow[True]
-    assert commands[-1] == "python -m tests.mutants --sample 100"
+    assert commands[-1] == "python -m tests.mutants --sample 100 --broker"
     assert "python -m tests.mutants" in (HOSTING / "CONTRIBUTING.md").read_text()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tests.mutants.hunt import Hunt, Mutant, modules, mutants, sample
-from tests.mutants.trial import Verdict
+from tests.mutants.hunt import Hunt, Mutant, Stage, modules, mutants, sample, tried
+from tests.mutants.trial import Needs, Verdict
 
 SOURCE = "def f(a, b):\n    return a < b or a + 1 > b * 2\n"
 MODULE = Path("jmsaio/rules/a.py")
@@ -43,10 +43,15 @@ class Copied:
         assert path == MODULE
         self.text = text
 
-    def measure(self, tests: Sequence[Path], slow: float) -> None:
+    def measure(self, tests: Sequence[Path], needs: Needs, slow: float, processes: int = 1) -> None:
+        assert needs is Needs.PYTHON
         self.measured += tests
 
-    def run(self, tests: Sequence[Path]) -> Verdict:
+    def twin(self) -> Copied:
+        return attrs.evolve(self, ran=[])
+
+    def run(self, tests: Sequence[Path], needs: Needs) -> Verdict:
+        assert needs is Needs.PYTHON
         self.ran += tests
         return self.verdict if self.text != SOURCE and set(tests) & set(self.failing) else Verdict.PASSED
 
@@ -113,6 +118,50 @@ def test_every_test_that_may_judge_is_run_without_a_mutant_first(tree: Path, mut
     copied = Copied()
     Hunt(tree, Around(), copied, [ALSO]).prepare([mutant], slow=1.0)
     assert copied.measured == sorted([NEAREST, OTHER, PART, ALSO])
+
+
+def test_several_copies_try_each_mutant_once_and_tell_of_them_in_their_order(tree: Path) -> None:
+    chosen = mutants(tree, [MODULE])
+    hunts = Hunt(tree, Around(), Copied([NEAREST])).twins(3)
+    assert list(tried(hunts, chosen)) == [(mutant, True) for mutant in chosen]
+    copies = [hunt.copy for hunt in hunts]
+    assert len({id(copied) for copied in copies}) == 3
+    assert sum(len(copied.ran) for copied in copies if isinstance(copied, Copied)) == len(chosen)
+    assert [copied.text for copied in copies if isinstance(copied, Copied)] == [SOURCE] * 3
+
+
+PULSAR = Path("jmsaio/transport/pulsar/a.py")
+MIRRORED, NEAR = Path("tests/transport/pulsar/test_a.py"), Path("tests/transport/pulsar/test_near.py")
+CONTRACT, FAR = Path("tests/transport/contract/test_b.py"), Path("tests/transport/pulsar/test_far.py")
+
+
+class AroundPulsar:
+    def mirrored(self, module: Path) -> list[Path]:
+        return [MIRRORED]
+
+    def others(self, module: Path) -> list[Path]:
+        return [NEAR]
+
+    def part(self, module: Path) -> list[Path]:
+        return [FAR, NEAR, CONTRACT, MIRRORED]
+
+
+def test_a_broker_judges_the_transport_to_it_last_and_first_what_every_transport_promises() -> None:
+    stages = Hunt(Path(), AroundPulsar(), Copied(), broker=True).stages(PULSAR)
+    assert stages[:3] == [
+        Stage([MIRRORED], Needs.PYTHON), Stage([NEAR], Needs.PYTHON), Stage([FAR, CONTRACT], Needs.PYTHON),
+    ]  # fmt: skip
+    assert stages[3:] == [
+        Stage([MIRRORED], Needs.BROKER), Stage([CONTRACT], Needs.BROKER), Stage([FAR, NEAR], Needs.BROKER),
+    ]  # fmt: skip
+
+
+def test_no_broker_judges_other_parts_or_a_hunt_without_one() -> None:
+    for hunt, module in [
+        (Hunt(Path(), AroundPulsar(), Copied(), broker=True), Path("jmsaio/transport/memory/a.py")),
+        (Hunt(Path(), AroundPulsar(), Copied()), PULSAR),
+    ]:
+        assert {stage.needs for stage in hunt.stages(module)} == {Needs.PYTHON}
 
 
 def test_a_mutant_is_described_with_its_file_and_line(tree: Path, mutant: Mutant) -> None:
