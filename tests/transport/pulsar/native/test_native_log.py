@@ -156,6 +156,10 @@ def test_lines_that_cast_none(source: str, text: str) -> None:
     assert not Line("WARN", source, text).casts_doubt
 
 
+def test_what_a_producer_tells_for_information_casts_no_doubt() -> None:
+    assert not Line("INFO", "ProducerImpl", "[t, p] Created producer on broker").casts_doubt
+
+
 def test_what_pulsar_client_has_in_its_library() -> None:
     """The words that are looked for are those of the installed version."""
     library = next(Path(_pulsar.__file__).parent.glob("pulsar_client.libs/libpulsar*")).read_bytes()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import _pulsar
+import certifi
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
@@ -25,6 +27,23 @@ from jmsaio.transport.pulsar.native.options import (
     producer_configuration,
     reader_configuration,
 )
+
+#: Client options of the configuration, and what pulsar-client calls them.
+OPTIONS = {
+    "stats_interval_in_seconds": "stats_interval_in_seconds",
+    "connection_timeout_ms": "connection_timeout",
+    "io_threads": "io_threads",
+    "message_listener_threads": "message_listener_threads",
+    "concurrent_lookup_requests": "concurrent_lookup_requests",
+}
+USUAL = {
+    "stats_interval_in_seconds": 0,
+    "connection_timeout": 10000,
+    "io_threads": 1,
+    "message_listener_threads": 1,
+    "concurrent_lookup_requests": 5000,
+    "listener_name": None,
+}
 
 
 def test_producer_options_reach_pulsar_client() -> None:
@@ -122,6 +141,74 @@ def test_client_options_reach_pulsar_client(tmp_path: Path, monkeypatch: pytest.
     plain = load({"brokerServiceUrl": "pulsar://h:1", "numIoThreads": 2, "numListenerThreads": 3, "listenerName": "l"})
     native = client_configuration(plain)
     assert (native.io_threads(), native.message_listener_threads()) == (2, 3)
+
+
+class Noting:
+    """A ``ClientConfiguration`` that notes what is set, for there is no way to ask the real one."""
+
+    def __init__(self) -> None:
+        self.set: dict[str, object] = {}
+
+    def __getattr__(self, name: str) -> Callable[[object], None]:
+        return lambda value: self.set.update({name: value})
+
+
+@pytest.fixture
+def noting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "NATIVE_LOG", Noting())
+    monkeypatch.setattr(options._pulsar, "ClientConfiguration", Noting)
+
+
+def settings_of(url: str, **options: Any) -> dict[str, object]:
+    native: Any = client_configuration(load(url, **options))
+    found: dict[str, object] = native.set
+    return found
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_every_tls_option_reaches_pulsar_client(noting: None, checked: bool) -> None:
+    found = settings_of(
+        "pulsar+ssl://h:1",
+        tls_trust_certs_file_path="/x",
+        tls_key_file_path="/k",
+        tls_certificate_file_path="/c",
+        tls_enable_hostname_verification=checked,
+        tls_allow_insecure_connection=not checked,
+    )
+    assert {name: value for name, value in found.items() if name.startswith("tls_")} == {
+        "tls_trust_certs_file_path": "/x",
+        "tls_private_key_file_path": "/k",
+        "tls_certificate_file_path": "/c",
+        "tls_validate_hostname": checked,
+        "tls_allow_insecure_connection": not checked,
+    }
+
+
+def test_without_tls_options_the_authorities_of_certifi_are_trusted_and_no_client_is_named(noting: None) -> None:
+    found = settings_of("pulsar+ssl://h:1")
+    assert found["tls_trust_certs_file_path"] == certifi.where()
+    assert not {"tls_private_key_file_path", "tls_certificate_file_path"} & found.keys()
+
+
+def test_a_plain_connection_has_no_tls(noting: None) -> None:
+    assert [name for name in settings_of("pulsar://h:1") if name.startswith("tls_")] == []
+
+
+def test_client_options_that_are_not_set_have_pulsar_clients_usual_values(noting: None) -> None:
+    found = settings_of("pulsar://h:1")
+    assert {name: found.get(name) for name in USUAL} == USUAL
+
+
+def test_each_client_option_has_its_own_place(noting: None) -> None:
+    found = settings_of("pulsar://h:1", client={name: number for number, name in enumerate(OPTIONS, start=7)})
+    assert {name: found[place] for name, place in OPTIONS.items()} == {
+        name: number for number, name in enumerate(OPTIONS, start=7)
+    }
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.2, 1), (1.6, 2), (30, 30)])
+def test_the_operation_timeout_is_told_in_whole_seconds_and_never_none(noting: None, seconds: float, told: int) -> None:
+    assert settings_of("pulsar://h:1", operation_timeout=seconds)["operation_timeout_seconds"] == told
 
 
 @pytest.mark.parametrize(
