@@ -156,7 +156,7 @@ class Noting:
 @pytest.fixture
 def noting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "NATIVE_LOG", Noting())
-    monkeypatch.setattr(options._pulsar, "ClientConfiguration", Noting)
+    monkeypatch.setattr(_pulsar, "ClientConfiguration", Noting)
 
 
 def settings_of(url: str, **options: Any) -> dict[str, object]:
