@@ -1,14 +1,11 @@
-"""The types are of use: ordinary code checks under ``mypy --strict``, a misspelt call or a wrong order does not."""
+"""The types are of use: ordinary code checks under mypy and pyright, a misspelt call or a wrong order does not."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from jmsaio import Message, TextMessage
-from tests.support.block_types import type_errors
-from tests.support.documents import Block
+from tests.kit.type_checkers import CHECKERS, MARKS, declare, type_errors
 
 RIGHT = """\
 import asyncio
@@ -97,16 +94,21 @@ WRONG = {
 }
 
 
-@pytest.mark.slow
-def test_ordinary_code_type_checks_and_mistakes_do_not(tmp_path: Path) -> None:
-    right = Block(Path("right.py"), 1, "python", RIGHT)
-    wrong = Block(Path("wrong.py"), 1, "python", HEAD + "".join(f"    {line}\n" for line in WRONG))
-    found = type_errors([right, wrong], tmp_path)
-    assert found[right] == []
-    first = HEAD.count("\n") + 1
-    for number, (line, named) in enumerate(WRONG.items(), first):
-        errors = [error for error in found[wrong] if error.startswith(f"line {number} of")]
-        assert any(named in error for error in errors), (line, errors)
+MISTAKES = HEAD + "".join(f"    {line}\n" for line in WRONG)
+declare(RIGHT, MISTAKES)
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+class TestChecker:
+    pytestmark = MARKS
+
+    def test_ordinary_code_type_checks(self, checker: str) -> None:
+        assert type_errors(checker, RIGHT) == {}
+
+    @pytest.mark.parametrize("line", WRONG)
+    def test_a_mistake_is_an_error_that_names_it(self, line: str, checker: str) -> None:
+        errors = type_errors(checker, MISTAKES)[HEAD.count("\n") + 1 + list(WRONG).index(line)]
+        assert any(WRONG[line] in error for error in errors), errors
 
 
 def test_only_text_messages_have_a_text() -> None:

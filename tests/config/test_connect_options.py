@@ -1,6 +1,5 @@
 """The keyword types of ``connect``: equal to the declared options, and of use to a type checker."""
 
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -11,8 +10,7 @@ from jmsaio.config.keywords import KEYWORDS
 from jmsaio.config.options import Option, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.durations import Duration
-from tests.support.block_types import type_errors
-from tests.support.documents import Block
+from tests.kit.type_checkers import CHECKERS, MARKS, declare, type_errors
 
 HEAD = """\
 from datetime import timedelta
@@ -41,6 +39,8 @@ WRONG = {
     "ConsumerConfig(receiver_queue_size=None)": "receiver_queue_size",
     "DeadLetterPolicy()": "max_redeliver_count",
 }
+MISTAKES = HEAD + "".join(f"{call}\n" for call in WRONG)
+declare(HEAD + RIGHT, MISTAKES)
 
 
 def test_the_keyword_types_are_written_from_the_declared_options() -> None:
@@ -70,17 +70,17 @@ def test_a_keyword_has_its_fields_type_and_a_duration_may_be_a_timedelta(holder:
         assert set(get_args(types[name]) or [types[name]]) == of_field, name
 
 
-@pytest.mark.slow
-@pytest.mark.xdist_group("documentation types")
-@pytest.mark.timeout(300)
-def test_a_type_checker_finds_misspelt_keywords_and_wrong_values(tmp_path: Path) -> None:
-    right = Block(Path("right.md"), 1, "python", HEAD + RIGHT)
-    wrong = {Block(Path(f"{call}.md"), 1, "python", f"{HEAD}{call}\n"): word for call, word in WRONG.items()}
-    errors = type_errors([right, *wrong], tmp_path)
-    assert errors[right] == []
-    for block, word in wrong.items():
-        (error,) = errors[block]
-        assert word in error
+@pytest.mark.parametrize("checker", CHECKERS)
+class TestChecker:
+    pytestmark = MARKS
+
+    def test_each_keyword_takes_the_values_of_its_type(self, checker: str) -> None:
+        assert type_errors(checker, HEAD + RIGHT) == {}
+
+    @pytest.mark.parametrize("call", WRONG)
+    def test_a_misspelt_keyword_or_a_wrong_value_is_an_error_that_names_it(self, call: str, checker: str) -> None:
+        (error,) = type_errors(checker, MISTAKES)[HEAD.count("\n") + 1 + list(WRONG).index(call)]
+        assert WRONG[call] in error
 
 
 @pytest.mark.parametrize("name", sorted(FactoryOptions.__annotations__))

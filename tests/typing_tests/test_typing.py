@@ -6,27 +6,32 @@ import re
 from pathlib import Path
 
 import pytest
-from mypy import api
 
-from tests.support.documents import ROOT
+from tests.kit.type_checkers import CHECKERS, MARKS, declare, type_errors
 
-pytestmark = [pytest.mark.xdist_group("documentation types"), pytest.mark.timeout(300)]
+pytestmark = MARKS
 
-CASES = sorted((Path(__file__).parent / "cases").glob("*.py"))
-_MARK = re.compile(r"# error: \[([a-z-]+)\]$")
-_ERROR = re.compile(r"^[^:]+:(\d+): error: .*\[([a-z-]+)\]$")
-
-
-def expected(case: Path) -> set[tuple[int, str]]:
-    """The line and kind of each error that a case marks."""
-    lines = enumerate(case.read_text(encoding="utf-8").splitlines(), start=1)
-    return {(number, found[1]) for number, line in lines if (found := _MARK.search(line)) is not None}
+CASES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parent / "cases").glob("*.py"))}
+declare(*CASES.values())
+#: What marks a line as an error: the name of the rule for each checker, in their order.
+_MARK = re.compile(r"# error: (.*)$")
+_RULE = re.compile(r"\[([\w-]+)\]$")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_mypy_finds_the_marked_errors_and_no_others(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    report, complaint, _ = api.run(["--strict", "--no-error-summary", "--no-pretty", str(case)])
-    assert complaint == ""
-    found = {(int(error[1]), error[2]) for line in report.splitlines() if (error := _ERROR.match(line)) is not None}
-    assert found == expected(case), report
+def marked(checker: str, source: str) -> set[tuple[int, str]]:
+    """The line and rule of each error that a case expects."""
+    lines = enumerate(source.splitlines(), start=1)
+    rules = {number: found[1].split() for number, line in lines if (found := _MARK.search(line)) is not None}
+    return {(number, each[list(CHECKERS).index(checker)]) for number, each in rules.items()}
+
+
+def reported(checker: str, source: str) -> set[tuple[int, str]]:
+    """The line and rule of each error that a checker reports."""
+    errors = type_errors(checker, source)
+    return {(number, rule[1]) for number in errors for error in errors[number] if (rule := _RULE.search(error))}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_checker_finds_the_marked_errors_and_no_others(case: str, checker: str) -> None:
+    assert reported(checker, CASES[case]) == marked(checker, CASES[case])

@@ -1,4 +1,4 @@
-"""Mistakes: each line with a mark is an error of that kind, and no other line is one."""
+"""Mistakes: a marked line is an error under the rules of mypy and pyright that it names, and no other line is one."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import jmsaio
 
 
 async def typos(session: jmsaio.Session, context: jmsaio.Context, connection: jmsaio.Connection) -> None:
-    await session.comit()  # error: [attr-defined]
-    await context.comit()  # error: [attr-defined]
-    await connection.clsoe()  # error: [attr-defined]
-    context.create_queu("q")  # error: [attr-defined]
+    await session.comit()  # error: attr-defined reportAttributeAccessIssue
+    await context.comit()  # error: attr-defined reportAttributeAccessIssue
+    await connection.clsoe()  # error: attr-defined reportAttributeAccessIssue
+    context.create_queu("q")  # error: attr-defined reportAttributeAccessIssue
     producer = await session.create_producer()
-    await producer.sennd("x")  # error: [attr-defined]
-    context.create_producer().set_prioritty(4)  # error: [attr-defined]
+    await producer.sennd("x")  # error: attr-defined reportAttributeAccessIssue
+    context.create_producer().set_prioritty(4)  # error: attr-defined reportAttributeAccessIssue
 
 
 async def options() -> None:
-    await jmsaio.connect("memory:", sned_timeout=1)  # error: [call-arg]
-    await jmsaio.connect("memory:", send_timeout="soon")  # error: [arg-type]
-    await jmsaio.connect("memory:", expired_messages="keep")  # error: [arg-type]
+    await jmsaio.connect("memory:", sned_timeout=1)  # error: call-arg reportCallIssue
+    await jmsaio.connect("memory:", send_timeout="soon")  # error: arg-type reportArgumentType
+    await jmsaio.connect("memory:", expired_messages="keep")  # error: arg-type reportArgumentType
 
 
 async def arguments(session: jmsaio.Session, consumer: jmsaio.MessageConsumer, context: jmsaio.Context) -> None:
     producer = await session.create_producer(jmsaio.Queue("q"))
-    await producer.send(None)  # error: [call-overload]
-    await producer.send(object())  # error: [call-overload]
-    await producer.send("q", "x")  # error: [call-overload]
-    await producer.send("x", prority=5)  # error: [call-overload]
-    await context.create_producer().send("q", "x")  # error: [call-overload]
-    await session.create_consumer("q")  # error: [arg-type]
-    await consumer.receive(timeout="1")  # error: [arg-type]
+    await producer.send(None)  # error: call-overload reportArgumentType
+    await producer.send(object())  # error: call-overload reportArgumentType
+    await producer.send("q", "x")  # error: call-overload reportArgumentType
+    await producer.send("x", prority=5)  # error: call-overload reportCallIssue
+    await context.create_producer().send("q", "x")  # error: call-overload reportArgumentType
+    await session.create_consumer("q")  # error: arg-type reportArgumentType
+    await consumer.receive(timeout="1")  # error: arg-type reportArgumentType
 
 
 async def nothing_received(consumer: jmsaio.MessageConsumer) -> str | None:
     message = await consumer.receive(timeout=1)
-    return message.get_body(str)  # error: [union-attr]
+    return message.get_body(str)  # error: union-attr reportOptionalMemberAccess
