@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,20 @@ if str(ROOT) not in sys.path:
 from jmsaio import launcher  # noqa: E402 - after the path
 from jmsaio.launcher.maven import fetch_jars  # noqa: E402 - after the path
 from tests.kit import virtual_time  # noqa: E402 - after the path
+from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
+    BROKER_FIXTURES,
+    _second_broker,
+    connection,
+    each_kind_of_broker,
+    name,
+    own_broker,
+    pulsar_broker,
+    session,
+    url,
+)
 from tests.kit.tiers import is_fast, load_profile, on_virtual_time  # noqa: E402 - after the path
 from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
-from tests.support.broker import (  # noqa: E402 - after the path
-    LaunchedBroker,
-    TestBroker,
-    external_broker,
-    watch_launcher,
-)
+from tests.support.broker import external_broker, watch_launcher  # noqa: E402 - after the path
 from tests.support.java import class_path, compile_java  # noqa: E402 - after the path
 from tests.support.watcher import join, journal  # noqa: E402 - after the path
 from tests.support.workers import (  # noqa: E402 - after the path
@@ -44,13 +50,15 @@ from tests.support.workers import (  # noqa: E402 - after the path
 )
 
 JAVA_SOURCES = Path(__file__).parent / "java"
-BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
 JAVA_FIXTURES = frozenset({"java_classpath", "java_peer_dir", "javac", "maven_jars"})
 #: Seconds for a test that may have to start a broker first: 8 s on a quiet machine, a minute on a crowded one.
 SLOW_LIMIT = 300
 #: For every JVM of the tests: a broker that lives for a minute costs half the CPU time when nothing is optimized.
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MISSING = pytest.StashKey[tuple[str, int]]()
+
+#: Fixtures for every test, besides those below.
+__all__ = ["_second_broker", "connection", "name", "own_broker", "pulsar_broker", "session", "url"]
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
 watch_launcher()
@@ -207,34 +215,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 # --- the real broker -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
-    """The real broker of the whole run and all its processes: use topic names of your own, and leave it running.
-
-    With ``JMSAIO_TEST_SERVICE_URL`` and ``JMSAIO_TEST_WEB_URL`` in the environment it is that broker, which tests can
-    neither stop nor kill.
-    """
-    external = external_broker()
-    if external is not None:
-        return external
-    broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g")
-    broker.start()
-    return broker  # its end comes with the end of the run: another process may need it still
-
-
-@pytest.fixture(scope="session")
-def _second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedBroker]:
-    """The broker behind `own_broker`, started at first need."""
-    broker = LaunchedBroker(tmp_path_factory.mktemp("own-broker"), memory="512m")
-    yield broker
-    broker.kill()
-
-
-@pytest.fixture
-def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
-    """A second real broker that the test may restart, kill or freeze; it runs again when the next test begins."""
-    _second_broker.start()
-    return _second_broker
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    each_kind_of_broker(metafunc)
 
 
 @pytest.hookimpl(wrapper=True)

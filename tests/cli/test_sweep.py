@@ -107,7 +107,7 @@ def test_an_age_is_written_in_the_unit_that_fits(seconds: float, text: str) -> N
 @pytest.mark.broker
 def test_the_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
     """Listing deletes nothing, so it may look where others work."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     assert main(["sweep", "-u", url, "--idle", "1000000", "--json"]) == 3
     assert capsys.readouterr().out == ""
     missing = ["-o", "jms.systemNamespace=public/no-such-namespace"]
@@ -119,7 +119,7 @@ def test_the_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixtur
 def test_sweeping_the_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
     """In a namespace of its own: with age 0 other tests' destinations would go."""
     namespace = f"public/sweep-{uuid.uuid4().hex[:12]}"
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={namespace}"
+    url = f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
     with httpx.Client(base_url=f"{pulsar_broker.web_service_url}/admin/v2", timeout=30) as client:
         client.put(f"/namespaces/{namespace}", json={}).raise_for_status()
         for topic in ("jms-temp-topic-left", "kept"):

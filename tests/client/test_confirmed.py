@@ -111,7 +111,7 @@ async def test_every_confirmed_message_is_stored(pulsar_broker: TestBroker, way:
         async with httpx.AsyncClient(base_url=pulsar_broker.web_service_url, timeout=LONG) as http:
             path = f"/admin/v2/{name.replace('://', '/')}/partitions"
             (await http.put(path, json=partitions)).raise_for_status()
-    direct = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    direct = pulsar_broker.url
     told = Told(jmsaio.Topic(name))
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(direct) as reading:
         session = await reading.create_session()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 import jmsaio
 from jmsaio.config import ConnectOptions
 from jmsaio.transport.base import SubscriptionType
+from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
 
 @pytest.fixture
-async def session_on_pulsar(pulsar_broker: Any) -> Any:
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
-    async with jmsaio.connect(f"{url}&consumerConfig.receiverQueueSize=3") as connection:
+async def session_on_pulsar(pulsar_broker: TestBroker) -> AsyncIterator[jmsaio.Session]:
+    async with jmsaio.connect(f"{pulsar_broker.url}&consumerConfig.receiverQueueSize=3") as connection:
         async with connection.create_session() as session:
             yield session
 
@@ -60,9 +59,8 @@ async def test_a_closed_consumer_gives_held_ones_back(session_on_pulsar: jmsaio.
 
 
 @pytest.mark.broker
-async def test_an_acknowledgement_timeout_does_not_double_held_ones(pulsar_broker: Any, name: Name) -> None:
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
-    async with jmsaio.connect(f"{url}&consumerConfig.ackTimeoutMillis=1000") as connection:
+async def test_an_acknowledgement_timeout_does_not_double_held_ones(pulsar_broker: TestBroker, name: Name) -> None:
+    async with jmsaio.connect(f"{pulsar_broker.url}&consumerConfig.ackTimeoutMillis=1000") as connection:
         async with connection.create_session() as session:
             topic = session.create_topic(name("held"))
             async with session.create_consumer(topic) as consumer:

@@ -11,6 +11,7 @@ import pytest
 import jmsaio
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import Position
+from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -50,8 +51,8 @@ async def test_a_cancelled_opening_leaves_no_subscription(
 
 
 @pytest.mark.broker
-async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(url_of_pulsar: str, name: Name) -> None:
-    async with jmsaio.connect(url_of_pulsar) as connection, connection.create_session() as session:
+async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(pulsar_broker: TestBroker, name: Name) -> None:
+    async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
         topic = session.create_topic(name("crashed"))
         admin, full = connection._runtime.transport.admin, f"persistent://public/default/{topic.name}"
         assert admin is not None
@@ -82,9 +83,3 @@ async def test_a_durable_one_of_that_name_is_neither_taken_over_nor_deleted(
     async with session.create_durable_consumer(topic, f"{subscription}-nd") as consumer:
         assert await consumer.receive_body(str, timeout=20) == "kept"
     await session.unsubscribe(f"{subscription}-nd")
-
-
-@pytest.fixture
-def url_of_pulsar(pulsar_broker: object) -> str:
-    """The real broker."""
-    return f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"  # type: ignore[attr-defined]  # the launcher's

@@ -28,10 +28,6 @@ pytestmark = pytest.mark.real_time  # its tests wait for processes, signals and 
 ROOT = Path(__file__).parents[2]
 
 
-def url_of(broker: TestBroker, extra: str = "") -> str:
-    return f"{broker.service_url}?webServiceUrl={broker.web_service_url}{extra}"
-
-
 def queue() -> jmsaio.Queue:
     return jmsaio.Queue(f"faults-{uuid.uuid4()}")
 
@@ -56,7 +52,7 @@ async def test_no_broker_at_start() -> None:
 
 
 async def test_the_broker_comes_up_later(own_broker: TestBroker) -> None:
-    url = url_of(own_broker)
+    url = own_broker.url
     await anyio.to_thread.run_sync(own_broker.stop)
     with pytest.raises(jmsaio.BrokerUnavailableError):
         await jmsaio.connect(url, connect_timeout=2.0)
@@ -66,7 +62,7 @@ async def test_the_broker_comes_up_later(own_broker: TestBroker) -> None:
 
 
 async def test_killed_and_restarted_while_sending_and_receiving(own_broker: TestBroker) -> None:
-    url, target = url_of(own_broker, "&producerConfig.sendTimeoutMs=60000"), queue()
+    url, target = f"{own_broker.url}&producerConfig.sendTimeoutMs=60000", queue()
     confirmed: set[str] = set()
     received: set[str] = set()
     stop = asyncio.Event()
@@ -110,7 +106,7 @@ async def test_killed_and_restarted_while_sending_and_receiving(own_broker: Test
 
 
 async def test_the_broker_closes_consumer_and_producer(own_broker: TestBroker) -> None:
-    url, target = url_of(own_broker), queue()
+    url, target = own_broker.url, queue()
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
             await producer.send("before")
@@ -136,7 +132,7 @@ async def unload(broker: TestBroker, target: jmsaio.Queue) -> None:
 
 
 async def test_the_connection_drops_inside_a_listener(own_broker: TestBroker) -> None:
-    url, target = url_of(own_broker), queue()
+    url, target = own_broker.url, queue()
     seen: list[str] = []
     done = asyncio.Event()
 
@@ -165,7 +161,7 @@ async def test_the_connection_drops_inside_a_listener(own_broker: TestBroker) ->
 
 
 async def test_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
-    connection = await jmsaio.connect(url_of(own_broker), close_timeout=2.0)
+    connection = await jmsaio.connect(own_broker.url, close_timeout=2.0)
     session = await connection.create_session()
     target = queue()
     consumer = await session.create_consumer(target)
@@ -184,7 +180,7 @@ async def test_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
 
 
 async def test_cancelled_while_the_broker_is_frozen(own_broker: TestBroker) -> None:
-    url, target = url_of(own_broker), queue()
+    url, target = own_broker.url, queue()
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
             await producer.send("before")
@@ -222,7 +218,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_the_client_process_is_killed(pulsar_broker: TestBroker) -> None:
-    url, target = url_of(pulsar_broker), queue()
+    url, target = pulsar_broker.url, queue()
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         async with session.create_producer(target) as producer:
             for number in range(3):
@@ -308,9 +304,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("kind", ["memory", pytest.param("pulsar", marks=pytest.mark.broker)])
-async def test_control_c_while_receiving(kind: str, request: pytest.FixtureRequest) -> None:
-    url = "memory:" if kind == "memory" else url_of(request.getfixturevalue("pulsar_broker"))
+async def test_control_c_while_receiving(url: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", INTERRUPTED, url, queue().name, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
     )
@@ -341,7 +335,7 @@ async def test_a_message_that_was_damaged_on_its_way(pulsar_broker: TestBroker, 
     """pulsar-client drops and acknowledges it; it is delivered as redelivered, and again after ``recover``."""
     target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
     told: list[jmsaio.JMSError] = []
-    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(url_of(pulsar_broker)) as direct:
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
         async with jmsaio.connect(proxy.url + web) as connection, connection.create_session(mode) as session:
             connection.set_exception_listener(told.append)
             consumer = await session.create_consumer(target)
@@ -367,7 +361,7 @@ async def test_a_damaged_message_that_is_lost_is_told(
     monkeypatch.setattr(rereading, "TIMEOUT", 1.0)
     target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
     told: list[jmsaio.JMSError] = []
-    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(url_of(pulsar_broker)) as direct:
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
         async with jmsaio.connect(proxy.url + web) as connection, connection.create_session() as session:
             connection.set_exception_listener(told.append)
             await session.create_consumer(target)

@@ -34,7 +34,7 @@ async def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Pa
 @pytest.fixture
 def url(pulsar_broker: TestBroker) -> str:
     """The broker both are on."""
-    return f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    return pulsar_broker.url
 
 
 async def test_java_to_python(peer: JavaPeer, session: jmsaio.Session, name: Name) -> None:

@@ -60,7 +60,7 @@ async def run_java(broker: TestBroker, path: str, prefix: str) -> dict[str, Any]
 async def test_java_and_ours(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) -> None:
     prefix = f"faults-{uuid.uuid4().hex[:12]}-"
     java = await run_java(pulsar_broker, class_path(java_classpath, java_peer_dir), prefix)
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     async with jmsaio.connect(url, max_local_redeliveries=0) as connection, connection.create_session() as session:
         both = Both(java, session, connection, pulsar_broker, prefix)
         await the_exception_listener(both)

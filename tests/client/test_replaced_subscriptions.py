@@ -17,6 +17,7 @@ from jmsaio.transport.base import (
     SubscriptionType,
 )
 from tests.client.helpers import drain, texts
+from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -192,8 +193,8 @@ async def test_topics_of_a_virtual_name(url: str, name: Name, caplog: pytest.Log
 
 
 @pytest.mark.broker
-async def test_pulsar_remembers_it_as_properties(pulsar_broker: object, url_of_pulsar: str, name: Name) -> None:
-    async with jmsaio.connect(url_of_pulsar, client_id="c") as connection, connection.create_session() as session:
+async def test_pulsar_remembers_it_as_properties(pulsar_broker: TestBroker, name: Name) -> None:
+    async with jmsaio.connect(pulsar_broker.url, client_id="c") as connection, connection.create_session() as session:
         topic = session.create_topic(name("renewed"))
         admin, full = connection._runtime.transport.admin, f"persistent://public/default/{topic.name}"
         assert admin is not None
@@ -211,9 +212,9 @@ async def test_pulsar_remembers_it_as_properties(pulsar_broker: object, url_of_p
 
 @pytest.mark.broker
 async def test_pulsar_without_admin_resumes_with_one_warning(
-    url_of_pulsar: str, name: Name, caplog: pytest.LogCaptureFixture
+    pulsar_broker: TestBroker, name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = f"{url_of_pulsar}&jms.usePulsarAdmin=false"
+    url = f"{pulsar_broker.url}&jms.usePulsarAdmin=false"
     async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
         case = Case(session, connection, session.create_topic(name("renewed")), False)
         await (await case.open()).close()
@@ -221,9 +222,3 @@ async def test_pulsar_without_admin_resumes_with_one_warning(
         assert await case.kept(1, "x = 1") == ["kept"]
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert ["can't be told" in record.message for record in warnings] == [True]
-
-
-@pytest.fixture
-def url_of_pulsar(pulsar_broker: object) -> str:
-    """The real broker."""
-    return f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"  # type: ignore[attr-defined]  # the launcher's

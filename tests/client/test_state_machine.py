@@ -21,6 +21,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from tests.client.reference import Model, ModelConsumer, ModelSession
 from tests.client.test_cancellation import cancelled_after
+from tests.support.broker import TestBroker
 
 QUEUES = 2
 SESSIONS = 4
@@ -343,8 +344,8 @@ def test_on_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_on_pulsar(pulsar_broker: Any) -> None:
+def test_on_pulsar(pulsar_broker: TestBroker) -> None:
     class OnPulsar(Machine):
-        url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+        url = pulsar_broker.url
 
     check(OnPulsar, 50)

@@ -29,8 +29,8 @@ class Score:
         for item in session.items:
             keys = tuple(key for mark in item.iter_markers("tck") for key in mark.args)
             callspec = getattr(item, "callspec", None)
-            engine = callspec.params.get("engine") if callspec is not None else None
-            self._tests[item.nodeid] = (keys, (engine,) if engine is not None else BROKERS)
+            broker = callspec.params.get("broker_kind") if callspec is not None else None
+            self._tests[item.nodeid] = (keys, (broker,) if broker is not None else BROKERS)
             for mark in item.iter_markers("not_on_pulsar"):
                 self.missed.update(dict.fromkeys(keys, mark.args[0]))
 

@@ -1,8 +1,7 @@
-"""The brokers that the conformance tests run on: the embedded one always, real Pulsar where there is one."""
+"""Clients for the conformance tests: made by a factory that emulates transactions where the broker has none."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -11,35 +10,10 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test runs on both brokers, unless it says that Pulsar can't keep what it shows."""
-    if "engine" in metafunc.fixturenames:
-        brokers: list[object] = ["memory"]
-        if metafunc.definition.get_closest_marker("not_on_pulsar") is None:
-            brokers.append(pytest.param("pulsar", marks=pytest.mark.broker))
-        metafunc.parametrize("engine", brokers)
-
-
 @pytest.fixture
-def url(engine: str, request: pytest.FixtureRequest) -> str:
-    """The broker that a test runs on."""
-    if engine == "memory":
-        return f"memory://{uuid.uuid4()}"
-    broker = request.getfixturevalue("pulsar_broker")
-    return f"{broker.service_url}?webServiceUrl={broker.web_service_url}"
-
-
-@pytest.fixture
-def name() -> Callable[[str], str]:
-    """Gives destination and subscription names that no other test has."""
-    tail = uuid.uuid4().hex[:12]
-    return lambda stem: f"{stem}-{tail}"
-
-
-@pytest.fixture
-async def factory(url: str, engine: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
+async def factory(url: str, broker_kind: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
     """A factory on the broker; transacted sessions are real on the embedded one, emulated on Pulsar."""
-    async with jmsaio.ConnectionFactory(url, emulate_transactions=engine == "pulsar") as factory:
+    async with jmsaio.ConnectionFactory(url, emulate_transactions=broker_kind == "pulsar") as factory:
         yield factory
 
 
@@ -58,13 +32,6 @@ async def own(factory: jmsaio.ConnectionFactory, name: Callable[[str], str]) -> 
         await connection.start()
         async with connection.create_session() as session:
             yield session
-
-
-@pytest.fixture
-async def session(connection: jmsaio.Connection) -> AsyncIterator[jmsaio.Session]:
-    """A session in AUTO mode."""
-    async with connection.create_session() as session:
-        yield session
 
 
 @pytest.fixture

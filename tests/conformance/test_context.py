@@ -200,14 +200,14 @@ SUBSCRIBERS: Calls = [
         row(SENDS + CONSUMERS + SUBSCRIBERS, key=f"{TOPIC}.invalidDestinationRuntimeExceptionTests"),
     ],
 )
-async def test_no_destination(context: jmsaio.Context, name: Name, engine: str, calls: Calls) -> None:
+async def test_no_destination(context: jmsaio.Context, name: Name, broker_kind: str, calls: Calls) -> None:
     for call in calls:
         for selector in (None, "TEST = 'test'"):
             with pytest.raises(jmsaio.InvalidDestinationError):
                 await call(context, None, selector)
     with pytest.raises(jmsaio.InvalidDestinationError):
         # Pulsar has many topics to search after many tests
-        await context.unsubscribe(name("unknown"), None if engine == "memory" else jmsaio.Topic(name("unknown")))
+        await context.unsubscribe(name("unknown"), None if broker_kind == "memory" else jmsaio.Topic(name("unknown")))
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ async def test_wrong_states(factory: jmsaio.ConnectionFactory) -> None:
 
 
 @tck(f"{TOPIC}.illegalStateRuntimeExceptionTest")
-async def test_wrong_states_and_no_client_id(url: str, engine: str, name: Name) -> None:
+async def test_wrong_states_and_no_client_id(url: str, broker_kind: str, name: Name) -> None:
     """``strict_client_id``: without it a durable subscription needs no client id."""
-    transactions = engine == "pulsar"
+    transactions = broker_kind == "pulsar"
     async with jmsaio.ConnectionFactory(url, strict_client_id=True, emulate_transactions=transactions) as factory:
         await wrong_states(factory)
         async with await factory.create_context() as context:

@@ -71,8 +71,8 @@ async def test_a_durable_one_with_selector_and_no_local(
 
 
 @tck(f"{FILE}.simpleDurableConsumerTest")
-async def test_a_durable_one_is_unsubscribed(identified: jmsaio.Context, topic: jmsaio.Topic, engine: str) -> None:
-    given = None if engine == "memory" else topic  # Pulsar has many topics to search after many tests
+async def test_a_durable_one_is_unsubscribed(identified: jmsaio.Context, topic: jmsaio.Topic, broker_kind: str) -> None:
+    given = None if broker_kind == "memory" else topic  # Pulsar has many topics to search after many tests
     async with identified.create_durable_consumer(topic, "durable") as consumer:
         await send(identified, topic, "received")
         assert await text(consumer) == "received"

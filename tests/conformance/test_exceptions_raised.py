@@ -151,14 +151,14 @@ SHARED: list[Callable[[jmsaio.Session, Any, str], Any]] = [
         row(CONSUMERS + DURABLE + SHARED, key=f"{TOPIC}.xInvalidDestinationExceptionTTests"),
     ],
 )
-async def test_no_destination(session: jmsaio.Session, name: Name, engine: str, calls: list[Any]) -> None:
+async def test_no_destination(session: jmsaio.Session, name: Name, broker_kind: str, calls: list[Any]) -> None:
     for call in calls:
         for selector in ("TEST = 'test'", "", None):
             with pytest.raises(jmsaio.InvalidDestinationError):
                 await call(session, None, selector)
     with pytest.raises(jmsaio.InvalidDestinationError):
         # Pulsar has many topics to search after many tests
-        await session.unsubscribe(name("unknown"), None if engine == "memory" else jmsaio.Topic(name("unknown")))
+        await session.unsubscribe(name("unknown"), None if broker_kind == "memory" else jmsaio.Topic(name("unknown")))
     producer = await session.create_producer(None)
     assert producer.get_destination() is None
 

@@ -1,14 +1,26 @@
-"""Records in tests: one from fixed values, their texts, and what a sender says of them."""
+"""Records in tests: to send, received from fixed values, their texts, and what a sender says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol, Self
 
 import attrs
 
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.wire import OutgoingRecord, WireId
+
+
+def record(
+    payload: str | bytes,
+    properties: Mapping[str, str] = {},
+    key: str | None = None,
+    *,
+    deliver_at: int | None = None,
+) -> OutgoingRecord:
+    """A record to send."""
+    body = payload.encode() if isinstance(payload, str) else payload
+    return OutgoingRecord(body, dict(properties), key, deliver_at=deliver_at)
 
 
 @attrs.define(eq=False)

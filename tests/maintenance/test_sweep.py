@@ -196,7 +196,7 @@ async def admin(pulsar_broker: TestBroker) -> AsyncIterator[RestAdmin]:
 @pytest.mark.broker
 async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin: RestAdmin) -> None:
     base = f"persistent://{namespace}/"
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={namespace}"
+    url = f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
     for topic, partitions in (("jms-temp-queue-left", 0), ("jms-temp-topic-left", 2), ("orders", 0), ("parted", 2)):
         await admin.create_topic(base + topic, partitions)
     for topic, name in (
@@ -235,7 +235,7 @@ async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin:
 @pytest.mark.broker
 async def test_a_crashed_client(pulsar_broker: TestBroker, namespace: str, admin: RestAdmin) -> None:
     """What a client leaves that ends without closing anything."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={namespace}"
+    url = f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
     script = (
         "import asyncio, jmsaio, os\n"
         "async def main():\n"

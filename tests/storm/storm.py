@@ -158,7 +158,7 @@ class Storm:
     async def _look_for_lost(self) -> None:
         """What is left is looked for without the network's faults, by consumers that nobody cancels."""
         loop = asyncio.get_running_loop()
-        url = f"{self.broker.service_url}?webServiceUrl={self.broker.web_service_url}"
+        url = self.broker.url
         async with jmsaio.connect(url) as connection, connection.create_session() as session:
             for queue in self._queues.values():
                 async with session.create_consumer(queue) as consumer:

@@ -35,6 +35,11 @@ class TestBroker:
         self.web_service_url = web_service_url
 
     @property
+    def url(self) -> str:
+        """What `jmsaio.connect` takes, with the address for the administration; more options go behind ``&``."""
+        return f"{self.service_url}?webServiceUrl={self.web_service_url}"
+
+    @property
     def running(self) -> bool:
         """Whether its process lives."""
         return True

@@ -150,9 +150,9 @@ class Disturbed:
     outage: Callable[[], AbstractContextManager[None]]
 
 
-@pytest.fixture(params=["memory", pytest.param("pulsar", marks=pytest.mark.broker)])
-async def disturbed(request: pytest.FixtureRequest) -> AsyncIterator[Disturbed]:
-    if request.param == "memory":
+@pytest.fixture
+async def disturbed(broker_kind: str, request: pytest.FixtureRequest) -> AsyncIterator[Disturbed]:
+    if broker_kind == "memory":
         with embedded_broker() as broker:
             yield Disturbed(broker.url, broker.faults.outage)
         return

@@ -63,7 +63,7 @@ async def test_real_transaction_on_the_embedded_broker(name: Name) -> None:
 
 
 async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Name) -> None:
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     async with jmsaio.connect(url) as connection:
         with pytest.raises(jmsaio.IllegalStateError, match=r"jms\.emulateTransactions"):
             await connection.create_session(AcknowledgeMode.TRANSACTED)

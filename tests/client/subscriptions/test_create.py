@@ -93,7 +93,7 @@ async def test_a_passing_failure_is_asked_again() -> None:
 @pytest.mark.broker
 async def test_a_missing_namespace_is_told_at_once(pulsar_broker: TestBroker) -> None:
     """create_producer says which namespace is missing, and does not wait for the broker's start."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         queue = jmsaio.Queue(f"persistent://public/missing-{uuid.uuid4()}/orders")
         with anyio.fail_after(AT_ONCE), pytest.raises(NotFoundError, match="Namespace not found"):
@@ -103,7 +103,7 @@ async def test_a_missing_namespace_is_told_at_once(pulsar_broker: TestBroker) ->
 @pytest.mark.broker
 async def test_a_non_persistent_queue_is_told_at_once(pulsar_broker: TestBroker) -> None:
     """create_producer says why the queue can't be made and which option sends to it nevertheless."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     queue = jmsaio.Queue(f"non-persistent://public/default/orders-{uuid.uuid4()}")
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         with anyio.fail_after(AT_ONCE), pytest.raises(TransportError, match=r"jms\.precreateQueueSubscription=false"):
@@ -150,7 +150,7 @@ async def test_a_consumer_and_a_producer_open_a_queue_together(url: str) -> None
 @pytest.mark.broker
 async def test_a_producer_of_another_process_opens_the_queue_too(pulsar_broker: TestBroker) -> None:
     """Turns can't be taken there: what the broker refuses for the moment is repeated."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", OTHER_PROCESS, url, stdin=PIPE, stdout=PIPE)
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -178,7 +178,7 @@ async def strict(pulsar_broker: TestBroker) -> AsyncIterator[str]:
         (await client.put(f"/namespaces/{name}", json={})).raise_for_status()
         policy = {"allowAutoSubscriptionCreation": False}
         (await client.post(f"/namespaces/{name}/autoSubscriptionCreation", json=policy)).raise_for_status()
-    yield f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={name}"
+    yield f"{pulsar_broker.url}&jms.systemNamespace={name}"
 
 
 async def test_consumers_where_the_broker_creates_no_subscriptions(strict: str) -> None:

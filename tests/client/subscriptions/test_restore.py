@@ -89,7 +89,7 @@ async def test_closing_waits_until_the_queue_is_there_again(url: str) -> None:
 @pytest.mark.broker
 async def test_partitions_are_kept_and_told(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
     """pulsar-client makes them anew as topics for themselves, where no new consumer of the queue looks."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         shop = Shop(connection, session, jmsaio.Queue(f"deleted-{uuid.uuid4()}"))
         await shop.admin.create_topic(shop.topic, 2)
@@ -111,7 +111,7 @@ async def test_partitions_are_kept_and_told(pulsar_broker: TestBroker, caplog: p
 @pytest.mark.broker
 async def test_an_unload_makes_nothing_anew(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
     """Records lie in another ledger, but the subscription is there."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         shop = Shop(connection, session, jmsaio.Queue(f"unloaded-{uuid.uuid4()}"))
         async with shop.session.create_producer(shop.queue) as producer:

@@ -157,7 +157,7 @@ async def test_a_search_asks_for_each_topic_once(
 ) -> None:
     """A namespace may have thousands of topics."""
     place = f"public/{name('many')}"
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}&jms.systemNamespace={place}"
+    url = f"{pulsar_broker.url}&jms.systemNamespace={place}"
     async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", trust_env=False) as rest:
         assert (await rest.put(f"/namespaces/{place}")).is_success
     async with jmsaio.connect(url) as connection, connection.create_session() as session:

@@ -27,17 +27,12 @@ from jmsaio.transport.base import (
     Transport,
 )
 from jmsaio.transport.registry import open_transport
-from tests.kit.records import Outcomes, texts
+from tests.kit.records import Outcomes, record, texts
 
 #: A hang guard: nothing takes that long, in seconds.
 GUARD = 30.0
 #: How long is waited to see that nothing comes, in seconds.
 QUIET = 0.3
-
-
-def record(text: str, **fields: Any) -> OutgoingRecord:
-    """A record with ``text`` as payload."""
-    return OutgoingRecord(text.encode(), fields.pop("properties", {}), **fields)
 
 
 @attrs.define(eq=False)

@@ -7,8 +7,8 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.kit.records import Outcomes
-from tests.transport.contract.harness import GUARD, QUIET, Harness, record
+from tests.kit.records import Outcomes, record
+from tests.transport.contract.harness import GUARD, QUIET, Harness
 
 
 async def test_topics_are_created_once(harness: Harness) -> None:

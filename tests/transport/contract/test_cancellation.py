@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.kit.records import Outcomes, texts
-from tests.transport.contract.harness import GUARD, Harness, record
+from tests.kit.records import Outcomes, record, texts
+from tests.transport.contract.harness import GUARD, Harness
 
 TURNS = [0, 1, 2, 3, 5, 8, 20]
 

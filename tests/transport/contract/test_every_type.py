@@ -8,8 +8,8 @@ from jmsaio.config import DeadLetterPolicy
 from jmsaio.errors import ConsumerBusyError, NotFoundError
 from jmsaio.model.wire import DELIVERY_TIME, OutgoingRecord
 from jmsaio.transport.base import SHARED_PROPERTY, Position, SubscriptionType
-from tests.kit.records import texts
-from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox, record
+from tests.kit.records import record, texts
+from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
 EXCLUSIVE, FAILOVER = SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER
 #: Types that keep the order of what is given back.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jmsaio.model.wire import OutgoingRecord
-from tests.kit.records import texts
-from tests.transport.contract.harness import Harness, record
+from tests.kit.records import record, texts
+from tests.transport.contract.harness import Harness
 
 PARTITIONS = 4
 

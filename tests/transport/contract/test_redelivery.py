@@ -9,8 +9,8 @@ import pytest
 
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.kit.records import texts
-from tests.transport.contract.harness import GUARD, Harness, record
+from tests.kit.records import record, texts
+from tests.transport.contract.harness import GUARD, Harness
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 

@@ -8,9 +8,9 @@ import pytest
 
 from jmsaio.errors import MessageTooLargeError, ObjectClosedError
 from jmsaio.model.wire import OutgoingRecord
-from tests.kit.records import Outcomes, texts
+from tests.kit.records import Outcomes, record, texts
 from tests.kit.virtual_time import wall
-from tests.transport.contract.harness import GUARD, Harness, record
+from tests.transport.contract.harness import GUARD, Harness
 
 
 async def test_records_arrive_in_the_order_of_sending(harness: Harness) -> None:

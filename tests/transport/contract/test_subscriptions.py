@@ -9,8 +9,8 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, ObjectClosedError
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
-from tests.kit.records import texts
-from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox, record
+from tests.kit.records import record, texts
+from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED

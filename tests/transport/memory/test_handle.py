@@ -3,8 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from jmsaio.testing import EmbeddedBroker
-from tests.kit.records import Outcomes
-from tests.transport.contract.harness import record
+from tests.kit.records import Outcomes, record
 from tests.transport.memory.connecting import connect
 
 

@@ -9,7 +9,8 @@ import pytest
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.link import Link
-from tests.transport.contract.harness import GUARD, record
+from tests.kit.records import record
+from tests.transport.contract.harness import GUARD
 from tests.transport.memory.connecting import connect
 
 

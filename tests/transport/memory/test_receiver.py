@@ -8,8 +8,8 @@ from jmsaio.errors import ConsumerBusyError, NotFoundError, TransactionRolledBac
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker, ManualClock
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.kit.records import texts
-from tests.transport.contract.harness import GUARD, Harness, record
+from tests.kit.records import record, texts
+from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
 
 

@@ -9,8 +9,8 @@ import pytest
 from jmsaio.errors import NotFoundError, SendError, SendInDoubtError
 from jmsaio.testing import EmbeddedBroker, ManualClock
 from jmsaio.transport.memory.broker.record import OVERHEAD
-from tests.kit.records import Outcomes
-from tests.transport.contract.harness import GUARD, Harness, record
+from tests.kit.records import Outcomes, record
+from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
 
 SMALL = 10 * (OVERHEAD + 1000)

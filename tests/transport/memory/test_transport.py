@@ -10,8 +10,8 @@ from jmsaio.errors import BrokerUnavailableError
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.memory import open_transport
 from jmsaio.transport.memory.broker.broker import broker_named
-from tests.kit.records import Outcomes
-from tests.transport.contract.harness import Harness, record
+from tests.kit.records import Outcomes, record
+from tests.transport.contract.harness import Harness
 from tests.transport.memory.connecting import connect
 
 

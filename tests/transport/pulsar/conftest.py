@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import (
     Position,
     Receiver,
@@ -22,7 +22,7 @@ from jmsaio.transport.base import (
     Transport,
 )
 from jmsaio.transport.pulsar import open_transport
-from tests.kit.records import Outcomes
+from tests.kit.records import Outcomes, record
 from tests.support.broker import TestBroker
 
 #: Seconds after which a test hangs.
@@ -77,10 +77,6 @@ class SlowLook:
                 await anyio.sleep(0.2)
             self.told.append("ended")
         return []
-
-
-def record(payload: bytes | str, **properties: str) -> OutgoingRecord:
-    return OutgoingRecord(payload.encode() if isinstance(payload, str) else payload, properties)
 
 
 async def send(sender: Sender, *payloads: str) -> Outcomes:

@@ -11,5 +11,4 @@ MARKS = (pytest.mark.broker,)
 
 def configuration(request: pytest.FixtureRequest) -> Configuration:
     """How to reach the broker."""
-    broker = request.getfixturevalue("pulsar_broker")
-    return load(broker.service_url, web_service_url=broker.web_service_url)
+    return load(request.getfixturevalue("pulsar_broker").url)

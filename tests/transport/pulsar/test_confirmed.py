@@ -24,8 +24,9 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.testing import Command, Direction, FaultProxy
 from jmsaio.transport.base import Reader, ReaderOptions, Sender, SubscriptionType
 from jmsaio.transport.pulsar.emulation import dead_letters
+from tests.kit.records import record
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import Box, Kit, record, send
+from tests.transport.pulsar.conftest import Box, Kit, send
 
 #: Seconds that each kind of fault goes on for; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
 SECONDS = float(os.environ.get("JMSAIO_TEST_FAULT_SECONDS", "8"))

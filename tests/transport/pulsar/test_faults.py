@@ -27,9 +27,9 @@ from jmsaio.errors import BrokerUnavailableError, OperationTimeoutError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar import open_transport
-from tests.kit.records import Outcomes, texts
+from tests.kit.records import Outcomes, record, texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 ROOT = Path(__file__).parents[3]
 LONG = 90

@@ -26,9 +26,9 @@ from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.base import SenderOptions, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
-from tests.kit.records import Outcomes, texts
+from tests.kit.records import Outcomes, record, texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Kit, new_topic, record, send
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -17,9 +17,9 @@ from jmsaio.errors import JMSError
 from jmsaio.model.wire import WireId
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import SubscriptionType
-from tests.kit.records import Outcomes, texts
+from tests.kit.records import Outcomes, record, texts
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import Box, Kit, new_topic, record, send
+from tests.transport.pulsar.conftest import Box, Kit, new_topic, send
 
 #: Seconds for what takes a second or two on a quiet machine: pulsar-client waits longer and longer to connect again.
 LONG = 90.0

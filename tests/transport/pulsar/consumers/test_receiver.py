@@ -13,8 +13,8 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD
-from tests.kit.records import texts
-from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, record, send
+from tests.kit.records import record, texts
+from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, send
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
 SHARED = [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
@@ -274,7 +274,7 @@ async def test_a_pattern_receives_from_all_topics_that_match(kit: Kit, kind: Sub
 async def test_record_parts(kit: Kit) -> None:
     box = await kit.box()
     sender = await kit.sender()
-    outgoing = record(b"", word="wörd", empty="")
+    outgoing = record(b"", {"word": "wörd", "empty": ""})
     outgoing.key, outgoing.event_time = "group", 12345
     null = record(b"")
     null.payload = None

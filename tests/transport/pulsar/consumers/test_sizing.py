@@ -31,9 +31,9 @@ from jmsaio.transport.pulsar.consumers import sizing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
-from tests.kit.records import Outcomes
+from tests.kit.records import Outcomes, record
 from tests.support.broker import TestBroker
-from tests.transport.pulsar.conftest import HANG, Box, Kit, record
+from tests.transport.pulsar.conftest import HANG, Box, Kit
 
 CHILD = Path(__file__).parents[1] / "memory_of_a_consumer.py"
 LARGE = 1_000_000
@@ -50,7 +50,7 @@ async def test_memory_of_large_messages(
     """A consumer of a backlog of messages of 4 MB, one after another, stays below 250 MB."""
     queue = f"memory-{uuid.uuid4()}"
     size, count = 4_000_000, COUNT
-    url = f"{pulsar_broker.service_url}?webServiceUrl={pulsar_broker.web_service_url}"
+    url = pulsar_broker.url
     arguments = [f"{url}&consumerConfig.receiverQueueSize={queue_size}", queue, str(count), str(size)]
     sender, outcomes = await kit.sender(f"persistent://public/default/{queue}"), Outcomes()
     box = await kit.box(SubscriptionType.SHARED, f"persistent://public/default/{queue}", name="jms-queue")

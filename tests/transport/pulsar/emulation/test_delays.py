@@ -14,7 +14,7 @@ from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.clock import SystemClock
 from jmsaio.transport.pulsar.emulation.delays import MOST_BYTES, MOST_RECORDS, DelayedRecords, early_until
 from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
-from tests.transport.contract.harness import record as outgoing
+from tests.kit.records import record as outgoing
 from tests.transport.pulsar.conftest import Kit
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE

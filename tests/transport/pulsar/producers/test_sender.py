@@ -24,8 +24,8 @@ from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.producers import sender as sender_module
-from tests.kit.records import Outcomes, texts
-from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, record, send
+from tests.kit.records import Outcomes, record, texts
+from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, send
 
 
 async def test_a_lone_record_has_its_exact_id(kit: Kit) -> None:
@@ -135,7 +135,7 @@ async def test_too_large_although_compressed(kit: Kit) -> None:
 async def test_text_that_is_no_unicode(kit: Kit) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     with pytest.raises(MessageFormatError, match="surrogates"):
-        sender.send(record("x", word="\ud800"), outcomes)
+        sender.send(record("x", {"word": "\ud800"}), outcomes)
     await sender.drain(HANG)
     assert len(outcomes) == 0
 

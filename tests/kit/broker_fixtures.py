@@ -1,0 +1,87 @@
+"""The brokers that tests run on, and a client on them; `tests.conftest` offers all of this to every test.
+
+A test that needs ``url`` or anything made with it runs on the embedded broker and, where there is one, on a real one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+import jmsaio
+from tests.support.broker import LaunchedBroker, TestBroker, external_broker
+from tests.support.workers import shared_folder
+
+#: Fixtures that need a real broker.
+BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
+
+
+@pytest.fixture(scope="session")
+def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
+    """The real broker of the whole run and all its processes: use topic names of your own, and leave it running.
+
+    With ``JMSAIO_TEST_SERVICE_URL`` and ``JMSAIO_TEST_WEB_URL`` in the environment it is that broker, which tests can
+    neither stop nor kill.
+    """
+    external = external_broker()
+    if external is not None:
+        return external
+    broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g")
+    broker.start()
+    return broker  # its end comes with the end of the run: another process may need it still
+
+
+@pytest.fixture(scope="session")
+def _second_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedBroker]:
+    """The broker behind `own_broker`, started at first need."""
+    broker = LaunchedBroker(tmp_path_factory.mktemp("own-broker"), memory="512m")
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
+    """A second real broker that the test may restart, kill or freeze; it runs again when the next test begins."""
+    _second_broker.start()
+    return _second_broker
+
+
+def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
+    """Run a test on both kinds of broker, unless it says that Pulsar can't keep what it shows."""
+    if "broker_kind" in metafunc.fixturenames:
+        kinds: list[object] = ["memory"]
+        if metafunc.definition.get_closest_marker("not_on_pulsar") is None:
+            kinds.append(pytest.param("pulsar", marks=pytest.mark.broker))
+        metafunc.parametrize("broker_kind", kinds)
+
+
+@pytest.fixture
+def url(broker_kind: str, request: pytest.FixtureRequest) -> str:
+    """The broker that a test runs on."""
+    if broker_kind == "memory":
+        return f"memory://{uuid.uuid4()}"
+    broker: TestBroker = request.getfixturevalue("pulsar_broker")
+    return broker.url
+
+
+@pytest.fixture
+def name() -> Callable[[str], str]:
+    """Gives names of destinations, subscriptions and clients that no other test has."""
+    tail = uuid.uuid4().hex[:12]
+    return lambda stem: f"{stem}-{tail}"
+
+
+@pytest.fixture
+async def connection(url: str) -> AsyncIterator[jmsaio.Connection]:
+    """A started connection."""
+    async with jmsaio.connect(url) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def session(connection: jmsaio.Connection) -> AsyncIterator[jmsaio.Session]:
+    """A session in AUTO mode."""
+    async with connection.create_session() as session:
+        yield session
