@@ -40,7 +40,7 @@ def test_every_export_is_there_once_and_documented() -> None:
             assert value.__doc__, f"{name} has no docstring"
 
 
-def test_star_import() -> None:
+def test_a_star_import_brings_each_public_name() -> None:
     names: dict[str, object] = {}
     exec("from jmsaio import *", names)
     assert set(jmsaio.__all__) <= set(names)

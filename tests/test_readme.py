@@ -70,7 +70,7 @@ def test_document_is_there_and_its_links_lead_somewhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", examples())
-def test_python_runs(
+def test_each_python_block_runs_as_pasted(
     block: Block, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

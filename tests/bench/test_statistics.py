@@ -12,7 +12,7 @@ def test_spread_of_nothing_is_none() -> None:
     assert spread([]) is None
 
 
-def test_relative_spread() -> None:
+def test_the_relative_spread_is_the_range_over_the_median_and_zero_for_zeros() -> None:
     assert Spread(4.0, 3.0, 5.0, 3).relative == 0.5
     assert Spread(0.0, 0.0, 0.0, 1).relative == 0.0
 
@@ -26,7 +26,7 @@ def test_percentile_takes_the_nearest_rank() -> None:
 
 
 @pytest.mark.parametrize(("values", "part"), [([], 0.5), ([1.0], -0.1), ([1.0], 1.1)])
-def test_percentile_refuses(values: list[float], part: float) -> None:
+def test_a_percentile_refuses_no_values_and_parts_outside_of_0_to_1(values: list[float], part: float) -> None:
     with pytest.raises(ValueError, match=r"no values|part"):
         percentile(values, part)
 

@@ -21,7 +21,7 @@ def test_take_group_takes_both_forms() -> None:
         take_group({"a": 1}, "a")
 
 
-def test_read_section() -> None:
+def test_a_section_is_read_by_both_spellings_and_suggests_the_nearest_name() -> None:
     directory = declared(Section.CONSUMER)
     assert read_section(directory, {"ackTimeoutMillis": 5, "consumer_name": "n"}, "consumerConfig.") == {
         "ack_timeout": 0.005,

@@ -24,7 +24,7 @@ from jmsaio.errors import ConfigurationError
         ("https://h:1", Broker("pulsar+ssl", "", "https://h:1", "https://h:1")),
     ],
 )
-def test_broker_urls(text: str, broker: Broker) -> None:
+def test_a_broker_url_gets_the_ports_it_leaves_out(text: str, broker: Broker) -> None:
     assert parse_broker(text) == broker
 
 
@@ -52,7 +52,7 @@ def test_what_is_a_url() -> None:
     assert not is_url("starlight.json") and not is_url("/etc/x")
 
 
-def test_web_urls() -> None:
+def test_a_web_url_needs_a_scheme_and_has_no_password() -> None:
     assert check_web_url("http://h:8080/") == "http://h:8080"
     for wrong in ("h:8080", "http://u:p@h"):
         with pytest.raises(ConfigurationError):

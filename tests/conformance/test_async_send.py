@@ -59,7 +59,9 @@ async def test_modes_and_priorities_that_do_not_exist(session: jmsaio.Session, n
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}InvalidDestinationExceptionTests"))
-async def test_no_destination(session: jmsaio.Session, name: Name, kind: str) -> None:
+async def test_sending_to_no_destination_is_refused_and_the_listener_hears_nothing(
+    session: jmsaio.Session, name: Name, kind: str
+) -> None:
     nowhere: Any = None
     told, message = Told(), session.create_text_message("sent")
     async with session.create_producer() as producer:

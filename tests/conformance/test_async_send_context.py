@@ -162,7 +162,9 @@ async def test_messages_and_completions_keep_the_order_of_sending(
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.invalidDestinationRuntimeExceptionTests"))
-async def test_no_destination(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_sending_to_no_destination_is_refused_for_each_kind_of_body(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     producer, told = context.create_producer(), Told()
     for given in (context.create_text_message("lost"), "lost", {"lost": 1}, b"lost", ["lost", 5]):
         await failed(producer, None, told, jmsaio.InvalidDestinationError, body=given)
@@ -171,7 +173,9 @@ async def test_no_destination(context: jmsaio.Context, name: Name, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.messageFormatRuntimeExceptionTests"))
-async def test_no_message(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_sending_no_message_or_one_of_no_known_kind_is_a_format_error(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     producer, told, where = context.create_producer(), Told(), destination(context, kind, name("given"))
     await failed(producer, where, told, jmsaio.MessageFormatError, message=None)
     await failed(producer, where, told, jmsaio.MessageFormatError, body=Broken())

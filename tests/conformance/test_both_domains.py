@@ -139,7 +139,9 @@ async def test_the_exception_listener(connection: jmsaio.Connection, kind: str) 
     "core/queueConnection/QueueConnectionTestsIT.metaDataTests",
     "core/topicConnection/TopicConnectionTestsIT.metaDataTests",
 )
-async def test_the_metadata(connection: jmsaio.Connection, kind: str) -> None:
+async def test_the_metadata_names_jms_3_1_the_provider_and_the_jmsx_properties(
+    connection: jmsaio.Connection, kind: str
+) -> None:
     data = connection.get_meta_data()
     assert (data.jms_version, data.jms_major_version, data.jms_minor_version) == ("3.1", 3, 1)
     for text in (data.jms_provider_name, data.provider_version):
@@ -286,7 +288,9 @@ async def test_recover_redelivers_all_that_is_not_acknowledged(
 
 
 @each_kind(f"{APP_QUEUES}.queueRequestorSimpleSendAndRecvTest", f"{APP_TOPICS}.topicRequestorSimpleSendAndRecvTest")
-async def test_a_requestor(connection: jmsaio.Connection, session: jmsaio.Session, name: Name, kind: str) -> None:
+async def test_a_requestor_gets_its_reply_and_closes_its_session(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name, kind: str
+) -> None:
     where = destination(session, kind, name("request"))
 
     async def answer(message: jmsaio.Message) -> None:

@@ -114,7 +114,7 @@ async def test_metadata_has_the_version_and_jmsx_property_names(context: jmsaio.
 
 
 @tck(f"{QUEUE}.getSessionModeTest", f"{TOPIC}.getSessionModeTest")
-async def test_session_modes(factory: jmsaio.ConnectionFactory) -> None:
+async def test_a_context_has_the_mode_it_was_created_with(factory: jmsaio.ConnectionFactory) -> None:
     modes = [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.DUPS_OK, AcknowledgeMode.TRANSACTED]
     for mode in modes:
         async with await factory.create_context(mode) as context:
@@ -147,7 +147,7 @@ async def test_the_configured_client_id_is_told(url: str, name: Name) -> None:
 
 
 @tck(f"{QUEUE}.setGetAutoStartTest", f"{TOPIC}.setGetAutoStartTest")
-async def test_auto_start(context: jmsaio.Context, name: Name) -> None:
+async def test_without_auto_start_nothing_is_delivered_before_start(context: jmsaio.Context, name: Name) -> None:
     assert context.get_auto_start() is True
     context.set_auto_start(False)
     assert context.get_auto_start() is False
@@ -200,7 +200,9 @@ SUBSCRIBERS: Calls = [
         row(SENDS + CONSUMERS + SUBSCRIBERS, key=f"{TOPIC}.invalidDestinationRuntimeExceptionTests"),
     ],
 )
-async def test_no_destination(context: jmsaio.Context, name: Name, broker_kind: str, calls: Calls) -> None:
+async def test_each_call_without_a_destination_is_refused(
+    context: jmsaio.Context, name: Name, broker_kind: str, calls: Calls
+) -> None:
     for call in calls:
         for selector in (None, "TEST = 'test'"):
             with pytest.raises(jmsaio.InvalidDestinationError):
@@ -241,7 +243,7 @@ async def wrong_states(factory: jmsaio.ConnectionFactory) -> None:
 
 
 @tck(f"{QUEUE}.illegalStateRuntimeExceptionTest")
-async def test_wrong_states(factory: jmsaio.ConnectionFactory) -> None:
+async def test_calls_in_a_wrong_state_are_refused(factory: jmsaio.ConnectionFactory) -> None:
     await wrong_states(factory)
 
 

@@ -151,7 +151,9 @@ SHARED: list[Callable[[jmsaio.Session, Any, str], Any]] = [
         row(CONSUMERS + DURABLE + SHARED, key=f"{TOPIC}.xInvalidDestinationExceptionTTests"),
     ],
 )
-async def test_no_destination(session: jmsaio.Session, name: Name, broker_kind: str, calls: list[Any]) -> None:
+async def test_only_a_producer_may_have_no_destination(
+    session: jmsaio.Session, name: Name, broker_kind: str, calls: list[Any]
+) -> None:
     for call in calls:
         for selector in ("TEST = 'test'", "", None):
             with pytest.raises(jmsaio.InvalidDestinationError):

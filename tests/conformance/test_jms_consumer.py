@@ -62,7 +62,9 @@ BODIES: list[tuple[type[Any], Any]] = [
 @pytest.mark.parametrize(
     "kind", [row("queue", key=f"{FILE}.queueReceiveBodyTests"), row("topic", key=f"{FILE}.topicReceiveBodyTests")]
 )
-async def test_receive_body(context: jmsaio.Context, destination: Any) -> None:
+async def test_the_bodies_of_each_type_are_received_blocking_bounded_and_at_once(
+    context: jmsaio.Context, destination: Any
+) -> None:
     consumer = await context.create_consumer(destination)
     producer = context.create_producer()
     for body_type, body in BODIES:

@@ -100,7 +100,7 @@ async def test_settings_have_defaults_and_are_read_back(
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.deliveryDelayTest"))
-async def test_delivery_delay(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_a_delayed_message_comes_after_its_delivery_time(context: jmsaio.Context, name: Name, kind: str) -> None:
     where = destination(context, kind, name("delay"))
     producer = context.create_producer().set_delivery_delay(0.6)
     message: jmsaio.Message = context.create_text_message("delayed")

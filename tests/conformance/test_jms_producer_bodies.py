@@ -38,7 +38,9 @@ async def sent(context: jmsaio.Context, where: Any, messages: list[jmsaio.Messag
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.getBodyTests"))
-async def test_get_body(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_a_body_is_read_as_each_type_it_has_as_often_as_asked(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     own = [message_of(context, word) for word in BODIES]
     received = await sent(context, destination(context, kind, name("body")), own)
     assert [message.KIND for message in received] == [*BODIES]

@@ -36,7 +36,7 @@ async def sent(producer: jmsaio.JMSProducer, consumer: jmsaio.MessageConsumer, b
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrMessageIDTest"))
-async def test_message_id(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_each_message_has_an_id_of_its_own(context: jmsaio.Context, name: Name, kind: str) -> None:
     producer, found = context.create_producer(), set[str | None]()
     async with context.create_consumer(destination(context, kind, name("id"))) as consumer:
         for body in one_of_each(context):
@@ -83,7 +83,9 @@ async def test_the_expiration_is_the_timestamp_and_the_time_to_live(
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrJMSDeliveryModeTest"))
-async def test_delivery_mode(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_a_received_message_has_the_delivery_mode_of_its_producer(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     async with context.create_consumer(destination(context, kind, name("mode"))) as consumer:
         for body in one_of_each(context):
             message = await sent(context.create_producer(), consumer, body)
@@ -97,7 +99,9 @@ async def test_delivery_mode(context: jmsaio.Context, name: Name, kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgHdrJMSDeliveryTimeTest"))
-async def test_delivery_time(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_the_delivery_time_is_the_time_stamp_plus_the_delay(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     async with context.create_consumer(destination(context, kind, name("time"))) as consumer:
         producer = context.create_producer()
         message = await sent(producer, consumer, context.create_text_message("at once"))

@@ -100,7 +100,9 @@ async def test_properties_convert_to_the_allowed_types_only(context: jmsaio.Cont
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgPropertyExistTest"))
-async def test_property_exists(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_properties_of_the_producer_exist_on_it_and_on_its_messages(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     where, producer = destination(context, kind, name("exists")), with_all_types(context.create_producer())
     assert all(producer.property_exists(key) for key in EXPECTED) and not producer.property_exists("other")
     async with context.create_consumer(where) as consumer:
@@ -113,7 +115,9 @@ async def test_property_exists(context: jmsaio.Context, name: Name, kind: str) -
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.msgJMSXPropertiesTest"))
-async def test_jmsx_properties(context: jmsaio.Context, name: Name, kind: str) -> None:
+async def test_group_properties_travel_and_the_first_delivery_counts_as_one(
+    context: jmsaio.Context, name: Name, kind: str
+) -> None:
     where = destination(context, kind, name("jmsx"))
     producer = context.create_producer().set_property("JMSXGroupID", "group").set_property("JMSXGroupSeq", 7)
     async with context.create_consumer(where) as consumer:

@@ -32,7 +32,7 @@ def each_kind(queue: str, topic: str) -> pytest.MarkDecorator:
 
 
 @each_kind("msgHdrIDQTest", "msgHdrIDTopicTest")
-async def test_message_id(sends: Sends) -> None:
+async def test_sender_and_receiver_see_the_same_message_id(sends: Sends) -> None:
     for made in MADE:
         message = made()
         received = await sends(message)
@@ -50,7 +50,7 @@ async def test_the_timestamp_is_the_time_of_sending(sends: Sends) -> None:
 
 
 @each_kind("msgHdrCorlIdQTest", "msgHdrCorlIdTopicTest")
-async def test_correlation_id(sends: Sends) -> None:
+async def test_the_correlation_id_travels_as_text_and_as_bytes(sends: Sends) -> None:
     for made in MADE:
         message = made()
         message.jms_correlation_id = "test-correlation"
@@ -61,7 +61,7 @@ async def test_correlation_id(sends: Sends) -> None:
 
 
 @each_kind("msgHdrReplyToQTest", "msgHdrReplyToTopicTest")
-async def test_reply_to(sends: Sends) -> None:
+async def test_reply_to_travels_with_the_kind_of_its_destination(sends: Sends) -> None:
     for made in MADE:
         message = made()
         assert (await sends(message)).jms_reply_to is None
@@ -132,7 +132,7 @@ async def test_the_destination_is_the_producers(pair: Pair) -> None:
 
 
 @each_kind("msgHdrJMSDeliveryModeQTest", "msgHdrJMSDeliveryModeTopicTest")
-async def test_delivery_mode(pair: Pair) -> None:
+async def test_messages_are_persistent_unless_the_producer_says_otherwise(pair: Pair) -> None:
     producer, _ = pair
     assert producer.delivery_mode is DeliveryMode.PERSISTENT
     for made in MADE:

@@ -65,7 +65,9 @@ async def test_settings_have_defaults_and_are_read_back(
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}InvalidDestinationExceptionTests"))
-async def test_no_destination(session: jmsaio.Session, name: Name, kind: str) -> None:
+async def test_a_refused_send_to_no_destination_leaves_the_producer_usable(
+    session: jmsaio.Session, name: Name, kind: str
+) -> None:
     nowhere: Any = None
     async with session.create_producer() as producer:
         for options in ({}, OPTIONS):
@@ -88,7 +90,9 @@ async def test_a_destination_is_given_exactly_once(session: jmsaio.Session, name
 
 
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.{{kind}}DeliveryDelayTest"))
-async def test_delivery_delay(session: jmsaio.Session, name: Name, kind: str) -> None:
+async def test_delayed_messages_of_both_modes_come_after_their_delivery_times(
+    session: jmsaio.Session, name: Name, kind: str
+) -> None:
     where = destination(session, kind, name("delay"))
     consumer, producer = await session.create_consumer(where), await session.create_producer(where)
     producer.set_delivery_delay(1)

@@ -102,7 +102,7 @@ async def test_properties_convert_to_the_allowed_types_only(sends: Sends) -> Non
 
 
 @pytest.mark.parametrize("kind", [row("queue", key=f"{QUEUE}.msgPropertyExistTest")])
-async def test_property_exists(sends: Sends) -> None:
+async def test_each_property_that_was_set_exists_after_sending(sends: Sends) -> None:
     received = await sends(filled())
     assert all(received.property_exists(kind) and received.property_exists(f"{kind}_object") for kind in SET)
     assert not received.property_exists("missing")

@@ -29,7 +29,9 @@ async def test_a_subscriber_that_is_not_durable_misses_messages(session: jmsaio.
 
 
 @tck(f"{FILE}.noLocalDeliveryTopicTest")
-async def test_no_local(session: jmsaio.Session, own: jmsaio.Session, topic: jmsaio.Topic) -> None:
+async def test_a_no_local_consumer_gets_nothing_of_its_own_connection(
+    session: jmsaio.Session, own: jmsaio.Session, topic: jmsaio.Topic
+) -> None:
     async with own.create_consumer(topic, None, True) as consumer:
         await send_text(own, topic, "its own")
         await send_text(session, topic, "of another connection")

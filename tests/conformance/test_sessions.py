@@ -52,7 +52,9 @@ async def test_browsers_and_a_selector(session: jmsaio.Session, name: Name) -> N
 
 
 @tck(f"{FILE}.SubscriberTests")
-async def test_durable_subscribers(factory: jmsaio.ConnectionFactory, session: jmsaio.Session, name: Name) -> None:
+async def test_durable_subscribers_differ_in_no_local_and_selector(
+    factory: jmsaio.ConnectionFactory, session: jmsaio.Session, name: Name
+) -> None:
     topic = session.create_topic(name("subscribed"))
     async with await factory.create_connection(client_id=name("client")) as connection:
         await connection.start()
@@ -79,7 +81,7 @@ async def test_rollback_without_a_transaction(session: jmsaio.Session) -> None:
 
 
 @tck(f"{FILE}.ackTests")
-async def test_acknowledge_modes(connection: jmsaio.Connection) -> None:
+async def test_a_session_reports_the_mode_it_was_created_with(connection: jmsaio.Connection) -> None:
     for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.DUPS_OK, AcknowledgeMode.TRANSACTED):
         async with connection.create_session(mode) as session:
             assert session.get_acknowledge_mode() is mode
@@ -94,7 +96,7 @@ CREATORS: list[Any] = [
 
 
 @tck(f"{FILE}.InvalidDestinationTests", "core/appclient/invalidDest/InvalidDestTestsIT.invalidDestinationTests")
-async def test_no_destination(session: jmsaio.Session) -> None:
+async def test_consumers_and_browsers_without_a_destination_are_refused(session: jmsaio.Session) -> None:
     for create in [*CREATORS, lambda session, where, *selector: session.create_browser(where, *selector)]:
         for selector in ([], ["TEST = 'test'"]):
             with pytest.raises(jmsaio.InvalidDestinationError):

@@ -79,7 +79,7 @@ async def test_only_a_transacted_session_says_it_is(connection: jmsaio.Connectio
 
 
 @each_kind("getAcknowledgeModeQueueTest", "getAcknowledgeModeTopicTest")
-async def test_acknowledge_modes(connection: jmsaio.Connection, kind: str) -> None:
+async def test_a_session_reports_its_acknowledge_mode_in_both_domains(connection: jmsaio.Connection, kind: str) -> None:
     modes = [AcknowledgeMode.TRANSACTED, AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.DUPS_OK]
     for mode in modes:
         async with connection.create_session(mode) as session:
@@ -237,7 +237,7 @@ CREATORS: dict[str, Create] = {
 
 
 @tck(f"{FILE}.invalidDestinationExceptionTests")
-async def test_no_topic(own: jmsaio.Session) -> None:
+async def test_subscribing_to_no_topic_and_unsubscribing_an_unknown_one_are_refused(own: jmsaio.Session) -> None:
     for create in CREATORS.values():
         for more in ((), ("TEST = 'test'", False)):
             with pytest.raises(jmsaio.InvalidDestinationError):

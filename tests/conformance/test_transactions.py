@@ -76,7 +76,7 @@ async def test_a_transacted_round_trip(transacted: jmsaio.Session, name: Name, k
 
 
 @each_kind("commitAckMsgQueueTest", "commitAckMsgTopicTest")
-async def test_commit_acknowledges(
+async def test_commit_acknowledges_what_was_received_and_sends_what_was_sent(
     connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name, kind: str
 ) -> None:
     where = destination(transacted, kind, name("commit"))

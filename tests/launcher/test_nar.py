@@ -73,7 +73,7 @@ def test_pack_filter_uses_the_cache_and_makes_the_folder(tmp_path: Path) -> None
 
 
 @pytest.mark.java
-def test_real_filter(tmp_path: Path) -> None:
+def test_the_archive_of_the_real_filter_has_each_jar_of_its_recipe(tmp_path: Path) -> None:
     path = pack_filter(tmp_path, cache=cache_directory())
     with zipfile.ZipFile(path) as nar:
         assert b"name: jms" in nar.read(DEFINITION)

@@ -10,7 +10,7 @@ from jmsaio.launcher.maven import fetch_broker
 from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, locked, state_directory
 
 
-def test_cache_directory() -> None:
+def test_the_cache_lies_where_the_environment_says_or_below_the_home_directory() -> None:
     assert cache_directory({"JMSAIO_CACHE": "/a/b"}) == Path("/a/b")
     assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/jmsaio")
     assert cache_directory({}) == Path.home() / ".cache" / "jmsaio"
@@ -18,7 +18,7 @@ def test_cache_directory() -> None:
     assert cache_directory({"JMSAIO_CACHE": "here"}).is_absolute()
 
 
-def test_state_directory() -> None:
+def test_the_state_lies_where_the_environment_says_or_below_the_home_directory() -> None:
     assert state_directory({"JMSAIO_STATE": "/a/b"}) == Path("/a/b")
     assert state_directory({"XDG_STATE_HOME": "/c"}) == Path("/c/jmsaio/broker")
     assert state_directory({}) == Path.home() / ".local" / "state" / "jmsaio" / "broker"

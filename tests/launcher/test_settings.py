@@ -47,7 +47,7 @@ def test_settings_have_every_feature_and_stay_on_this_machine() -> None:
     assert not any("$" in value for value in settings.values())
 
 
-def test_without_filter() -> None:
+def test_a_broker_without_filters_has_no_setting_for_them() -> None:
     settings = broker_settings(StartOptions(filters=False), Path("/x"))
     assert not [name for name in settings if name.startswith("entryFilter")]
 

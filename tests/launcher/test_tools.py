@@ -31,11 +31,11 @@ def fake(folder: Path, name: str, text: str, code: int = 0) -> Path:
         ("no such thing", None),
     ],
 )
-def test_java_version(text: str, version: int | None) -> None:
+def test_the_java_version_is_read_from_what_java_and_javac_print(text: str, version: int | None) -> None:
     assert java_version(text) == version
 
 
-def test_maven_version() -> None:
+def test_the_maven_version_is_read_with_and_without_colours() -> None:
     assert maven_version("\x1b[1mApache Maven 3.8.7\x1b[m\nMaven home: /usr/share/maven") == (3, 8, 7)
     assert maven_version("Apache Maven 4.0.0-rc-1 (x)") == (4, 0, 0)
     assert maven_version("mvn?") is None

@@ -102,7 +102,9 @@ async def find(admin: FakeAdmin, idle: float = 3600) -> list[Leftover]:
         (active(q=(None, 0)), None),
     ],
 )
-async def test_temporary_topics(activity: Activity, idle: float | None) -> None:
+async def test_a_temporary_topic_is_idle_since_its_last_activity_or_for_an_unknown_time(
+    activity: Activity, idle: float | None
+) -> None:
     assert await find(FakeAdmin({TEMP: activity})) == [Leftover(TEMP, None, idle)]
 
 

@@ -54,7 +54,7 @@ def test_what_a_refused_value_looks_like() -> None:
     assert arguments.shown(Broken()) == "a Broken"
 
 
-def test_the_family() -> None:
+def test_an_illegal_argument_is_a_jms_error_and_a_value_error_or_type_error() -> None:
     """One family: JMSErrors that are ValueErrors, those of a wrong type also TypeErrors."""
     assert issubclass(IllegalArgumentTypeError, IllegalArgumentError) and issubclass(IllegalArgumentError, JMSError)
     assert issubclass(IllegalArgumentError, ValueError) and issubclass(IllegalArgumentTypeError, TypeError)

@@ -76,7 +76,7 @@ class OtherDestination:
     name = "x"
 
 
-def test_as_destination() -> None:
+def test_destinations_of_other_libraries_are_adopted_and_anything_else_is_refused() -> None:
     queue = TemporaryQueue("a")
     assert as_destination(queue) is queue
     assert as_destination(ForeignQueue()) == Queue("q") and as_destination(ForeignTopic()) == Topic("t")
@@ -157,7 +157,7 @@ def test_the_system_namespace() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["q", "multi:a,b", "regex:x"])
-def test_query_strings(name: str, query: str, overrides: dict[str, object]) -> None:
+def test_consumer_settings_behind_a_name_are_its_overrides(name: str, query: str, overrides: dict[str, object]) -> None:
     for destination in (Queue(f"{name}?{query}"), Topic(f"{name}?{query}")):
         found = resolve(destination)
         assert found.overrides == overrides and found.visible_name == name

@@ -38,13 +38,13 @@ def test_negative_durations_are_refused_by_name(read: Any, value: Any) -> None:
 
 @pytest.mark.parametrize("read", [seconds, milliseconds])
 @pytest.mark.parametrize("value", [1_700_000_000_000, math.inf, timedelta(days=4000), pytest.param(10**400, id="huge")])
-def test_surely_milliseconds(read: Any, value: Any) -> None:
+def test_a_number_that_can_only_be_milliseconds_is_refused(read: Any, value: Any) -> None:
     with pytest.raises(ValueError, match=r"timeout.*seconds, not milliseconds"):
         read(value, "timeout")
 
 
 @pytest.mark.parametrize("read", [seconds, milliseconds])
 @pytest.mark.parametrize("value", [True, False, "5", None, b"5", [], timedelta])
-def test_other_types(read: Any, value: Any) -> None:
+def test_what_is_no_number_and_no_timedelta_is_refused(read: Any, value: Any) -> None:
     with pytest.raises(TypeError, match="timeout must be seconds"):
         read(value, "timeout")

@@ -17,7 +17,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize(("text", "data"), VECTORS.items())
-def test_both_ways(text: str, data: str) -> None:
+def test_the_vectors_are_encoded_and_decoded(text: str, data: str) -> None:
     assert encode_mutf8(text).hex() == data
     assert decode_mutf8(bytes.fromhex(data)) == text
 
@@ -41,7 +41,7 @@ def test_malformed_modified_utf_8_is_refused(data: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_text(text: str) -> None:
+def test_any_text_survives_and_no_byte_is_zero(text: str) -> None:
     """Two lone surrogates that happen to be a pair come back as the character that they are for Java."""
     joined = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     data = encode_mutf8(text)

@@ -22,7 +22,7 @@ def test_names_of_no_partition(name: str) -> None:
     assert split_partition(name) == (name, -1)
 
 
-def test_all_partitions() -> None:
+def test_a_topic_has_the_names_of_its_partitions_or_without_any_its_own() -> None:
     assert partition_names(TOPIC, 2) == [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"]
     assert partition_names(TOPIC, 1) == [f"{TOPIC}-partition-0"]
     assert partition_names(TOPIC, 0) == [TOPIC]

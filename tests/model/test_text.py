@@ -84,7 +84,7 @@ def test_double_text_is_read_back(value: float) -> None:
     [("0", 0), ("-0", 0), ("+5", 5), ("007", 7), ("127", 127), ("-128", -128), ("٣", 3), ("-٣٤", -34), ("१२", 12),
      ("１", 1), ("٣1", 31), ("0" * 2000 + "5", 5), ("-" + "0" * 40, 0)],
 )  # fmt: skip
-def test_whole_numbers(text: str, value: int) -> None:
+def test_a_whole_number_is_read_as_java_reads_it(text: str, value: int) -> None:
     for bits in (8, 16, 32, 64):
         assert parse_integer(text, bits) == value
 
@@ -129,7 +129,7 @@ def test_doubles_are_read_as_java_reads_them(text: str, value: float) -> None:
     ["", " ", ".", "1e", "1e+", "1fd", "nan", "NaNf", "infinity", "inf", "1_0", "1,0", "\xa01", "0x1", "0x1p", "0x.p1",
      "٣", "1e٣", "1 1", "--1", None],
 )  # fmt: skip
-def test_not_doubles(text: str | None) -> None:
+def test_text_that_java_reads_as_no_double_is_refused(text: str | None) -> None:
     for read in (parse_double, parse_float):
         with pytest.raises(NumberFormatError):
             read(text)
@@ -203,7 +203,7 @@ def test_only_true_in_any_case_is_true(text: str | None, value: bool) -> None:
      ("5", "int", 5), ("-5", "int", -5), ("2147483647", "int", 2**31 - 1), ("5", "integer", 5), ("5", "long", Long(5)),
      ("1.1", "float", Float(1.1)), ("1.5", "double", 1.5), ("x", "string", "x"), ("5", "null", "5"), ("5", "INT", "5")],
 )  # fmt: skip
-def test_wire_values(text: str, mark: str, value: Value) -> None:
+def test_a_wire_value_has_the_type_of_its_mark(text: str, mark: str, value: Value) -> None:
     found = parse_wire(text, mark)
     assert found == value and type(found) is type(value)
 

@@ -114,7 +114,7 @@ def test_looks_like_its_value_and_shows_its_type(value: Any) -> None:
         (None, type(None)),
     ],
 )  # fmt: skip
-def test_canonical_class(value: Any, kind: type) -> None:
+def test_a_number_without_a_type_is_an_int_if_it_fits_else_a_long(value: Any, kind: type) -> None:
     for function in (canonical, canonical_property):
         found = function(value)
         assert type(found) is kind and found == value

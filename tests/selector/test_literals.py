@@ -19,7 +19,7 @@ from jmsaio.selector.nodes import Big
         ("1.e2d", 100.0),
     ],
 )  # fmt: skip
-def test_jms_numbers(image: str, value: object) -> None:
+def test_a_number_literal_of_jms_has_the_type_that_java_gives_it(image: str, value: object) -> None:
     found = jms_number(image)
     assert found == value and type(found) is type(value)
 
@@ -41,7 +41,7 @@ def test_no_jms_numbers(image: str) -> None:
         ("18446744073709551621", 5), ("0xff", 255), ("0xffffffff", Long(2**32 - 1)), ("010", 8), ("0", 0),
     ],
 )  # fmt: skip
-def test_starlight_numbers(image: str, value: object) -> None:
+def test_a_number_literal_of_starlight_wraps_and_widens_as_there(image: str, value: object) -> None:
     found = starlight_number(image)
     assert found == value and type(found) is type(value)
 

@@ -67,7 +67,7 @@ def test_selectors_are_true_false_or_unknown(text: str, expected: bool | None) -
     assert Selector(text).matches(VALUES) is expected
 
 
-def test_a_message() -> None:
+def test_a_message_matches_by_its_properties_and_headers() -> None:
     message = TextMessage("x")
     message.properties.update({"region": "EU", "amount": 5})
     message.jms_priority = 7
@@ -78,7 +78,7 @@ def test_a_message() -> None:
     assert Selector("JMSTimestamp = 0").matches(Message()) is True
 
 
-def test_a_record() -> None:
+def test_a_record_matches_without_a_message_and_only_named_headers_are_read() -> None:
     record = Record(
         properties={"region": "EU", "amount": "5", "amount_jsmtype": "int", "old": "7", "old_jmstype": "integer"}
     )

@@ -49,7 +49,7 @@ class Colour(enum.StrEnum):
         (None, type(None)),
     ],
 )
-def test_plain_values(value: object, kind: type) -> None:
+def test_a_plain_value_has_the_type_it_gets_on_the_wire(value: object, kind: type) -> None:
     found = wire_values.plain(value)
     assert found == value and type(found) is kind
 
@@ -66,7 +66,7 @@ def test_delivery_mode_is_a_word() -> None:
     assert (header("JMSDeliveryMode"), header("JMSPriority"), header("JMSType")) == ("NON_PERSISTENT", 3, None)
 
 
-def test_a_message() -> None:
+def test_properties_and_headers_of_a_message_are_found_by_name() -> None:
     message = Message()
     message.properties["a"] = 5
     message.jms_message_id = "ID:1"

@@ -17,7 +17,7 @@ HERE, THERE = WireId(1, 1), WireId(1, 2)
 @pytest.mark.broker
 @pytest.mark.timeout(600)
 @pytest.mark.xdist_group("another broker")
-def test_one_minute() -> None:
+def test_a_storm_of_one_minute_loses_no_confirmed_message() -> None:
     """Whatever breaks, each confirmed message is delivered at least once; in a process and on a broker of its own."""
     command = [sys.executable, "-m", "tests.storm", "--minutes", "1", "--seed", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550, check=False)

@@ -41,14 +41,14 @@ async def test_failed_and_doubtful_sends() -> None:
         assert await _receive(broker, "orders") == ["2", "4"]
 
 
-async def test_delayed_answers() -> None:
+async def test_delayed_answers_come_in_the_end() -> None:
     with embedded_broker() as broker:
         broker.faults.delay_answers(0.05)
         await _send(broker, "orders", "1")
         assert await _receive(broker, "orders") == ["1"]
 
 
-async def test_lost_acknowledgements() -> None:
+async def test_a_message_whose_acknowledgement_is_lost_is_delivered_once_more() -> None:
     with embedded_broker() as broker:
         await _send(broker, "orders", "1")
         broker.faults.lose_acknowledgements()
@@ -57,7 +57,7 @@ async def test_lost_acknowledgements() -> None:
         assert await _receive(broker, "orders") == []
 
 
-async def test_dropped_consumers() -> None:
+async def test_a_dropped_consumer_comes_back_or_fails_with_the_given_error() -> None:
     with embedded_broker() as broker:
         with pytest.raises(NotFoundError):
             broker.faults.drop_consumers("orders")
@@ -73,7 +73,7 @@ async def test_dropped_consumers() -> None:
                     await consumer.receive(10)
 
 
-async def test_an_outage() -> None:
+async def test_in_an_outage_sending_fails_and_stored_messages_stay() -> None:
     with embedded_broker() as broker:
         await _send(broker, "orders", "1")
         with broker.faults.outage(), pytest.raises(BrokerUnavailableError):

@@ -177,7 +177,7 @@ async def test_reset_breaks_both_sides_and_takes_new_connections() -> None:
         assert await reader.readexactly(len(PING)) == PING
 
 
-async def test_half_close() -> None:
+async def test_after_a_half_close_the_other_direction_goes_on() -> None:
     """The receiver of one direction hears the end; what it still says arrives."""
     async with echoing() as echo:
         reader, writer = await echo.connect()

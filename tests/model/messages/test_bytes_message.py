@@ -99,7 +99,7 @@ def test_the_example_of_the_wire_notes() -> None:
      (Double(1.5), "3ff8000000000000"), ("A", "000141"), (b"A", "41"), (bytearray(b"A"), "41"),
      (memoryview(b"A"), "41")],
 )  # fmt: skip
-def test_write_object(value: Any, data: str) -> None:
+def test_an_object_is_written_with_the_width_of_its_type(value: Any, data: str) -> None:
     message = BytesMessage()
     message.write_object(value)
     assert message._body().hex() == data
@@ -196,7 +196,7 @@ def test_read_bytes_outside_of_the_buffer(length: int) -> None:
 @pytest.mark.parametrize(
     ("buffer", "error"), [(None, NullValueError), (b"abc", TypeError), ("abc", TypeError), (3, TypeError)]
 )
-def test_no_buffer(buffer: Any, error: type[Exception]) -> None:
+def test_reading_into_what_is_no_buffer_is_refused_and_reads_nothing(buffer: Any, error: type[Exception]) -> None:
     message = received(BytesMessage(b"abc"))
     with pytest.raises(error):
         message.read_bytes(buffer)
@@ -212,7 +212,7 @@ def test_read_into_a_view() -> None:
 @pytest.mark.parametrize(
     ("offset", "length", "data"), [(0, None, b"abcd"), (1, 2, b"bc"), (3, None, b"d"), (4, 0, b""), (4, None, b"")]
 )
-def test_write_bytes(offset: int, length: int | None, data: bytes) -> None:
+def test_a_slice_of_bytes_is_appended(offset: int, length: int | None, data: bytes) -> None:
     message = BytesMessage(b"x")
     message.write_bytes(b"abcd", offset, length)
     assert message._body() == b"x" + data
@@ -288,7 +288,7 @@ def test_what_was_sent_does_not_change() -> None:
     ("kind", "assignable"),
     [(bytes, True), (object, True), (Sequence, True), (str, False), (bytearray, False), (dict, False)],
 )
-def test_body_types(kind: type, assignable: bool) -> None:
+def test_the_body_is_bytes_and_reading_it_rewinds(kind: type, assignable: bool) -> None:
     message = received(BytesMessage(b"abc"))
     message.read_byte()
     assert message.is_body_assignable_to(kind) is assignable

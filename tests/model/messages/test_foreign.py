@@ -233,7 +233,7 @@ def test_what_is_foreign() -> None:
     assert adopt(ours) is ours
 
 
-def test_write_back() -> None:
+def test_the_headers_of_a_send_are_written_back_and_the_clients_own_stay() -> None:
     foreign: Any = Foreign()
     write_back(foreign, Headers(Queue("q"), 1, "ID:1", 2, 3, 4, 5, "c"))
     assert (foreign.jms_destination, foreign.jms_delivery_mode, foreign.jms_message_id) == (Queue("q"), 1, "ID:1")

@@ -122,7 +122,7 @@ def test_bytes_are_copied_and_sliced() -> None:
 
 
 @pytest.mark.parametrize(("offset", "length"), [(-1, 1), (0, -1), (0, 7), (6, 1), (7, 0), (7, None), (2**70, 1)])
-def test_slices_outside(offset: int, length: int | None) -> None:
+def test_a_slice_outside_of_its_bytes_is_refused_and_sets_nothing(offset: int, length: int | None) -> None:
     message = MapMessage()
     with pytest.raises(IndexError):
         message.set_bytes("n", b"abcdef", offset, length)
@@ -163,7 +163,7 @@ def test_values_without_a_type(mapping: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "assignable"), [(dict, True), (Mapping, True), (object, True), (str, False), (list, False)]
 )
-def test_body_types(kind: type, assignable: bool) -> None:
+def test_the_body_is_a_copy_of_the_map_and_no_other_type(kind: type, assignable: bool) -> None:
     message = MapMessage({"a": 1})
     assert message.is_body_assignable_to(kind) is assignable
     if assignable:

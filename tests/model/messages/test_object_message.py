@@ -87,7 +87,7 @@ def test_received_is_read_only_until_cleared() -> None:
      JavaObject, True),
      (JAVA, bytes, False), ([1], list[int], False)],
 )  # fmt: skip
-def test_body_types(value: Any, kind: Any, assignable: bool) -> None:
+def test_the_body_is_assignable_to_the_types_of_its_value_only(value: Any, kind: Any, assignable: bool) -> None:
     message = ObjectMessage(value)
     assert message.is_body_assignable_to(kind) is assignable
     if assignable:

@@ -197,7 +197,7 @@ def test_the_caller_s_mapping_is_copied() -> None:
     assert message.properties == {"a": 1, "b": 3} and given_ == {"a": 2}
 
 
-def test_delivery_count() -> None:
+def test_the_delivery_count_begins_at_one_follows_redeliveries_and_cant_be_set() -> None:
     message = received(Message(), Source(a=1))
     assert message.get_int_property("JMSXDeliveryCount") == 1
     assert message.property_exists("JMSXDeliveryCount") and "JMSXDeliveryCount" in message.get_property_names()

@@ -192,7 +192,7 @@ def test_an_empty_buffer_takes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("buffer", "error"), [(None, NullValueError), (b"abc", TypeError), ("abc", TypeError)])
-def test_no_buffer(buffer: Any, error: type[Exception]) -> None:
+def test_reading_into_what_is_no_buffer_keeps_the_place_in_the_field(buffer: Any, error: type[Exception]) -> None:
     message = received(StreamMessage([b"abcd"]))
     assert message.read_bytes(bytearray(1)) == 1
     with pytest.raises(error):

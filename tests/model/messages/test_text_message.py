@@ -29,7 +29,7 @@ def test_texts_are_kept_sent_and_replaced(text: str | None) -> None:
 
 
 @pytest.mark.parametrize("value", [b"x", 5, True, ["x"]])
-def test_other_values(value: Any) -> None:
+def test_what_is_no_text_is_refused_and_the_text_stays(value: Any) -> None:
     message = TextMessage("kept")
     with pytest.raises(MessageFormatError, match=type(value).__name__):
         TextMessage(value)
@@ -63,7 +63,7 @@ def test_received_is_read_only_until_cleared() -> None:
     [(str, True), (object, True), (Sequence, True), (bytes, False), (dict, False), (bool, False), (Mapping, False),
      (list[str], False), (Unchecked, False), ("str", False), (None, False)],
 )  # fmt: skip
-def test_body_types(kind: Any, assignable: bool) -> None:
+def test_the_body_is_assignable_to_text_and_its_supertypes_only(kind: Any, assignable: bool) -> None:
     message = TextMessage("x")
     assert message.is_body_assignable_to(kind) is assignable
     if assignable:

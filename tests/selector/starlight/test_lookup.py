@@ -36,7 +36,7 @@ def of_record(record: Record) -> Look:
         ("odd", "5"), ("missing", None), ("JMSActiveMQBrokerPath", "null"),
     ],
 )  # fmt: skip
-def test_a_record(name: str, value: object) -> None:
+def test_a_name_is_found_in_a_record_with_its_type(name: str, value: object) -> None:
     found = of_record(Record(properties=WIRE, key="g", event_time=17))(name)
     assert found == value and type(found) is type(value)
 
@@ -76,7 +76,7 @@ def test_message_ids_that_it_can_not_read(text: object) -> None:
         lookup.of_mapping({"JMSMessageID": text})("JMSMessageID")
 
 
-def test_a_mapping() -> None:
+def test_a_name_is_found_in_a_mapping_and_a_header_of_a_wrong_type_is_an_error() -> None:
     look = lookup.of_mapping(
         {"JMSPriority": 300, "JMSTimestamp": 5, "JMSXGroupSeq": 2, "x": 2**40, "JMSReplyTo": "queue://q"}
     )
@@ -87,7 +87,7 @@ def test_a_mapping() -> None:
             lookup.of_mapping({name: value})(name)
 
 
-def test_a_message() -> None:
+def test_a_name_is_found_in_a_message_and_an_expiration_that_is_not_set_is_an_error() -> None:
     message = Message()
     message.properties["a"] = 5
     message.jms_correlation_id = "c"

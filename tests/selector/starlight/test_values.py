@@ -27,7 +27,7 @@ def test_values_are_ordered_as_java_compares_them(left: object, right: object, o
 
 
 @pytest.mark.parametrize(("left", "right"), [(1.0, Float(1)), ((), 1), (1, ("a",))])
-def test_order_throws(left: object, right: object) -> None:
+def test_values_without_an_order_are_an_error(left: object, right: object) -> None:
     with pytest.raises(SelectorRuntimeError):
         values.order(left, right, False)
 
@@ -39,7 +39,9 @@ def test_order_throws(left: object, right: object) -> None:
         ("TRUE", True, 0), ("x", True, -1), ("9", 10, -1), ("5", Big(2**64), None), (Long(5), "+5", 0),
     ],
 )  # fmt: skip
-def test_converted_strings(left: object, right: object, order: int | None) -> None:
+def test_a_string_is_converted_to_the_other_sides_type_before_it_is_compared(
+    left: object, right: object, order: int | None
+) -> None:
     assert values.order(left, right, True) == order
 
 
@@ -83,7 +85,7 @@ def test_remainders_that_are_not_a_number(left: object, right: object) -> None:
     ("operator", "left", "right"),
     [("+", 1, "a"), ("-", "a", 1), ("*", True, 1), ("/", (), 1), ("%", 1, "a"), ("+", (), 1)],
 )
-def test_arithmetic_throws(operator: str, left: object, right: object) -> None:
+def test_arithmetic_with_what_is_no_number_is_an_error(operator: str, left: object, right: object) -> None:
     with pytest.raises(SelectorRuntimeError):
         values.OPERATORS[operator](left, right)
 
@@ -99,7 +101,7 @@ def test_negation_gives_javas_value_and_type() -> None:
             values.negate(narrow)
 
 
-def test_native_values() -> None:
+def test_a_python_value_gets_the_type_java_gives_it_or_is_an_error() -> None:
     cases = [(5, int), (2**40, Long), (Int(5), int), (Double(1.5), float), (Byte(1), Byte), ("a", str), (True, bool)]
     for value, kind in cases:
         assert type(values.native(value)) is kind

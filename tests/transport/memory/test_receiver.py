@@ -56,7 +56,9 @@ async def test_a_connection_that_ends_with_an_error(embedded: EmbeddedBroker, ha
     assert await (await harness.inbox(topic)).consume(1) == ["1"]
 
 
-async def test_lost_acknowledgements(embedded: EmbeddedBroker, clock: ManualClock, harness: Harness) -> None:
+async def test_a_record_whose_acknowledgement_is_lost_comes_again_after_the_timeout(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic, ack_timeout=10)
     await harness.fill(topic, "1", "2")
@@ -68,7 +70,9 @@ async def test_lost_acknowledgements(embedded: EmbeddedBroker, clock: ManualCloc
     assert inbox.receiver.receive(1) == []
 
 
-async def test_an_outage(embedded: EmbeddedBroker, harness: Harness) -> None:
+async def test_after_an_outage_unsettled_records_are_redelivered_and_transactions_rolled_back(
+    embedded: EmbeddedBroker, harness: Harness
+) -> None:
     topic, transient = harness.topic(), harness.topic()
     inbox = await harness.inbox(topic, transient)
     short_lived = await harness.inbox(transient, name="nd", durable=False)
@@ -98,7 +102,7 @@ async def test_what_is_deleted_in_an_outage_ends_the_receiver(embedded: Embedded
         await inbox.receiver.unsubscribe(GUARD)
 
 
-async def test_without_prefetch(harness: Harness) -> None:
+async def test_without_prefetch_a_receiver_gets_only_what_it_asks_for(harness: Harness) -> None:
     topic = harness.topic()
     slow, fast = await harness.inbox(topic, receiver_queue_size=0), await harness.inbox(topic, receiver_queue_size=0)
     await harness.fill(topic, *"123")

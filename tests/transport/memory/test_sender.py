@@ -118,7 +118,9 @@ async def test_a_send_after_the_end_of_its_transaction_fails(harness: Harness) -
     assert "committed already" in str(outcomes.errors[0])
 
 
-async def test_scripted_faults(embedded: EmbeddedBroker, clock: ManualClock, harness: Harness) -> None:
+async def test_each_scripted_fault_meets_the_next_send_and_ends(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     sender, outcomes = await harness.sender(topic), Outcomes()

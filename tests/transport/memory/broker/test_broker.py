@@ -170,7 +170,7 @@ def test_timers_run_when_a_client_comes(bench: Bench) -> None:
     assert ran == [5]
 
 
-def test_an_outage(bench: Bench) -> None:
+def test_a_broker_that_is_down_refuses_clients_and_tells_those_it_has(bench: Bench) -> None:
     client = FakeClient()
     bench.broker.connect(client)
     bench.broker.take_down()

@@ -116,7 +116,7 @@ def test_an_acknowledgement_of_a_waiting_record_counts(bench: Bench) -> None:
     assert (consumer.take(1), subscription.size, bench.broker.used, consumer.waiting) == ([], 0, 0, set())
 
 
-def test_dead_letters(bench: Bench) -> None:
+def test_a_record_given_back_too_often_becomes_a_dead_letter(bench: Bench) -> None:
     policy = DeadLetterPolicy(max_redeliver_count=1, initial_subscription_name="kept")
     subscription = bench.subscribe()
     consumer = bench.join(subscription, dead_letter=policy)
@@ -156,7 +156,7 @@ def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
     assert texts(subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog) == ["x"]
 
 
-def test_ack_timeout(bench: Bench) -> None:
+def test_a_record_not_acknowledged_in_time_is_redelivered_and_counted(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
     bench.send("1", "2")
