@@ -4,7 +4,7 @@ Each record that is not acknowledged is in exactly one of four places:
 
 * ``backlog``: not delivered yet, in order;
 * ``Consumer.held``: with a consumer;
-* ``returned``: given back, delayed or parked; a heap or a timer says when it goes out again;
+* ``returned``: given back, delayed or parked; it goes out before the backlog once it is ready;
 * ``in_transaction``: acknowledged in a transaction that is open.
 
 All methods are called with the broker's lock held.
@@ -22,11 +22,11 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.delays import Delays
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
 from jmsaio.transport.memory.broker.ports import Port, Services
 from jmsaio.transport.memory.broker.record import RedeliveredRecord, StoredRecord
+from jmsaio.transport.memory.broker.returned import ReturnedRecords
 
 
 class OpenTransaction(Protocol):
@@ -50,7 +50,7 @@ class BrokerSubscription:
     """
 
     __slots__ = (
-        "_delays", "_policy", "_replay", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
+        "_policy", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
         "properties", "returned", "type",
     )  # fmt: skip
 
@@ -65,10 +65,8 @@ class BrokerSubscription:
         self.consumers: list[Consumer] = []
         self.counts: dict[int, int] = {}
         self.backlog: deque[StoredRecord] = deque(log.after(position))
-        self.returned: dict[int, StoredRecord] = {}
+        self.returned = ReturnedRecords(log.broker.timers, self.dispatch)
         self.in_transaction: dict[int, tuple[OpenTransaction, StoredRecord]] = {}
-        self._replay: list[int] = []
-        self._delays = Delays(log.broker.timers, self._due)
         self._policy: Policy = policy_for(self.type, log.partition)
         for record in self.backlog:
             record.references += 1
@@ -86,10 +84,10 @@ class BrokerSubscription:
     def publish(self, record: StoredRecord, due: float | None) -> None:
         """Take a new record, and deliver it at once where it can be."""
         if due is not None:
-            self._delay(record, due, None)
+            self.returned.delay(record, due, None)
             return
         solo = self._policy.solo
-        if solo is not None and not self._replay:
+        if solo is not None and not self.returned.ready:
             if len(solo.queue) >= solo.capacity:
                 self.backlog.append(record)
                 return
@@ -102,32 +100,21 @@ class BrokerSubscription:
         self.backlog.append(record)
         self.dispatch()
 
-    def _delay(self, record: StoredRecord, due: float, consumer: Consumer | None) -> None:
-        self.returned[record.number] = record
-        self._delays.add(record.number, due, consumer)
-
-    def _due(self, number: int) -> None:
-        """The time of a waiting record has come."""
-        heapq.heappush(self._replay, number)
-        self.dispatch()
-
     def dispatch(self) -> None:
         """Deliver what can be delivered: first what came back, by number, then the backlog."""
-        replay, backlog, policy = self._replay, self.backlog, self._policy
-        while replay or backlog:
-            record: StoredRecord | None
-            if replay:
-                record = self.returned.get(replay[0])
-                if record is None:  # acknowledged meanwhile
-                    heapq.heappop(replay)
-                    continue
-            else:
+        returned, backlog, policy = self.returned, self.backlog, self._policy
+        while returned.ready or backlog:
+            record = returned.first() if returned.ready else None
+            again = record is not None
+            if record is None:
+                if not backlog:
+                    return
                 record = backlog[0]
-            consumer = policy.pick(record, bool(replay))
+            consumer = policy.pick(record, again)
             if consumer is None:
                 return
-            if replay:
-                del self.returned[heapq.heappop(replay)]
+            if again:
+                returned.take_first()
             else:
                 backlog.popleft()
             self._deliver(record, consumer)
@@ -136,7 +123,7 @@ class BrokerSubscription:
         number = record.number
         ordered = self._policy.ordered
         if len(consumer.queue) >= consumer.capacity and not ordered:
-            self.returned[number] = record
+            self.returned.records[number] = record
             consumer.park(number)
             return
         handed = record
@@ -185,12 +172,14 @@ class BrokerSubscription:
             return
         parked = consumer.parked
         while parked and len(consumer.queue) < consumer.capacity:
-            record = self.returned.pop(heapq.heappop(parked), None)
+            record = self.returned.records.pop(heapq.heappop(parked), None)
             if record is not None:  # not acknowledged meanwhile
                 self._deliver(record, consumer)
         self._policy.room(consumer)
         backlog = self.backlog
-        if self._policy.solo is consumer and not self._replay and not self.counts:  # no choice and nothing to look up
+        if (
+            self._policy.solo is consumer and not self.returned.ready and not self.counts
+        ):  # no choice and nothing to look up
             queue, held = consumer.queue, consumer.held
             for _ in range(min(consumer.capacity - len(queue), len(backlog))):
                 record = backlog.popleft()
@@ -198,7 +187,7 @@ class BrokerSubscription:
                 queue.append(record)
             if queue and consumer.port.armed:
                 consumer.port.notify()
-        elif backlog or self._replay:
+        elif backlog or self.returned.ready:
             self.dispatch()
 
     def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
@@ -232,10 +221,8 @@ class BrokerSubscription:
 
     def _acknowledge_elsewhere(self, number: int) -> None:
         """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
-        record = self.returned.pop(number, None)
+        record = self.returned.take(number)
         if record is not None:
-            if number in self._delays:
-                self._delays.end(number)
             self.forget(record)
             return
         if number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
@@ -261,20 +248,16 @@ class BrokerSubscription:
             self.counts[number] = self.counts.get(number, 0) + 1
         self._policy.settled(record)
         if due is not None:
-            self._delay(record, due, consumer)
+            self.returned.delay(record, due, consumer)
         else:
-            self._put_back(record)
+            self.returned.put_back(record)
 
     def roll_back(self, number: int) -> None:
         """The transaction that acknowledged a record was aborted: it is redelivered, by the next ``dispatch``."""
         _, record = self.in_transaction.pop(number)
         self.counts[number] = self.counts.get(number, 0) + 1
         self._policy.settled(record)
-        self._put_back(record)
-
-    def _put_back(self, record: StoredRecord) -> None:
-        self.returned[record.number] = record
-        heapq.heappush(self._replay, record.number)
+        self.returned.put_back(record)
 
     def join(self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int) -> Consumer:
         """Add a consumer.
@@ -307,14 +290,12 @@ class BrokerSubscription:
     def _take_off(self, consumer: Consumer) -> None:
         """Nothing goes to a consumer any more, and what it did not take or gave back is for others at once."""
         self._give_back_queue(consumer)
-        for number in consumer.waiting.copy():
-            self._delays.end(number)
-            heapq.heappush(self._replay, number)
+        self.returned.hurry(consumer)
         for number in consumer.parked:
-            record = self.returned.get(number)
+            record = self.returned.records.get(number)
             if record is not None:
                 self._policy.settled(record)
-                heapq.heappush(self._replay, number)
+                self.returned.put_back(record)
         consumer.parked.clear()
         if not consumer.stopped:
             consumer.stopped = True
@@ -354,18 +335,18 @@ class BrokerSubscription:
 
     def pending(self) -> list[int]:
         """Numbers of all records not acknowledged, ascending."""
-        numbers = {record.number for record in self.backlog} | self.returned.keys() | self.in_transaction.keys()
+        numbers = {record.number for record in self.backlog} | self.returned.records.keys() | self.in_transaction.keys()
         return sorted(numbers.union(*(consumer.held for consumer in self.consumers)))
 
     @property
     def size(self) -> int:
         """Number of records not acknowledged."""
         held = sum(len(consumer.held) for consumer in self.consumers)
-        return len(self.backlog) + len(self.returned) + len(self.in_transaction) + held
+        return len(self.backlog) + len(self.returned.records) + len(self.in_transaction) + held
 
     def _records(self) -> Iterable[StoredRecord]:
         yield from self.backlog
-        yield from self.returned.values()
+        yield from self.returned.records.values()
         for _, record in self.in_transaction.values():
             yield record
         for consumer in self.consumers:
@@ -390,8 +371,6 @@ class BrokerSubscription:
         self.backlog.clear()
         self.returned.clear()
         self.counts.clear()
-        self._replay.clear()
-        self._delays.clear()
         consumers, self.consumers = self.consumers, []
         self._policy = policy_for(self.type, self.log.partition)
         for consumer in consumers:

@@ -370,7 +370,7 @@ class Machine(RuleBasedStateMachine):
     def each_record_is_in_one_place(self) -> None:
         held = [number for consumer in self.consumers for number in consumer.held]
         places = [record.number for record in self.subscription.backlog] + held
-        places += [*self.subscription.returned, *self.subscription.in_transaction]
+        places += [*self.subscription.returned.records, *self.subscription.in_transaction]
         assert sorted(places) == sorted(self.open) == self.subscription.pending()
         assert self.subscription.size == len(self.open)
 
