@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,20 +27,20 @@ PRIVATE = re.compile(
     """,
     re.VERBOSE,
 )
-#: Files that are read: everything in the repository but pictures, licences and recorded data.
+#: Files that are read: everything but pictures, licences and recorded data.
 READ = {".py", ".md", ".toml", ".yml", ".yaml", ".java", ".txt", ".cfg", ".ini", ".sh", ".pyi", ""}
+#: The folders whose files belong to the project.
+FOLDERS = (".ci", ".github", ".mkdocs", "benchmarks", "compose", "jmsaio", "tests")
 #: This file, where the words must stand.
 HERE = "tests/test_prose.py"
 
 
 def files() -> list[str]:
-    """Every file that is committed or about to be, below the root."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    names = listed.stdout.splitlines()
-    return [name for name in names if Path(name).suffix in READ and name != HERE and (ROOT / name).is_file()]
+    """Every file of the project's folders, and those at its top that tools did not leave there."""
+    top = [path for path in ROOT.iterdir() if path.suffix]
+    below = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts]
+    paths = [path for path in top + below if path.is_file() and path.suffix in READ]
+    return sorted(name for path in paths if (name := path.relative_to(ROOT).as_posix()) != HERE)
 
 
 def references(name: str) -> Iterator[str]:
