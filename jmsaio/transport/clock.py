@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import inspect
 import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -29,7 +31,10 @@ class Clock(Protocol):
         """Seconds that only ever grow, by as much as time passes; where they began is of no account."""
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Ask to have ``advanced`` called after each step of time; False if time passes by itself."""
+        """Ask to have ``advanced`` called after each step of time; False if time passes by itself.
+
+        A method is called for as long as something else keeps its object.
+        """
 
 
 class SystemClock:
@@ -56,7 +61,7 @@ class ManualClock:
 
     def __init__(self, start: float | None = None) -> None:
         self._now = time.time() if start is None else start
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers: list[Callable[[], Callable[[], None] | None]] = []  # references, which may be weak
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -75,12 +80,17 @@ class ManualClock:
         if seconds < 0:
             raise ValueError(f"time goes forward only, not by {seconds} seconds")
         self._now += seconds
-        for advanced in self._watchers:
-            advanced()
+        for watcher in list(self._watchers):
+            advanced = watcher()
+            if advanced is not None:
+                advanced()
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Have ``advanced`` called after each step of time; True."""
-        self._watchers.append(advanced)
+        """Have ``advanced`` called after each step of time, a method for as long as its object lives; True."""
+        if inspect.ismethod(advanced):  # brokers and clients come and go, the clock of a test session stays
+            self._watchers.append(weakref.WeakMethod(advanced, self._watchers.remove))
+        else:
+            self._watchers.append(lambda: advanced)
         return True
 
 

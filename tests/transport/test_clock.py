@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import time
+import weakref
 from functools import partial
 
 import pytest
@@ -79,6 +81,23 @@ def test_a_manual_clock_stands_still_until_advanced() -> None:
     assert clock.now() == 100.0
     clock.advance(2.5)
     assert (clock.now(), steps) == (102.5, [102.5])
+
+
+def test_a_manual_clock_keeps_no_broker_and_no_client_that_is_gone() -> None:
+    class Watcher:
+        steps = 0
+
+        def advanced(self) -> None:
+            Watcher.steps += 1
+
+    clock, kept, gone = ManualClock(), Watcher(), Watcher()
+    clock.watch(kept.advanced)
+    clock.watch(gone.advanced)
+    reference = weakref.ref(gone)
+    del gone
+    gc.collect()
+    clock.advance(1)
+    assert (reference(), kept.steps, len(clock._watchers)) == (None, 1, 1)
 
 
 def test_a_manual_clock_starts_at_the_real_time() -> None:
