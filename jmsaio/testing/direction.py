@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import enum
 from collections.abc import Callable
 
 import attrs
@@ -13,6 +14,13 @@ from jmsaio.testing.frames import LARGEST_FRAME, Command, Part, command_type, da
 
 #: Bytes that wait in one direction of one connection at most, roughly, before its sender is held up.
 _WAITING = 16 * 1024 * 1024
+
+
+class Direction(enum.Enum):
+    """Which way bytes go."""
+
+    TO_BROKER = "to broker"
+    TO_CLIENT = "to client"
 
 
 @attrs.define

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import socket
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -17,22 +14,11 @@ import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from jmsaio.testing.direction import FrameFault, Pipe, Rules, Traffic
+from jmsaio.testing.direction import Direction, FrameFault, Rules, Traffic
 from jmsaio.testing.frames import Command, Part
-
-#: Seconds that the broker's side of a new connection may take.
-_CONNECT_TIMEOUT = 10.0
-_LINGER = struct.pack("ii", 1, 0)
-
+from jmsaio.testing.link import Link
 
 T = TypeVar("T")
-
-
-class Direction(enum.Enum):
-    """Which way bytes go."""
-
-    TO_BROKER = "to broker"
-    TO_CLIENT = "to client"
 
 
 class FaultProxy:
@@ -67,7 +53,7 @@ class FaultProxy:
         self._port = listen_port
         self._rules = {direction: Rules() for direction in Direction}
         self._rules[Direction.TO_CLIENT].rewrite = rewrite_lookups
-        self._links: dict[_Link, None] = {}
+        self._links: dict[Link, None] = {}
         self._server: asyncio.Server | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._portal: BlockingPortal | None = None
@@ -83,8 +69,6 @@ class FaultProxy:
 
     def __repr__(self) -> str:
         return f"<FaultProxy {self.url} to {self._address[0]}:{self._address[1]}, {len(self._links)} connections>"
-
-    # --- what it is ---------------------------------------------------------------------------------------------
 
     @property
     def port(self) -> int:
@@ -104,8 +88,6 @@ class FaultProxy:
     def traffic(self, direction: Direction) -> Traffic:
         """What has passed that way so far: bytes, and frames by command. It keeps counting."""
         return self._rules[direction].traffic
-
-    # --- its life -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Listen. Blocks until it does. Raises OSError if ``listen_port`` is taken."""
@@ -142,8 +124,6 @@ class FaultProxy:
     ) -> None:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self.stop)
-
-    # --- faults of the network ----------------------------------------------------------------------------------
 
     def latency(self, seconds: float, direction: Direction | None = None) -> None:
         """Everything that arrives from now on is ``seconds`` late; 0 ends it."""
@@ -226,8 +206,6 @@ class FaultProxy:
         finally:
             self.bring_up()
 
-    # --- faults of single frames --------------------------------------------------------------------------------
-
     def flip(
         self,
         command: Command,
@@ -280,8 +258,6 @@ class FaultProxy:
 
         self._change(None, change)
 
-    # --- in the proxy's loop ------------------------------------------------------------------------------------
-
     @property
     def _running(self) -> BlockingPortal:
         if self._portal is None:
@@ -316,7 +292,9 @@ class FaultProxy:
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Link(self).client, "127.0.0.1", self._port)
+        self._server = await loop.create_server(
+            lambda: Link(self._rules, self._address, self._links).client, "127.0.0.1", self._port
+        )
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def _end(self) -> None:
@@ -328,91 +306,3 @@ class FaultProxy:
         self._reset_all()
         await asyncio.gather(*(link.task for link in links if link.task is not None), return_exceptions=True)
         await asyncio.sleep(0)  # the sockets are closed in the next step of the loop
-
-
-class _Link:
-    """One connection of a client, and the one to the broker that belongs to it."""
-
-    def __init__(self, proxy: FaultProxy) -> None:
-        self.pipes = {direction: Pipe(proxy._rules[direction], self.reset, self.finished) for direction in Direction}
-        self.client = _Side(self, Direction.TO_BROKER)
-        self.broker = _Side(self, Direction.TO_CLIENT)
-        self.task: asyncio.Task[None] | None = None
-        self._proxy = proxy
-
-    def opened(self, side: _Side) -> None:
-        """One of the two sides is connected; after the client's comes the broker's."""
-        self.pipes[Direction.TO_BROKER].connect(self.client.transport, self.broker.transport)
-        self.pipes[Direction.TO_CLIENT].connect(self.broker.transport, self.client.transport)
-        if side is self.client:
-            self._proxy._links[self] = None
-            self.task = asyncio.get_running_loop().create_task(self._connect())
-
-    async def _connect(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            with anyio.fail_after(_CONNECT_TIMEOUT):
-                await loop.create_connection(lambda: self.broker, *self._proxy._address)
-        except (OSError, TimeoutError):  # a broker that is away looks the same through the proxy: a broken connection
-            self.reset()
-
-    def reset(self) -> None:
-        """Break both sides with RST."""
-        if self.task is not None:
-            self.task.cancel()
-        for side in (self.client, self.broker):
-            if side.transport is not None and not side.transport.is_closing():
-                with contextlib.suppress(OSError):  # the other end was faster
-                    side.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-                side.transport.abort()
-        self.closed()
-
-    def closed(self) -> None:
-        """Nothing passes any more."""
-        for pipe in self.pipes.values():
-            pipe.close()
-        self._proxy._links.pop(self, None)
-
-    def finished(self) -> None:
-        """One direction has ended; after both of them the connection has."""
-        if all(pipe.ended for pipe in self.pipes.values()):
-            for side in (self.client, self.broker):
-                if side.transport is not None:
-                    side.transport.close()
-            self.closed()
-
-    def lost(self) -> None:
-        """One side is gone: so is the other one, unless both have ended in order."""
-        if self in self._proxy._links:
-            self.reset()
-
-
-class _Side(asyncio.Protocol):
-    """One socket of a link: what arrives goes into one pipe, and the other one is held up while it can't write."""
-
-    def __init__(self, link: _Link, direction: Direction) -> None:
-        self.transport: asyncio.Transport | None = None
-        self._link = link
-        self._into = link.pipes[direction]
-        self._out_of = next(pipe for each, pipe in link.pipes.items() if each is not direction)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self._link.opened(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._into.feed(data)
-
-    def eof_received(self) -> bool:
-        self._into.end()
-        return True
-
-    def pause_writing(self) -> None:
-        self._out_of.hold(True)
-
-    def resume_writing(self) -> None:
-        self._out_of.hold(False)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._link.lost()

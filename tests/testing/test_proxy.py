@@ -1,75 +1,15 @@
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 
 import anyio
-import attrs
 import pytest
 
 import jmsaio
 from jmsaio.testing import Command, Direction, FaultProxy, Part
 from tests.support.broker import TestBroker
-
-#: Seconds after which a test hangs.
-HANG = 30
-
-
-@attrs.define
-class Echo:
-    """A tiny server that sends back what it gets, and the proxy before it."""
-
-    proxy: FaultProxy
-    got: bytearray = attrs.field(factory=bytearray)
-    ended: int = 0
-    writers: list[asyncio.StreamWriter] = attrs.field(factory=list)
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection through the proxy, closed at the end."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.proxy.port)
-        self.writers.append(writer)
-        return reader, writer
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(65536):
-                self.got += data
-                writer.write(data)
-        except ConnectionResetError:
-            return
-        finally:
-            self.ended += 1
-            writer.close()
-
-
-@asynccontextmanager
-async def echoing() -> AsyncIterator[Echo]:
-    """An echo server behind a proxy."""
-    echo = Echo(FaultProxy("127.0.0.1", 1))
-    server = await asyncio.start_server(echo.serve, "127.0.0.1", 0)
-    async with FaultProxy("127.0.0.1", server.sockets[0].getsockname()[1]) as echo.proxy:
-        with anyio.fail_after(HANG):
-            yield echo
-        for writer in echo.writers:
-            writer.transport.abort()
-    server.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(HANG):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
-def frame(command: Command, body: bytes = b"") -> bytes:
-    fields = bytes([8, command]) + body
-    return (len(fields) + 4).to_bytes(4) + len(fields).to_bytes(4) + fields
-
-
-PING, PONG = frame(Command.PING), frame(Command.PONG)
+from tests.testing.echo import HANG, PING, PONG, echoing, frame, until
 
 
 async def test_without_a_fault_everything_passes() -> None:
@@ -150,45 +90,6 @@ async def test_a_stall_that_ends_by_itself() -> None:
         assert time.monotonic() - begin >= 0.19
 
 
-async def test_a_stalled_sender_is_held_up() -> None:
-    """The proxy does not take without end what it can't pass on."""
-    async with echoing() as echo:
-        reader, writer = await echo.connect()
-        echo.proxy.stall(Direction.TO_BROKER)
-        writer.write(b"\xff" * 64 * 1024 * 1024)
-        with pytest.raises(TimeoutError), anyio.fail_after(0.3):
-            await writer.drain()
-        assert echo.proxy.traffic(Direction.TO_BROKER).bytes == 0
-        echo.proxy.resume()
-        assert await reader.readexactly(1024) == b"\xff" * 1024
-
-
-async def test_reset_breaks_both_sides_and_takes_new_connections() -> None:
-    """Both sides get RST, and the proxy takes new connections."""
-    async with echoing() as echo:
-        reader, writer = await echo.connect()
-        await until(lambda: echo.proxy.connections == 1)
-        assert echo.proxy.reset() == 1
-        with pytest.raises(ConnectionResetError):
-            await reader.read(1)
-        await until(lambda: echo.ended == 1)
-        reader, writer = await echo.connect()
-        writer.write(PING)
-        assert await reader.readexactly(len(PING)) == PING
-
-
-async def test_after_a_half_close_the_other_direction_goes_on() -> None:
-    """The receiver of one direction hears the end; what it still says arrives."""
-    async with echoing() as echo:
-        reader, writer = await echo.connect()
-        writer.write(PING)
-        await reader.readexactly(len(PING))
-        assert echo.proxy.half_close(Direction.TO_CLIENT) == 1
-        assert await reader.read(1) == b""
-        writer.write(PONG)
-        await until(lambda: echo.got == PING + PONG)
-
-
 async def test_cut_in_the_middle_of_a_frame() -> None:
     """Frames before it pass, of the one that is hit a half, then the connection breaks."""
     async with echoing() as echo:
@@ -243,14 +144,6 @@ async def test_an_outage_refuses_connections_until_it_ends() -> None:
         reader, writer = await echo.connect()
         writer.write(PING)
         assert await reader.readexactly(len(PING)) == PING
-
-
-async def test_a_server_that_is_away() -> None:
-    """A client sees a broken connection, no more and no less."""
-    async with echoing() as echo, FaultProxy("127.0.0.1", 1) as echo.proxy:
-        with pytest.raises(ConnectionResetError), anyio.fail_after(HANG):
-            reader, _ = await echo.connect()  # broken already, where this process is slow
-            await reader.read(1)
 
 
 def test_what_can_not_be() -> None:
