@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from jmsaio.cli.connecting import connection_options, read_connection, run
@@ -37,7 +35,7 @@ def browse(
 
 
 async def _browse(
-    config: dict[str, Any], name: str, selector: str | None, limit: int | None, headers: bool, output: Output
+    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, output: Output
 ) -> int:
     import jmsaio
 

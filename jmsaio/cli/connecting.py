@@ -7,7 +7,7 @@ import functools
 import os
 import pathlib
 from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -16,16 +16,17 @@ import click
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import BrokerUnavailableError
+from jmsaio.model.destinations import Queue, Topic
 from jmsaio.transport.pulsar.admin.causes import cause_of
+
+if TYPE_CHECKING:
+    from jmsaio.client.session import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Seconds to wait for a broker, unless an option says otherwise: a person is waiting.
 CONNECT_TIMEOUT = 3.0
-
-#: Arguments of a connection as the options give them: config and keyword options of ``jmsaio.connect``.
-Arguments = tuple[dict[str, Any], dict[str, Any]]
 
 
 def broker_options(command: Callable[P, T]) -> Callable[P, T]:
@@ -110,6 +111,6 @@ def run(work: Coroutine[Any, Any, int]) -> int:
     return asyncio.run(work)
 
 
-def destination(session: Any, name: str, topic: bool) -> Any:
+def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
     """The queue or topic of a name."""
     return session.create_topic(name) if topic else session.create_queue(name)

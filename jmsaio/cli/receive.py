@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -14,7 +14,13 @@ from jmsaio.cli.output import Output, json_option, make_output, printable
 from jmsaio.cli.pipe import taken
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError
+from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
+
+if TYPE_CHECKING:
+    from jmsaio.client.consumer import MessageConsumer
+    from jmsaio.client.lifetime.opening import Opening
+    from jmsaio.client.session import Session
 
 
 @attrs.frozen
@@ -32,7 +38,7 @@ class Job:
         headers: show all headers.
     """
 
-    config: dict[str, Any]
+    config: dict[str, object]
     name: str
     topic: bool
     selector: str | None
@@ -112,7 +118,7 @@ async def _receive(job: Job, output: Output) -> int:
             output.remark(f"receiving from {printable(job.name)}, Ctrl-C ends it")
         try:
             while job.limit is None or received < job.limit:
-                message: Any
+                message: jmsaio.Message | MalformedMessageError | None
                 try:
                     message = await consumer.receive(job.timeout)
                 except jmsaio.MalformedMessageError as error:  # it is shown as it came, and acknowledges itself
@@ -140,20 +146,19 @@ async def _receive(job: Job, output: Output) -> int:
     return OK
 
 
-def _consumer(session: Any, job: Job) -> Any:
-    place = destination(session, job.name, job.topic)
+def _consumer(session: Session, job: Job) -> Opening[MessageConsumer]:
     if job.subscription is None:
-        return session.create_consumer(place, job.selector)
+        return session.create_consumer(destination(session, job.name, job.topic), job.selector)
     kind, name = job.subscription
     create = {
         "durable": session.create_durable_consumer,
         "shared": session.create_shared_consumer,
         "shared-durable": session.create_shared_durable_consumer,
     }[kind]
-    return create(place, name, job.selector)
+    return create(session.create_topic(job.name), name, job.selector)
 
 
-def write(output: Output, message: Any, headers: bool) -> None:
+def write(output: Output, message: Message | MalformedMessageError, headers: bool) -> None:
     """Write a message, or the error of one that can't be read, out: as a JSON line or as text."""
     if isinstance(message, MalformedMessageError):
         if output.as_json:

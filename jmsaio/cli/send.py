@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
@@ -23,7 +23,8 @@ from jmsaio.model.modes import DeliveryMode
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.senders.receipt import Receipt
-    from jmsaio.model.messages.message import Message
+    from jmsaio.client.session import Session
+    from jmsaio.model.messages.message import Message, Property
 
 #: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
 _MANY = 200
@@ -49,12 +50,12 @@ class Job:
         options: keyword arguments of ``producer.send_async``.
     """
 
-    config: dict[str, Any]
+    config: dict[str, object]
     name: str
     topic: bool
     source: Source
     repeat: int
-    properties: dict[str, Any]
+    properties: Mapping[str, Property]
     headers: dict[str, str]
     options: dict[str, Any]
 
@@ -267,7 +268,7 @@ def _chain(first: Message, rest: Iterator[Message]) -> Iterator[Message]:
     yield from rest
 
 
-def _prepare(session: Any, message: Message, job: Job) -> None:
+def _prepare(session: Session, message: Message, job: Job) -> None:
     """Set what the options say."""
     for name, value in job.properties.items():
         message.set_object_property(name, value)

@@ -13,6 +13,7 @@ from rich.text import Text
 from jmsaio.cli.output import printable
 from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
+from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -162,7 +163,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _place(destination: Any) -> str | None:
+def _place(destination: Destination | None) -> str | None:
     if destination is None:
         return None
     kind = "topic" if hasattr(destination, "topic_name") else "queue"

@@ -19,7 +19,7 @@ def _boolean(text: str) -> bool:
 
 
 #: How the text of a property is read, by the type's name.
-TYPES: Mapping[str, Callable[[str], Any]] = {
+TYPES: Mapping[str, Callable[[str], bool | int | float | str]] = {
     "string": str,
     "boolean": _boolean,
     "byte": lambda text: Byte(int(text)),
@@ -31,7 +31,7 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def parse_property(text: str) -> tuple[str, Any]:
+def parse_property(text: str) -> tuple[str, bool | int | float | str]:
     """Name and value of ``name=value`` (a string) or ``name:type=value``.
 
     Raises:
@@ -77,7 +77,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def mark(value: Any) -> str | None:
+def mark(value: object) -> str | None:
     """Name of the value's type if JSON does not show it, else None."""
     for kind in (Byte, Short, Long, Float, Char):
         if isinstance(value, kind):

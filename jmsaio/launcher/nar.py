@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from jmsaio.launcher.errors import DownloadError
 from jmsaio.launcher.maven import Progress, fetch_jars, silent
@@ -15,9 +15,26 @@ from jmsaio.launcher.places import data_text
 _TIME = (2020, 1, 1, 0, 0, 0)
 
 
-def recipe() -> dict[str, Any]:
-    """The packing recipe (``data/filter.toml``): name, jars, definition, manifest."""
-    return tomllib.loads(data_text("filter.toml"))
+class Recipe(TypedDict):
+    """The keys of ``data/filter.toml``.
+
+    Attributes:
+        name: of the file.
+        jars: Maven coordinates; the first one has the definition.
+        definition: path of the definition in that jar.
+        manifest: entries of the manifest.
+    """
+
+    name: str
+    jars: list[str]
+    definition: str
+    manifest: dict[str, str]
+
+
+def recipe() -> Recipe:
+    """The packing recipe (``data/filter.toml``)."""
+    found: Recipe = tomllib.loads(data_text("filter.toml"))  # type: ignore[assignment]  # a file of this package
+    return found
 
 
 def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path | None = None) -> Path:
@@ -36,7 +53,7 @@ def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path 
     """
     plan = recipe()
     jars = fetch_jars(plan["jars"], progress, cache)
-    target: Path = Path(directory).expanduser().absolute() / plan["name"]
+    target = Path(directory).expanduser().absolute() / plan["name"]
     target.parent.mkdir(parents=True, exist_ok=True)
     write_nar(target, jars, plan["definition"], plan["manifest"])
     progress(f"packed {target}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError
 
@@ -11,12 +10,12 @@ from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError
 _LONGEST_INT = 128
 
 
-def wrong_type(value: Any, argument: str, needed: str) -> IllegalArgumentTypeError:
+def wrong_type(value: object, argument: str, needed: str) -> IllegalArgumentTypeError:
     """The error that refuses the type of ``value``; its class alone is shown, for the value may be huge or secret."""
     return IllegalArgumentTypeError(f"{argument} must be {needed}, not {type(value).__name__}")
 
 
-def shown(value: Any, width: int = 40) -> str:
+def shown(value: object, width: int = 40) -> str:
     """``value`` for an error, cut.
 
     Of an int too long for Python to write (thousands of digits) its size alone, of what can't show itself its class.
@@ -29,37 +28,37 @@ def shown(value: Any, width: int = 40) -> str:
         return f"a {type(value).__name__}"
 
 
-def check_text(value: Any, argument: str) -> None:
+def check_text(value: object, argument: str) -> None:
     """Raise IllegalArgumentTypeError unless ``value`` is a str."""
     if not isinstance(value, str):
         raise wrong_type(value, argument, "a text")
 
 
-def check_optional_text(value: Any, argument: str) -> None:
+def check_optional_text(value: object, argument: str) -> None:
     """Raise IllegalArgumentTypeError unless ``value`` is a str or None."""
     if value is not None and not isinstance(value, str):
         raise wrong_type(value, argument, "a text or None")
 
 
-def check_flag(value: Any, argument: str) -> None:
+def check_flag(value: object, argument: str) -> None:
     """Raise IllegalArgumentTypeError unless ``value`` is True or False."""
     if not isinstance(value, bool):
         raise wrong_type(value, argument, "True or False")
 
 
-def check_mapping(value: Any, argument: str) -> None:
+def check_mapping(value: object, argument: str) -> None:
     """Raise IllegalArgumentTypeError unless ``value`` is a mapping."""
     if not isinstance(value, Mapping):
         raise wrong_type(value, argument, "a mapping")
 
 
-def check_class(value: Any, argument: str) -> None:
+def check_class(value: object, argument: str) -> None:
     """Raise IllegalArgumentTypeError unless ``value`` is a class."""
     if not isinstance(value, type):
         raise wrong_type(value, argument, "a class, such as str")
 
 
-def check_int(value: Any, argument: str, low: int, high: int) -> None:
+def check_int(value: object, argument: str, low: int, high: int) -> None:
     """Raise IllegalArgumentTypeError unless ``value`` is an int, IllegalArgumentError outside of low to high."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(value, argument, "an int")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_plus
 
 import attrs
@@ -108,7 +108,7 @@ class TemporaryTopic(Topic):
         await _delete(self, self._delete)
 
 
-def as_destination(value: Any, argument: str = "destination") -> Destination:
+def as_destination(value: object, argument: str = "destination") -> Destination:
     """``value`` as one of our destinations; a foreign one is known by its ``queue_name`` or ``topic_name``.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import shown
@@ -34,7 +34,7 @@ class AcknowledgeMode(enum.IntEnum):
     CLIENT_INDIVIDUAL = 4
 
     @classmethod
-    def of(cls, value: Any) -> AcknowledgeMode:
+    def of(cls, value: object) -> AcknowledgeMode:
         """The mode of a number; 101, RabbitMQ's and Artemis' number, is INDIVIDUAL. Raises IllegalArgumentError."""
         if not isinstance(value, int) or isinstance(value, bool) or value not in (101, *map(int, cls)):
             raise _unknown("acknowledge mode", cls, value)

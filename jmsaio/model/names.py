@@ -6,7 +6,7 @@ Jakarta Messaging 3.1, 3.5.1 Property names; 3.8.1.1 Message selector syntax.
 from __future__ import annotations
 
 import unicodedata
-from typing import Any, Final
+from typing import Final
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import check_text, wrong_type
@@ -54,7 +54,7 @@ def _property_name_problem(name: str) -> str | None:
     return None
 
 
-def check_property_name(name: Any) -> None:
+def check_property_name(name: object) -> None:
     """Raise IllegalArgumentError unless ``name`` can name a property."""
     if not isinstance(name, str):
         raise wrong_type(name, "the property name", "a text")
@@ -65,7 +65,7 @@ def check_property_name(name: Any) -> None:
         allowed_names.add(name)
 
 
-def check_map_name(name: Any) -> None:
+def check_map_name(name: object) -> None:
     """Raise IllegalArgumentError unless ``name`` can name a map entry: any text that is not empty."""
     check_text(name, "the name of a map entry")
     if not name:

@@ -40,7 +40,7 @@ def typed(kind: type, value: Any, name: str) -> Any:
     return int(made) if kind is Int else made
 
 
-def cut(value: Any, offset: int, length: int | None) -> bytes:
+def cut(value: object, offset: int, length: int | None) -> bytes:
     """A copy of ``length`` bytes of ``value`` from ``offset``; without ``length`` up to its end.
 
     Raises:
@@ -78,7 +78,7 @@ def writable_bytes(buffer: Any) -> memoryview:
     return view
 
 
-def is_kind(kind: type, body_type: Any) -> bool:
+def is_kind(kind: type, body_type: object) -> bool:
     """True if ``body_type`` is a class of which ``kind`` is one; False for anything that is not a class."""
     try:
         return isinstance(body_type, type) and issubclass(kind, body_type)

@@ -206,7 +206,7 @@ def canonical(value: Any, name: str = "") -> Value:
     return _from_subclass(value, name)
 
 
-def _from_subclass(value: Any, name: str) -> Value:
+def _from_subclass(value: object, name: str) -> Value:
     if isinstance(value, Int | Double):
         return int(value) if isinstance(value, Int) else float(value)
     for kind in (Byte, Short, Long, Float, Char, bool):

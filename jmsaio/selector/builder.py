@@ -33,7 +33,7 @@ from jmsaio.selector.refusal import Refused
 MAX_DEPTH = 64
 
 
-def _start(item: Any) -> int:
+def _start(item: Token | Node) -> int:
     """Offset of a token or node."""
     return (item.start_pos or 0) if isinstance(item, Token) else int(item.at)
 

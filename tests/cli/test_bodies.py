@@ -11,6 +11,7 @@ import pytest
 from jmsaio import BytesMessage, Float, MapMessage, Message, ObjectMessage, Short, StreamMessage, TextMessage
 from jmsaio.cli.bodies import Source, from_record, make
 from jmsaio.cli.show import to_json
+from jmsaio.model.messages.message import Property
 
 
 def test_each_kind_makes_its_message_from_the_bytes() -> None:
@@ -83,7 +84,13 @@ MESSAGES: list[Message] = [
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.KIND)
 def test_what_receive_writes_send_takes(message: Message) -> None:
     message.clear_properties()
-    properties = {"region": "EU", "amount": 5, "shelf": Short(3), "weight": Float(0.5), "nan": float("nan")}
+    properties: dict[str, Property] = {
+        "region": "EU",
+        "amount": 5,
+        "shelf": Short(3),
+        "weight": Float(0.5),
+        "nan": float("nan"),
+    }
     for name, value in properties.items():
         message.set_object_property(name, value)
     message.jms_correlation_id = "c"

@@ -9,6 +9,7 @@ import pytest
 
 import jmsaio
 from jmsaio import Byte, Float, Long, MapMessage, Short, StreamMessage
+from jmsaio.model.values import Value
 from tests.conformance.kit import row
 
 MAPS = {"queue": "core/mapMsgQueue/MapMsgQueueTestsIT", "topic": "core/mapMsgTopic/MapMsgTopicTestsIT"}
@@ -153,7 +154,7 @@ async def test_a_stream_with_each_type(sends: Sends) -> None:
     message = StreamMessage()
     for kind, (value, _) in WRITTEN.items():
         getattr(message, f"write_{kind}")(value)
-    objects = [True, Byte(1), Short(2), 3, Long(4), Float(1.5), 2.5, "text", b"bytes"]
+    objects: list[Value] = [True, Byte(1), Short(2), 3, Long(4), Float(1.5), 2.5, "text", b"bytes"]
     for value in objects:
         message.write_object(value)
     received = await sends(message)

@@ -26,7 +26,8 @@ BYTES: dict[str, tuple[Any, str]] = {
     "double": (-2.25, "double"),
     "utf": ("Grüße", "utf"),
 }
-OBJECTS = [(True, "boolean"), (Byte(1), "byte"), (Short(2), "short"), (3, "int"), (Long(4), "long"),
+OBJECTS: list[tuple[int | float | str, str]] = [
+           (True, "boolean"), (Byte(1), "byte"), (Short(2), "short"), (3, "int"), (Long(4), "long"),
            (Float(1.5), "float"), (2.5, "double"), ("text", "utf")]  # fmt: skip
 
 

@@ -17,10 +17,11 @@ def record(
     key: str | None = None,
     *,
     deliver_at: int | None = None,
+    priority: int = 4,
 ) -> OutgoingRecord:
     """A record to send."""
     body = payload.encode() if isinstance(payload, str) else payload
-    return OutgoingRecord(body, dict(properties), key, deliver_at=deliver_at)
+    return OutgoingRecord(body, dict(properties), key, deliver_at=deliver_at, priority=priority)
 
 
 @attrs.define(eq=False)

@@ -17,6 +17,6 @@ def tuned_url(task: Task) -> str:
     return f"{task.url}{'&' if '?' in task.url else '?'}{query}"
 
 
-def typed_properties(number: int) -> dict[str, object]:
+def typed_properties(number: int) -> dict[str, str | int]:
     """Three properties, two of text and an int."""
     return {REGION: REGION_VALUE, AMOUNT: number, KIND: KIND_VALUE}

@@ -32,7 +32,7 @@ Sendable = (
 _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
 
-def outgoing(given: Any, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
+def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
     """The message to send for what an application gives, and whether it was made from a foreign message.
 
     Args:
@@ -52,7 +52,7 @@ def outgoing(given: Any, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
     return adopt(given, left_out) if foreign else message_for(given), foreign
 
 
-def message_for(body: Any) -> Message:
+def message_for(body: object) -> Message:
     """The message for a body; a message stays as it is.
 
     str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream; JavaObject: object.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from jmsaio.errors import (
@@ -16,7 +16,7 @@ from jmsaio.errors import (
 from jmsaio.model.messages.message import Message
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
 from jmsaio.model.typed import cut, is_kind, typed, writable_bytes
-from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, canonical
+from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, Value, canonical
 
 _SHORT, _USHORT = struct.Struct(">h"), struct.Struct(">H")
 _INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
@@ -43,7 +43,7 @@ class BytesMessage(Message):
     _reading: bool
 
     def __init__(
-        self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, Any] | None = None
+        self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, object] | None = None
     ) -> None:
         super().__init__(properties=properties)
         self._data = bytearray(cut(data, 0, None))
@@ -184,7 +184,7 @@ class BytesMessage(Message):
         if self._reading:
             raise MessageNotWriteableError("the body is read-only; clear_body first")
 
-    def _write(self, layout: struct.Struct, kind: type, value: Any) -> None:
+    def _write(self, layout: struct.Struct, kind: type, value: object) -> None:
         self._check_writable()
         self._data += layout.pack(typed(kind, value, kind.__name__.lower()))
 
@@ -236,7 +236,7 @@ class BytesMessage(Message):
             raise NullValueError("write_bytes needs bytes, not None")
         self._data += cut(data, offset, length)
 
-    def write_object(self, value: Any) -> None:
+    def write_object(self, value: Value | bytearray | memoryview) -> None:
         """A value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""
         self._check_writable()
         if value is None:
@@ -246,7 +246,7 @@ class BytesMessage(Message):
         writer(self, value)
 
 
-_WRITERS: dict[type, Any] = {
+_WRITERS: dict[type, Callable[[BytesMessage, Any], None]] = {
     bool: BytesMessage.write_boolean,
     Byte: BytesMessage.write_byte,
     Short: BytesMessage.write_short,

@@ -8,7 +8,7 @@ that the provider sets are written back to the object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import as_destination
@@ -53,7 +53,7 @@ class MessageLike(Protocol):
     def get_property_names(self) -> Iterable[str]:
         """The names of its properties."""
 
-    def get_object_property(self, name: str) -> Any:
+    def get_object_property(self, name: str) -> object:
         """The value of a property."""
 
 
@@ -61,14 +61,14 @@ class MessageLike(Protocol):
 _NEVER_FOREIGN: Final = frozenset({str, bytes, bytearray, memoryview, dict, list, tuple, bool, int, float, type(None)})
 
 
-def is_foreign(value: Any) -> bool:
+def is_foreign(value: object) -> TypeGuard[MessageLike]:
     """True for an object that is not ours and offers the message interface."""
     if type(value) in _NEVER_FOREIGN:
         return False
     return not isinstance(value, Message) and not isinstance(value, type) and isinstance(value, MessageLike)
 
 
-def adopt(foreign: Any, left_out: LeftOut = _unsaid) -> Message:
+def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
     """Our own message with the content of a foreign one.
 
     Left out are an object body or a property that can't be read, whatever it raises; a property whose value has no JMS
@@ -102,7 +102,7 @@ def _set_by_provider(name: str) -> bool:
     return name.startswith("JMSX") and name not in (GROUP_ID, GROUP_SEQ)
 
 
-def _copy_property(foreign: Any, name: str, message: Message, left_out: LeftOut) -> None:
+def _copy_property(foreign: MessageLike, name: str, message: Message, left_out: LeftOut) -> None:
     try:
         value = canonical_property(foreign.get_object_property(name), name)
     except Exception as error:  # the other library may raise anything for what it can't read
@@ -111,7 +111,7 @@ def _copy_property(foreign: Any, name: str, message: Message, left_out: LeftOut)
     message.set_object_property(name, value)
 
 
-def _copy_headers(foreign: Any, message: Message) -> None:
+def _copy_headers(foreign: MessageLike, message: Message) -> None:
     correlation = getattr(foreign, "jms_correlation_id", None)
     if isinstance(correlation, bytes):
         message.jms_correlation_id_as_bytes = correlation
@@ -134,7 +134,7 @@ def _copy_body(foreign: Any, left_out: LeftOut) -> Message:
     return _copy_object(foreign, left_out) if _offers(foreign, "get_object") else Message()
 
 
-def _offers(foreign: Any, name: str) -> bool:
+def _offers(foreign: object, name: str) -> bool:
     # On the class first: a property that raises must not look like one that is missing.
     return hasattr(type(foreign), name) or hasattr(foreign, name)
 
@@ -187,7 +187,7 @@ _BODIES: Final[tuple[tuple[tuple[str, ...], Callable[[Any], Message]], ...]] = (
 )
 
 
-def write_back(foreign: Any, headers: Headers) -> None:
+def write_back(foreign: object, headers: Headers) -> None:
     """Write the provider-set headers onto a foreign message, through its public attributes.
 
     Headers that the object refuses are passed over: its message is on the way already, and an error here would look as

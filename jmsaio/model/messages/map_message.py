@@ -31,7 +31,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
     _map: dict[str, Value]
 
     def __init__(
-        self, mapping: Mapping[str, Any] | None = None, *, properties: Mapping[str, Any] | None = None
+        self, mapping: Mapping[str, Any] | None = None, *, properties: Mapping[str, object] | None = None
     ) -> None:
         super().__init__(properties=properties)
         self._map = {}

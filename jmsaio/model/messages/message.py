@@ -41,7 +41,7 @@ class Message(Properties):
     _head: Headers | None
     _read_only_body: bool
 
-    def __init__(self, *, properties: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, *, properties: Mapping[str, object] | None = None) -> None:
         self._acknowledge = self._head = self._properties = self._source = None
         self._count = 0
         self._read_only_body = self._read_only_properties = False

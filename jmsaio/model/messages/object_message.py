@@ -87,7 +87,7 @@ class ObjectMessage(Message):
     KIND: ClassVar[str] = "object"
     _value: Any
 
-    def __init__(self, value: Any = None, *, properties: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, value: Any = None, *, properties: Mapping[str, object] | None = None) -> None:
         super().__init__(properties=properties)
         self._value = snapshot(value)
 

@@ -6,7 +6,7 @@ Jakarta Messaging 3.1, 3.5 Message properties.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text
@@ -86,7 +86,7 @@ class Properties:
             properties = self._property_map()
         return properties.get(name)
 
-    def _writable_properties(self, name: Any) -> dict[str, Property]:
+    def _writable_properties(self, name: object) -> dict[str, Property]:
         if type(name) is not str or name not in allowed_names:
             check_property_name(name)
         if self._read_only_properties:
@@ -127,7 +127,7 @@ class Properties:
         return PropertyView(self)
 
     @properties.setter
-    def properties(self, values: Mapping[str, Any]) -> None:
+    def properties(self, values: Mapping[str, object]) -> None:
         self._check_properties_writable()
         check_mapping(values, "properties")
         given, kept = dict(values), self._properties  # a copy: the values may be those of this message
@@ -190,7 +190,7 @@ class Properties:
         value: str | None = convert_property(self._property(name), JmsType.STRING, name)
         return value
 
-    def set_object_property(self, name: str, value: Any) -> None:
+    def set_object_property(self, name: str, value: Property) -> None:
         """Set a property in the type of ``value``: bool, int (int or long by size), float (double), str or None.
 
         The wrappers ``Byte, Short, Int, Long, Float, Double`` give the other types.
@@ -200,8 +200,7 @@ class Properties:
             IllegalArgumentError: a name that is not allowed.
             MessageNotWriteableError: a received message.
         """
-        kind = type(value)
-        if kind not in _STORED and not (kind is int and INT_MIN <= value <= INT_MAX):
+        if type(value) not in _STORED and not (type(value) is int and INT_MIN <= value <= INT_MAX):
             writable = self._writable_properties(name)  # a wrong name and a wrong state go before a wrong value
             writable[name] = canonical_property(value, name)
         else:
@@ -242,7 +241,7 @@ class Properties:
         else:
             self._set_property(name, str, value)
 
-    def _set_property(self, name: str, kind: type, value: Any) -> None:
+    def _set_property(self, name: str, kind: type, value: object) -> None:
         writable = self._writable_properties(name)
         writable[name] = typed(kind, value, name)
 
@@ -258,10 +257,10 @@ class PropertyView(MutableMapping[str, Property]):
     def __getitem__(self, name: str) -> Property:
         return self._message._property_map()[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: Property) -> None:
         self._message.set_object_property(name, value)
 
-    def __delitem__(self, name: str) -> None:
+    def __delitem__(self, name: str) -> NoReturn:
         raise UnsupportedOperationError(f"a single property can't be removed ({name!r}); clear_properties removes all")
 
     def __iter__(self) -> Iterator[str]:
@@ -273,17 +272,17 @@ class PropertyView(MutableMapping[str, Property]):
     def __contains__(self, name: object) -> bool:
         return name in self._message._property_map()
 
-    def update(self, other: Any = (), /, **more: Any) -> None:
+    def update(self, other: Any = (), /, **more: Property) -> None:  # Any: a union would not infer a dict's values
         """Set several properties: all of them, or none when one is refused. Raises as ``set_object_property``."""
         if type(other) is not dict or more:
             other = dict(other, **more)
         self._message._put_properties(other)
 
-    def pop(self, name: str, *default: Any) -> Any:
+    def pop(self, name: str, *default: object) -> NoReturn:
         """Not possible: raises UnsupportedOperationError."""
-        del self[name]
+        self.__delitem__(name)
 
-    def popitem(self) -> Any:
+    def popitem(self) -> NoReturn:
         """Not possible: raises UnsupportedOperationError."""
         raise UnsupportedOperationError("a single property can't be removed; clear_properties removes all")
 

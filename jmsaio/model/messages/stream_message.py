@@ -36,7 +36,7 @@ class StreamMessage(Message):
     _offset: int
     _reading: bool
 
-    def __init__(self, values: Iterable[Any] = (), *, properties: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Iterable[object] = (), *, properties: Mapping[str, object] | None = None) -> None:
         super().__init__(properties=properties)
         if isinstance(values, str | bytes | bytearray | memoryview):  # each would be a sequence of its parts
             raise MessageFormatError(f"a stream message holds a list of values, not one {type(values).__name__}")
@@ -225,7 +225,7 @@ class StreamMessage(Message):
         self._check_writable()
         self._values.append(None if data is None else cut(data, offset, length))
 
-    def write_object(self, value: Any) -> None:
+    def write_object(self, value: Value | bytearray | memoryview) -> None:
         """Write a value in its own type, or None. Raises MessageFormatError without JMS type."""
         self._check_writable()
         self._values.append(canonical(value, "stream"))

@@ -22,7 +22,7 @@ class TextMessage(Message):
     KIND: ClassVar[str] = "text"
     _text: str | None
 
-    def __init__(self, text: str | None = None, *, properties: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, text: str | None = None, *, properties: Mapping[str, object] | None = None) -> None:
         # The slots of Message, set here once more: this is the hot path of a sender.
         self._acknowledge = self._head = self._properties = self._source = None
         self._count = 0
@@ -79,7 +79,7 @@ class TextMessage(Message):
         return self._text is None or is_kind(str, body_type)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A text of a subclass as a plain one. Raises MessageFormatError for anything but text."""
     if not isinstance(value, str):
         raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -153,7 +154,13 @@ def test_the_view_is_a_mapping() -> None:
     assert view.get("d") is None and view.setdefault("a", 9) == 1
     with pytest.raises(KeyError):
         view["d"]
-    for remove in (lambda: view.pop("a"), lambda: view.pop("zz", None), view.popitem, lambda: view.__delitem__("a")):
+    removals: list[Callable[[], object]] = [
+        lambda: view.pop("a"),
+        lambda: view.pop("zz", None),
+        view.popitem,
+        lambda: view.__delitem__("a"),
+    ]
+    for remove in removals:
         with pytest.raises(UnsupportedOperationError):
             remove()
     view.clear()
@@ -162,7 +169,8 @@ def test_the_view_is_a_mapping() -> None:
 
 def test_an_update_is_whole_or_not_at_all() -> None:
     message = Message(properties={"a": 1})
-    for bad in ({"b": 2, "c": []}, {"b": 2, "c d": 3}):
+    wrong: list[dict[str, object]] = [{"b": 2, "c": []}, {"b": 2, "c d": 3}]
+    for bad in wrong:
         with pytest.raises((MessageFormatError, IllegalArgumentError)):
             message.properties.update(bad)
         with pytest.raises((MessageFormatError, IllegalArgumentError)):

@@ -39,3 +39,13 @@ async def simplified(context: jmsaio.Context) -> None:
 async def passes_options_on(url: str, **options: Unpack[ConnectOptions]) -> None:
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         await session.commit()
+
+
+def properties_and_bodies(message: jmsaio.Message) -> None:
+    message.properties.update({"region": "EU", "amount": 5}, weight=jmsaio.Float(0.5))
+    message.properties = {"region": None}
+    message.set_object_property("amount", jmsaio.Short(3))
+    assert_type(message.get_object_property("amount"), bool | int | float | str | None)
+    values = [True, 5, 1.5, "text", b"bytes", None]
+    jmsaio.StreamMessage(values, properties={"region": "EU", "amount": 5}).write_object(jmsaio.Char("c"))
+    jmsaio.MapMessage({"amount": 5, "data": b"bytes"})["region"] = "EU"

@@ -35,3 +35,10 @@ async def arguments(session: jmsaio.Session, consumer: jmsaio.MessageConsumer, c
 async def nothing_received(consumer: jmsaio.MessageConsumer) -> str | None:
     message = await consumer.receive(timeout=1)
     return message.get_body(str)  # error: union-attr reportOptionalMemberAccess
+
+
+def properties(message: jmsaio.Message) -> None:
+    message.set_object_property("amount", [5])  # error: arg-type reportArgumentType
+    message.properties["amount"] = b"5"  # error: assignment reportArgumentType
+    jmsaio.TextMessage("x", properties=["amount"])  # error: arg-type reportArgumentType
+    jmsaio.BytesMessage().write_object({})  # error: arg-type reportArgumentType

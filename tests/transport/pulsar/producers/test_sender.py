@@ -80,7 +80,7 @@ async def test_a_full_window_waits_until_there_is_room(kit: Kit, limit: str) -> 
     outcomes = Outcomes()
     for _ in range(20):
         assert not sender.full
-        sender.send(record("x" * 100, **{"p": "abc"}), outcomes)
+        sender.send(record("x" * 100, {"p": "abc"}), outcomes)
     assert sender.full
     sender.send(record("more"), outcomes)
     with anyio.fail_after(HANG):
