@@ -18,11 +18,11 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.callbacks.worker import function_of
+from jmsaio.client.lifetime.background_task import Shutdown
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.opening import Opening
-from jmsaio.client.lifetime.shutdown import Shutdown
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.local_transaction import LocalTransaction

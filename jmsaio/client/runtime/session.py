@@ -21,11 +21,11 @@ from jmsaio.client.delivery.dispatch import Dispatch
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.client.lifetime.background_task import Shutdown
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Closable
-from jmsaio.client.lifetime.shutdown import Shutdown
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pending import PendingSends
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from jmsaio.client.lifetime import shutdown
+from jmsaio.client.lifetime import background_task
+from jmsaio.client.lifetime.background_task import Shutdown
 from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.shutdown import Shutdown
 from jmsaio.errors import OperationTimeoutError
 
 
@@ -35,6 +35,6 @@ async def test_the_earliest_deadline_of_all_requests_counts() -> None:
 
 
 async def test_a_task_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutdown, "GRACE", 0.01)
+    monkeypatch.setattr(background_task, "GRACE", 0.01)
     with pytest.raises(OperationTimeoutError, match="the task did not close within 3 s"):
         await Shutdown().request("the task", Deadline.after(0.01), 3)
