@@ -18,10 +18,9 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.callbacks.worker import function_of
-from jmsaio.client.lifetime.background_task import Shutdown
+from jmsaio.client.lifetime.background_task import BackgroundTask
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
 from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -65,11 +64,9 @@ class Connection(AsyncClosing):
     _runtimes: dict[SessionRuntime, None] = attrs.field(factory=dict, init=False)
     _group: TaskGroup = attrs.field(init=False)
     _owner: asyncio.Task[None] = attrs.field(init=False)
-    _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _shutdown: Shutdown = attrs.field(factory=Shutdown, init=False)
+    _task: BackgroundTask = attrs.field(factory=BackgroundTask, init=False)
     _closed_by_listener: bool = attrs.field(default=False, init=False)
     _failed: SessionRuntime | None = attrs.field(default=None, init=False)
-    _errors: FirstError = attrs.field(factory=FirstError, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._temporaries = self._runtime.temporaries = Temporaries(self._runtime)
@@ -83,11 +80,11 @@ class Connection(AsyncClosing):
             self._run(), name=f"jmsaio connection {self._runtime.uuid}"
         )
         try:
-            await self._running.wait()
+            await self._task.running.wait()
         except BaseException:
-            self._shutdown.requested.set()
+            self._task.requested.set()
             with anyio.CancelScope(shield=True):
-                await self._shutdown.ended.wait()
+                await self._task.ended.wait()
             raise
         return self
 
@@ -217,13 +214,11 @@ class Connection(AsyncClosing):
                 "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
                 "(messages go out at once, acknowledgements at commit)"
             )
-        self._sessions += 1
+        self._sessions = number = self._sessions + 1
         runtime = SessionRuntime(
             connection=self._runtime,
-            number=self._sessions,
             mode=checked,
             ledger=Ledger(_scope(checked, scope or config.acknowledge_scope)),
-            concurrency=config.listener_concurrency,
             when_ended=self._session_ended,
         )
         transacting = None
@@ -238,7 +233,7 @@ class Connection(AsyncClosing):
         except BaseException:
             runtime.abandon()
             raise
-        return Session(runtime, transacting, self.create_session)
+        return Session(runtime, transacting, self.create_session, number)
 
     def _session_ended(self, runtime: SessionRuntime) -> None:
         """A session has ended; if a callback ended it, ``close`` says so, unless the session's own close did."""
@@ -313,10 +308,10 @@ class Connection(AsyncClosing):
         self._state = advance(self._state, Event.CLOSE, "connection")
         self._runtime.started = False
         self._closed_by_listener = self._closed_by_listener or self._runtime.reports.called_from_listener()
-        await self._shutdown.request("the connection", deadline, self._runtime.configuration.close_timeout)
+        await self._task.end("the connection", deadline, self._runtime.configuration.close_timeout)
         if self._failed is not None:
             self._failed.raise_close_error()
-        self._errors.raise_once()
+        self._task.errors.raise_once()
 
     async def _run(self) -> None:
         callback_context.leave()
@@ -324,21 +319,21 @@ class Connection(AsyncClosing):
             async with anyio.create_task_group() as group:
                 self._group = group
                 self._runtime.transport.link_listeners.add(self._link_changed)
-                self._running.set()
+                self._task.running.set()
                 try:
-                    await self._shutdown.requested.wait()
+                    await self._task.requested.wait()
                 finally:
                     with anyio.CancelScope(shield=True):
                         await self._close_all()
                 group.cancel_scope.cancel()
         finally:
             self._state = advance(advance(self._state, Event.CLOSE, "connection"), Event.CLOSE_DONE, "connection")
-            self._shutdown.ended.set()
+            self._task.ended.set()
 
     async def _close_all(self) -> None:
-        runtime, errors = self._runtime, self._errors
+        runtime, errors = self._runtime, self._task.errors
         runtime.started = False
-        deadline = self._shutdown.deadline or Deadline.after(runtime.configuration.close_timeout)
+        deadline = self._task.deadline or Deadline.after(runtime.configuration.close_timeout)
         runtime.transport.link_listeners.discard(self._link_changed)
         reports = runtime.reports.count
         asked: set[SessionRuntime] = set()

@@ -171,15 +171,16 @@ class MessageProducer(Settings, AsyncClosing):
             sent._put_properties(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(sent, stamp)
+        sends = runtime.sends
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
-        if sender is None or sender.full or self._transacting is not None or self._now != runtime.turn:
+        if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
             sender, transaction = await self._prepare(target)
         else:
             transaction = None
         work = None if self._transacting is None else self._transacting.work
-        send = PendingSend(runtime.sends, work, stamp, target.destination, loop)
+        send = PendingSend(sends, work, stamp, target.destination, loop)
         sender.send(record, send, transaction)
-        runtime.sends.add(send)
+        sends.add(send)
         stamp_sent(sent, stamp, target.destination)
         if foreign:
             write_back(given, sent._headers())
@@ -189,9 +190,9 @@ class MessageProducer(Settings, AsyncClosing):
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
         """A sender with room and the current transaction, both read in the same turn of the loop."""
-        transacting, connection = self._transacting, self._runtime.connection
-        if self._now != self._runtime.turn:  # a loop of sends lets other tasks run each millisecond
-            self._runtime.turn = self._now
+        transacting, connection, sends = self._transacting, self._runtime.connection, self._runtime.sends
+        if self._now != sends.turn:  # a loop of sends lets other tasks run each millisecond
+            sends.turn = self._now
             await asyncio.sleep(0)
         while True:
             sender = connection.senders.cached(target.topic, target.queue_subscription)

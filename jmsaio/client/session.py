@@ -44,6 +44,8 @@ class Session(AsyncClosing):
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
     _new_session: Callable[[], Awaitable[Session]]  # makes another session of the connection
+    _number: int  # among the sessions of the connection, from 1
+    _producers: int = 0  # made so far
     _requests: RequestReply | None = None
 
     @property
@@ -146,9 +148,10 @@ class Session(AsyncClosing):
             target = target_for(destination, runtime)
             connection.check_not_deleted(target.topic, target.destination)
             await connection.senders.open(target.topic, target.queue_subscription)
-        producer = MessageProducer(
-            runtime=runtime, transacting=self._transacting, target=target, prefix=runtime.next_message_prefix()
-        )
+        self._producers += 1
+        # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
+        prefix = f"ID:{connection.uuid}:{self._number}:{self._producers}:"
+        producer = MessageProducer(runtime=runtime, transacting=self._transacting, target=target, prefix=prefix)
         runtime.children[producer] = None
         return producer
 

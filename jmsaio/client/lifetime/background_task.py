@@ -1,4 +1,4 @@
-"""``Shutdown``: asks the task behind a session or connection to end, and waits until it has."""
+"""``BackgroundTask``: the start and end of the task behind a session or connection, as other tasks see them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,34 @@ import anyio
 import attrs
 
 from jmsaio.client.lifetime.deadline import GRACE, Deadline
+from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.errors import OperationTimeoutError
 
 
 @attrs.define(eq=False)
-class Shutdown:
-    """The request to end a task, from any other task.
+class BackgroundTask:
+    """The task behind a session or connection.
 
     Attributes:
-        requested: set when the task is to end.
+        running: set by the task once it runs.
+        requested: set when the task should end.
         ended: set by the task at its end.
-        deadline: by when it is to end, the earliest of all requests.
+        deadline: when it should have ended: the earliest of all requests.
+        errors: what went wrong during its end.
     """
 
+    running: asyncio.Event = attrs.field(factory=asyncio.Event)
     requested: asyncio.Event = attrs.field(factory=asyncio.Event)
     ended: asyncio.Event = attrs.field(factory=asyncio.Event)
     deadline: Deadline | None = None
+    errors: FirstError = attrs.field(factory=FirstError)
 
-    async def request(self, what: str, deadline: Deadline, close_timeout: float) -> None:
+    async def end(self, what: str, deadline: Deadline, close_timeout: float) -> None:
         """Ask the task to end, and wait until it has; a moment longer than the deadline.
 
         Args:
             what: the name of what ends, for the error.
-            deadline: by when it is to end; an earlier one stays.
+            deadline: when it should have ended; an earlier one stays.
             close_timeout: the option, for the error.
 
         Raises:

@@ -21,9 +21,8 @@ from jmsaio.client.delivery.dispatch import Dispatch
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.background_task import Shutdown
+from jmsaio.client.lifetime.background_task import BackgroundTask
 from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Closable
 from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -35,70 +34,74 @@ from jmsaio.rules.ledger import Ledger
 from jmsaio.transport.base import Transport
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, init=False)
 class SessionRuntime:
     """The running part of one session.
 
     Attributes:
         connection: what it shares with the other sessions of its connection.
-        number: its number among the sessions of the connection, from 1.
-        mode: acknowledge mode.
-        concurrency: callback workers.
         when_ended: called once its tasks have ended.
         undo_work: undoes an open transaction at close; None unless the session is transacted.
-        failure: why the session ended by itself, or None.
-        ended_by_callback: a callback raised what is no Exception.
+        home: event loop and process.
+        callbacks: runs its listeners.
+        dispatch: fills its inboxes.
         inboxes: its inboxes.
         deliveries: what the application got and did not settle.
         listeners: its message listeners.
         completions: its completion listeners.
-        sends: what was sent and has no outcome yet.
+        sends: messages sent that have no outcome yet.
         children: producers and the like, which are closed with it.
-        turn: millisecond in which a send last let the loop go on.
+        failure: why the session ended by itself, or None.
         closing: ``close`` was called, or it ended by itself.
-        consumers_closed: its consumers give no messages any more.
-        closed: it has ended.
+        consumers_closed: its consumers deliver no more messages.
     """
 
     connection: ConnectionRuntime
-    number: int
-    mode: AcknowledgeMode
-    _ledger: Ledger[Inbox, ReceivedRecord]
-    concurrency: int
     when_ended: Callable[[SessionRuntime], None]
-    undo_work: Callable[[], Awaitable[None]] | None = attrs.field(default=None, init=False)
-    failure: JMSError | None = attrs.field(default=None, init=False)
-    ended_by_callback: bool = attrs.field(default=False, init=False)
-    home: Home = attrs.field(init=False)
-    dispatch: Dispatch = attrs.field(init=False)
-    callbacks: CallbackWorker = attrs.field(init=False)
-    inboxes: SessionInboxes = attrs.field(init=False)
-    deliveries: Deliveries = attrs.field(init=False)
-    listeners: Listeners = attrs.field(init=False)
-    completions: Completions = attrs.field(init=False)
-    sends: PendingSends = attrs.field(factory=PendingSends, init=False)
-    children: dict[Closable, None] = attrs.field(factory=dict, init=False)
-    turn: int = attrs.field(default=0, init=False)
-    closing: bool = attrs.field(default=False, init=False)
-    consumers_closed: bool = attrs.field(default=False, init=False)
-    closed: bool = attrs.field(default=False, init=False)
-    _producers: int = attrs.field(default=0, init=False)
-    _running: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _shutdown: Shutdown = attrs.field(factory=Shutdown, init=False)
-    _errors: FirstError = attrs.field(factory=FirstError, init=False)
+    undo_work: Callable[[], Awaitable[None]] | None
+    home: Home
+    callbacks: CallbackWorker
+    dispatch: Dispatch
+    inboxes: SessionInboxes
+    deliveries: Deliveries
+    listeners: Listeners
+    completions: Completions
+    sends: PendingSends
+    children: dict[Closable, None]
+    failure: JMSError | None
+    closing: bool
+    consumers_closed: bool
+    _task: BackgroundTask
 
-    def __attrs_post_init__(self) -> None:
-        connection, config = self.connection, self.connection.configuration
+    def __init__(
+        self,
+        connection: ConnectionRuntime,
+        mode: AcknowledgeMode,
+        ledger: Ledger[Inbox, ReceivedRecord],
+        when_ended: Callable[[SessionRuntime], None],
+    ) -> None:
+        config = connection.configuration
+        self.connection = connection
+        self.when_ended = when_ended
+        self.undo_work = None
         self.home = connection.home
         self.callbacks = CallbackWorker(self._next_job)
         self.dispatch = Dispatch(self.callbacks.wake)
-        self.inboxes = SessionInboxes(connection.transport, self._ledger.concerns, self.dispatch.forget)
+        self.inboxes = SessionInboxes(connection.transport, ledger.concerns, self.dispatch.forget)
         receipt_timeout = config.operation_timeout if config.consumer.ack_receipt_enabled else None
-        self.deliveries = Deliveries(
-            self.mode, self._ledger, self.inboxes, self.check_call, receipt_timeout, config.close_timeout
-        )
+        self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, receipt_timeout, config.close_timeout)
         self.listeners = Listeners(self.deliveries, connection.report, connection, self)
         self.completions = Completions(self, connection, self.callbacks)
+        self.sends = PendingSends()
+        self.children = {}
+        self.failure = None
+        self.closing = self.consumers_closed = False
+        self._task = BackgroundTask()
+
+    @property
+    def mode(self) -> AcknowledgeMode:
+        """Acknowledge mode."""
+        return self.deliveries.mode
 
     @property
     def started(self) -> bool:
@@ -109,6 +112,16 @@ class SessionRuntime:
     def close_timeout(self) -> float:
         """Bound of a whole close, in seconds."""
         return self.connection.configuration.close_timeout
+
+    @property
+    def closed(self) -> bool:
+        """True once its tasks have ended."""
+        return self._task.ended.is_set()
+
+    @property
+    def ended_by_callback(self) -> bool:
+        """True when it ended because a callback raised what is no Exception."""
+        return self.failure is not None and isinstance(self.failure.__cause__, NoExceptionError)
 
     def refuses(self) -> bool:
         """Whether calls are refused: it was closed, and the caller is not one of its listeners, which may go on."""
@@ -132,34 +145,32 @@ class SessionRuntime:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self.dispatch.run)
-                for _ in range(self.concurrency):
+                for _ in range(self.connection.configuration.listener_concurrency):
                     group.start_soon(self.callbacks.run)
-                self._running.set()
-                await self._shutdown.requested.wait()
+                self._task.running.set()
+                await self._task.requested.wait()
                 await self._end_work()
                 group.cancel_scope.cancel()
-            if not self._shutdown.requested.is_set():
+            if not self._task.requested.is_set():
                 raise JMSError("a callback cancelled the task that ran it")
         except* Exception as errors:
             cause = errors.exceptions[0]
             self.failure = JMSError(f"the session ended by itself, its messages are redelivered: {cause}")
             self.failure.__cause__ = cause
             self.connection.report(self.failure)
-            if isinstance(cause, NoExceptionError):
-                self.ended_by_callback = True
-                self._errors.error = self.failure
+            if self.ended_by_callback:
+                self._task.errors.error = self.failure
         finally:
             self.closing = True
             with anyio.CancelScope(shield=True):
                 await self._close_children()
-            self.closed = True
             self.connection.inboxes.pop(self.inboxes, None)
             self.when_ended(self)
-            self._shutdown.ended.set()
+            self._task.ended.set()
 
     async def wait_running(self) -> None:
         """Wait until the tasks run."""
-        await self._running.wait()
+        await self._task.running.wait()
 
     def wake(self) -> None:
         """The connection was started: look for messages and for listeners' work."""
@@ -171,40 +182,40 @@ class SessionRuntime:
     def abandon(self) -> None:
         """Let the session end by itself: the call that made it was cancelled."""
         self.closing = True
-        self._shutdown.requested.set()
+        self._task.requested.set()
 
     async def close(self, deadline: Deadline | None = None) -> None:
         """Ask the session to end, and wait; see ``Session.close``."""
         if self.home.forked:
-            self.closing = self.consumers_closed = self.closed = True  # its tasks are the parent's
+            self.closing = self.consumers_closed = True  # its tasks are the parent's
             return
         self.home.check()
         self.closing = True
         for inbox in self.inboxes.open:
             inbox.notify()
-        await self._shutdown.request("the session", deadline or Deadline.after(self.close_timeout), self.close_timeout)
+        await self._task.end("the session", deadline or Deadline.after(self.close_timeout), self.close_timeout)
         self.raise_close_error()
 
     @property
     def has_close_error(self) -> bool:
         """Something went wrong with its end and was not raised yet."""
-        return self._errors.error is not None
+        return self._task.errors.error is not None
 
     def raise_close_error(self) -> None:
         """Raise what went wrong with the end of the session, once."""
-        self._errors.raise_once()
+        self._task.errors.raise_once()
 
     async def _end_work(self) -> None:
         """Let what runs end, then undo an open transaction. The closing of the children behind it has three steps."""
-        deadline, guard = self._deadline(), self._errors.guard
+        deadline, guard = self._deadline(), self._task.errors.guard
         await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener may still send
         await guard(partial(self.settle_sends, deadline.left(4)))
         if self.undo_work is not None:
-            await self._errors.guard_within(deadline, self.undo_work, "the rollback of a closing session", 3)
+            await self._task.errors.guard_within(deadline, self.undo_work, "the rollback of a closing session", 3)
 
     async def _close_children(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
-        deadline, errors = self._deadline(), self._errors
+        deadline, errors = self._deadline(), self._task.errors
         await errors.guard(partial(self.completions.finish, deadline.left(2)))
         self.consumers_closed = True
         unsettled = dict(self.deliveries.ledger.take_all())
@@ -214,7 +225,7 @@ class SessionRuntime:
             group.start_soon(self.inboxes.close_all, deadline, unsettled, errors)
 
     def _deadline(self) -> Deadline:
-        return self._shutdown.deadline or Deadline.after(self.close_timeout)
+        return self._task.deadline or Deadline.after(self.close_timeout)
 
     async def wait_idle(self, timeout: float) -> None:
         """Wait until no callback runs. Raises OperationTimeoutError when one does not return in time."""
@@ -233,14 +244,6 @@ class SessionRuntime:
 
     def _next_job(self) -> Job | None:
         return self.listeners.next_job() if self.started else None
-
-    def next_message_prefix(self) -> str:
-        """The front of the JMSMessageIDs of a new producer: ``ID:<connection uuid>:<session>:<producer>:``.
-
-        With three integers at the end, Starlight's selector engine takes it.
-        """
-        self._producers += 1
-        return f"ID:{self.connection.uuid}:{self.number}:{self._producers}:"
 
     async def settle_sends(self, timeout: float) -> None:
         """Wait until every send has its outcome and every completion listener has returned.

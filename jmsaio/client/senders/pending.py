@@ -65,11 +65,16 @@ class PendingSend:
 
 
 class PendingSends(set[PendingSend]):
-    """The pending sends of one session: ``add`` each that the transport has taken, ``complete`` removes it."""
+    """The pending sends of one session: ``add`` each that the transport has taken, ``complete`` removes it.
 
-    __slots__ = ("_none_left",)
+    Attributes:
+        turn: millisecond in which a send last let other tasks run.
+    """
+
+    __slots__ = ("_none_left", "turn")
 
     def __init__(self) -> None:
+        self.turn = 0
         self._none_left = Waiters()
 
     def complete(self, send: PendingSend) -> None:

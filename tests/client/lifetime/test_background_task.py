@@ -7,34 +7,34 @@ import asyncio
 import pytest
 
 from jmsaio.client.lifetime import background_task
-from jmsaio.client.lifetime.background_task import Shutdown
+from jmsaio.client.lifetime.background_task import BackgroundTask
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.errors import OperationTimeoutError
 
 
 async def test_the_request_returns_when_the_task_has_ended() -> None:
-    asked = Shutdown()
+    task = BackgroundTask()
 
     async def run() -> None:
-        await asked.requested.wait()
-        asked.ended.set()
+        await task.requested.wait()
+        task.ended.set()
 
-    task = asyncio.create_task(run())
-    await asked.request("the task", Deadline.after(10), 10)
-    await task
-    await asked.request("the task", Deadline.after(10), 10)
+    running = asyncio.create_task(run())
+    await task.end("the task", Deadline.after(10), 10)
+    await running
+    await task.end("the task", Deadline.after(10), 10)
 
 
 async def test_the_earliest_deadline_of_all_requests_counts() -> None:
-    asked = Shutdown()
-    asked.ended.set()
+    task = BackgroundTask()
+    task.ended.set()
     late, early = Deadline.after(100), Deadline.after(10)
     for deadline in (late, early, late):
-        await asked.request("the task", deadline, 10)
-    assert asked.deadline is early
+        await task.end("the task", deadline, 10)
+    assert task.deadline is early
 
 
 async def test_a_task_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_task, "GRACE", 0.01)
     with pytest.raises(OperationTimeoutError, match="the task did not close within 3 s"):
-        await Shutdown().request("the task", Deadline.after(0.01), 3)
+        await BackgroundTask().end("the task", Deadline.after(0.01), 3)
