@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Unpack
 
@@ -18,6 +18,7 @@ from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -238,17 +239,16 @@ class ConnectionFactory(AsyncClosing):
     async def _close_by(self, deadline: Deadline) -> None:
         """``close`` within a deadline."""
         self._closed = True
-        errors: list[JMSError] = []
+        errors = FirstError()
         async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
             for connection in list(self._connections):
-                group.start_soon(_note, partial(connection._close_by, deadline.before(2)), errors)
+                group.start_soon(errors.guard, partial(connection._close_by, deadline.before(2)))
         if self._senders is not None:
-            await _note(partial(self._senders.close, deadline.left(1)), errors)
+            await errors.guard(partial(self._senders.close, deadline.left(1)))
         if self._transport is not None:
-            await _note(partial(self._transport.aclose, deadline.left()), errors)
+            await errors.guard(partial(self._transport.aclose, deadline.left()))
         self._senders = self._transport = None
-        if errors:
-            raise errors[0]
+        errors.raise_once()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._connections)} connections"
@@ -285,13 +285,6 @@ async def _open(
         with anyio.CancelScope(shield=True):
             await factory.close()
         raise
-
-
-async def _note(close: Callable[[], Awaitable[None]], errors: list[JMSError]) -> None:
-    try:
-        await close()
-    except JMSError as error:
-        errors.append(error)
 
 
 def _route(config: Configuration) -> Any:

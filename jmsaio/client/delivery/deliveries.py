@@ -131,7 +131,12 @@ class Deliveries:
         else:  # the selector of a consumer that takes the inbox over is not known yet
             inbox.give_back_left(records)
 
+    @property
+    def lingering(self) -> bool:
+        """True while inboxes of closed consumers are open, so that ``close_settled`` may have work."""
+        return bool(self.inboxes.lingering)
+
     async def close_settled(self) -> None:
-        """Close the inboxes of closed consumers that nothing is unsettled of any more."""
+        """Close the inboxes of closed consumers whose deliveries are all settled."""
         if self.inboxes.lingering:
             await self.inboxes.close_settled(Deadline.after(self.close_timeout))

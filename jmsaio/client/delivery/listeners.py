@@ -111,4 +111,5 @@ class Listeners:
                 self.deliveries.acknowledge_deferred(number)
             else:
                 await self.deliveries.redeliver_one(number)
-        await self.deliveries.close_settled()
+        if self.deliveries.lingering:  # rarely: spares a coroutine for each message
+            await self.deliveries.close_settled()
