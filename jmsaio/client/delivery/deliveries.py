@@ -1,9 +1,9 @@
 """``Deliveries``: what one session has delivered to the application, until it is acknowledged or redelivered.
 
-Every way to settle a delivery passes here: acknowledge, recover, commit and rollback, a listener that failed. The
-ledger says which deliveries are concerned and forgets them; then their inboxes tell the receivers. An error of a
-receiver reaches the caller; in AUTO and DUPS_OK mode, where there is none, the next receive of the consumer raises it.
-What happens to a record whose acknowledgement was lost with its link is decided below the seam.
+Every way to settle a delivery passes through here: acknowledge, recover, commit, rollback and a failed listener. The
+ledger selects the deliveries and forgets them; then their inboxes settle the records at the receivers. An error of a
+receiver is raised to the caller; in AUTO and DUPS_OK mode, which have none, by the next receive of the consumer. The
+transport decides what happens to a record whose acknowledgement was lost with the link.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Deliveries:
         check_call: raises when the session may not be used.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
         close_timeout: bound in seconds of closing an inbox.
-        self_acknowledging: AUTO and DUPS_OK.
+        self_acknowledging: True in AUTO and DUPS_OK mode.
     """
 
     mode: AcknowledgeMode
@@ -52,7 +52,7 @@ class Deliveries:
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
-        """Note that the application gets ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
+        """Note the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
 
         Returns:
             The delivery's number in the ledger, 0 when it is settled already.
@@ -75,7 +75,7 @@ class Deliveries:
         self.check_call()
 
     async def acknowledge(self, number: int) -> None:
-        """``acknowledge`` of one delivery: as far as the ledger's scope says."""
+        """``acknowledge`` of one delivery: settles as much as the ledger's scope covers."""
         self.check_call()
         await self.carry_out(self.ledger.acknowledge(number))
 
@@ -84,7 +84,7 @@ class Deliveries:
         await self.carry_out(self.ledger.take_all())
 
     async def acknowledge_one(self, number: int) -> None:
-        """Acknowledge one delivery, whatever the scope; left to commit in a transacted session."""
+        """Acknowledge one delivery, whatever the scope; in a transacted session commit does that."""
         if self.mode is AcknowledgeMode.TRANSACTED:
             return
         entry = self.ledger.take(number)
@@ -107,13 +107,13 @@ class Deliveries:
             entry[0].acknowledge((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
-        """AUTO and DUPS_OK: a deferred delivery did not happen; its message is first in line again, uncounted."""
+        """AUTO and DUPS_OK: undo a deferred delivery; its message is first in line again, uncounted."""
         entry = self.ledger.take(number)
         if entry is not None:
             entry[0].put_back(entry[1])
 
     async def redeliver_one(self, number: int) -> None:
-        """One delivery failed: redeliver its message, counted."""
+        """Redeliver the message of a failed delivery, counted."""
         entry = self.ledger.take(number)
         if entry is not None:
             self._redeliver(entry[0], [entry[1]])
@@ -128,7 +128,7 @@ class Deliveries:
     def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
         if inbox.attached:
             inbox.redeliver(records)
-        else:  # the selector of a consumer that takes the inbox over is not known yet
+        else:  # the selector of the inbox's next consumer is not known yet
             inbox.give_back_left(records)
 
     @property

@@ -1,7 +1,7 @@
-"""The dispatch coroutine of a session: moves received records from the transport into the inboxes' inboxes.
+"""The dispatch coroutine of a session: moves received records from the receivers into the inboxes.
 
-It filters by selector, noLocal and expiry on the way and never runs an application's code, so nothing that an
-application does can hold it up.
+It filters by selector, noLocal and expiry on the way, and never runs an application's code, so no application can hold
+it up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jmsaio.client.delivery.inbox import Inbox
 
 #: Fills before other tasks of the loop get a turn.
 _FILLS_A_TURN = 8
-#: The same in seconds: a fill may have to look at all of its records.
+#: The same in seconds: a fill may have to filter all of its records.
 _LONGEST_TURN = 0.01
 
 
@@ -25,7 +25,7 @@ class Dispatch:
     """Fills inboxes that were marked, one after the other.
 
     Attributes:
-        filled: called after an inbox was filled (the listener worker looks for work then).
+        filled: called after inboxes were filled, so that the callback workers look for messages.
     """
 
     filled: Callable[[], None]
@@ -35,7 +35,7 @@ class Dispatch:
     _ended: bool = attrs.field(default=False, init=False)
 
     def mark(self, inbox: Inbox) -> None:
-        """Look after ``inbox`` in the next turn."""
+        """Fill ``inbox`` in the next turn."""
         self._marked[inbox] = None
         self._wake.set()
 
@@ -44,7 +44,7 @@ class Dispatch:
         self._marked.pop(inbox, None)
 
     async def turn(self, inbox: Inbox) -> None:
-        """Wait until ``inbox`` has been looked after once, or the session ended. Cancelling changes nothing."""
+        """Wait until ``inbox`` was filled once, or the session ended. Cancelling changes nothing."""
         if self._ended:
             return
         done = asyncio.get_running_loop().create_future()

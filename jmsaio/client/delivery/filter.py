@@ -1,4 +1,4 @@
-"""``Filter``: what one consumer wants of its subscription."""
+"""``Filter``: selects the records of a subscription that one consumer wants."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def parse_selector(text: str | None) -> Selector | None:
 
 @attrs.frozen
 class Filter:
-    """What a consumer wants of its subscription.
+    """Selects the records of a subscription that one consumer wants.
 
     Attributes:
         selector: the message selector, or None.
-        is_local: tells for a record whether noLocal excludes it; None without noLocal.
+        is_local: whether noLocal excludes a record; None without noLocal.
         shared: other consumers may share the subscription.
-        alone: but never do: no one wants what this one rejects.
+        alone: no other consumer does, so rejected records are for no one.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
     """
@@ -44,12 +44,12 @@ class Filter:
 
     @property
     def concerns_others(self) -> bool:
-        """Others may want what is rejected here, so records are looked at also while no one receives."""
+        """True if others may want records rejected here, which are therefore filtered even while no one receives."""
         return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
 
     @property
     def plain(self) -> bool:
-        """Only expiry is to be looked at."""
+        """True if only expiry has to be checked."""
         return self.selector is None and self.is_local is None
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
@@ -71,5 +71,5 @@ class Filter:
         return None
 
     def fate(self, rejection: Rejection) -> Fate:
-        """What happens to a record that is rejected for this reason."""
+        """The fate of a record that is rejected for this reason."""
         return fate(rejection, self.shared and not self.alone, self.acknowledge_rejected, self.dead_letter_expired)

@@ -1,7 +1,7 @@
 """``Inbox``: one subscription as one consumer uses it, with the buffer of its received records.
 
 Synchronous but for its close. The transport wakes the inbox, the session's dispatch coroutine fills and filters it,
-consumers and listeners take from it, and what the application gave back stands at its front again. Only the inbox
+consumers and listeners take from it, and records that the application gave back return to its front. Only the inbox
 changes the inbox.
 """
 
@@ -34,11 +34,11 @@ from jmsaio.transport.clock import LoopTimers
 BATCH = 256
 #: Bytes in the inboxes of one connection, unless its configuration says something else.
 INBOX_BYTES = 32 * 1024 * 1024
-#: Bytes that a record is taken to have before the first came.
+#: Assumed size of a record in bytes before the first one arrives.
 FIRST = 1024 * 1024
-#: Records that are looked at in one step, where each costs time.
+#: Records filtered in one step, where a selector or noLocal makes each one costly.
 _SLICE = 64
-#: What siblings hand over at most before it is taken, in batches.
+#: Batches that siblings may hand over before the first record is taken.
 _HANDED = 8
 
 
@@ -56,12 +56,12 @@ class Inbox:
         by_priority: give higher priorities first (``jms.enableJMSPriority``).
         batch: records in the inbox at most.
         share: bytes in the inbox at most, divided with others.
-        timers: the clock that it goes by.
-        receiver: the transport's receiver; it settles what siblings handed over where it came from.
-        filter: what the consumer wants.
+        timers: timers on the transport's clock.
+        receiver: settles each record at the transport's receiver that took it from the broker.
+        filter: selects the records that the consumer wants.
         siblings: the consumers of this process on the same subscription.
-        unread: records that the application was told can't be read.
-        records: received records that the application will get.
+        unread: records reported to the application as unreadable.
+        records: received records, not delivered yet.
         wanted: someone waits for a record: a receive or a listener.
         failure: why the receiver ended, or None.
         attached: it has a consumer.
@@ -89,7 +89,7 @@ class Inbox:
     _changed: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
     _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
     _waiter: asyncio.Future[None] | None = attrs.field(default=None, init=False)
-    _largest: int = attrs.field(default=FIRST, init=False)  # bytes of a record of those that came last
+    _largest: int = attrs.field(default=FIRST, init=False)  # bytes of the largest of the latest records
     _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
     _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
@@ -110,8 +110,8 @@ class Inbox:
         """Begin to receive for a consumer.
 
         Args:
-            receiver: the receiver, the same again where another consumer takes the inbox over.
-            filter: what the consumer wants.
+            receiver: the receiver; unchanged where another consumer takes over the inbox.
+            filter: selects the records that the consumer wants.
             siblings: the consumers of this process on the same subscription.
             changed: called when the inbox may be filled.
             free_name: called once when the consumer no longer uses the subscription's name.
@@ -128,7 +128,7 @@ class Inbox:
             changed(self)
 
     def detach(self) -> None:
-        """Stop receiving: what the consumer did not get goes back, what it got can still be settled."""
+        """Stop receiving: undelivered records go back, delivered ones can still be settled."""
         self.wanted = False
         self.attached = False
         self.release()
@@ -145,7 +145,7 @@ class Inbox:
             self._changed(self)
 
     def want(self, wanted: bool) -> None:
-        """A receive or a listener waits for records, or does not any more."""
+        """Note whether a receive or a listener waits for records."""
         self.wanted = wanted
         if not wanted:
             self._waiter = None
@@ -163,7 +163,7 @@ class Inbox:
             waiter.set_result(None)
 
     def fill(self) -> bool:
-        """Take records from the receiver, filter them, and put what is wanted into the inbox.
+        """Take records from the receiver, filter them, and put the wanted ones into the inbox.
 
         Returns:
             True when there may be more to take at once.
@@ -175,10 +175,10 @@ class Inbox:
         if self.filter.concerns_others:
             room = min(room, _SLICE)
             if not self.siblings.has_room(self):
-                self.more = False  # looked after again when some of what rests has gone back
+                self.more = False  # tried again when some of the resting records have gone back
                 return False
         if room <= 0 or not (self.wanted or self.filter.concerns_others):
-            if self.filter.concerns_others:  # what the receiver has may be for others, also when no one receives here
+            if self.filter.concerns_others:  # its records may be for others even when no one receives here
                 self._refill = len(self.records) // 2
             return False
         records = self._receive(room)
@@ -191,7 +191,7 @@ class Inbox:
         return self.more
 
     def _room(self) -> int:
-        """Records that the inbox has room for, by number and by bytes, which are known from the last ones."""
+        """How many records the inbox has room for, by number and by size, estimated from the latest ones."""
         return min(self.batch, self.share.each // max(1, self._largest) or 1) - len(self.records)
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
@@ -217,7 +217,7 @@ class Inbox:
                     self._reject(record, rejection)
                 else:
                     wanted.append(record)
-            except MalformedMessageError:  # the consumer is told, by the same error, when it takes the record
+            except MalformedMessageError:  # decoding it raises the same error for the consumer
                 wanted.append(record)
         if not plain:
             self.siblings.set_aside()
@@ -240,7 +240,7 @@ class Inbox:
         self.redelivery.forget(record)
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
-        """Would take a record at ``now`` (ms) that a sibling does not want."""
+        """Whether it takes a record at ``now`` (ms) that a sibling rejected."""
         if self.closed or not self.attached or self.failure is not None:
             return False
         if self.records:
@@ -250,7 +250,7 @@ class Inbox:
         return self.filter.rejects(record, now) is None
 
     def hand(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
-        """Take a record that a sibling got, after ``accepts``."""
+        """Take a record from a sibling, after ``accepts``."""
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
         self._expiring = self._expiring or EXPIRATION in record.properties
@@ -260,7 +260,7 @@ class Inbox:
         self.wake()
 
     def withdraw(self, owner: SharingReceiver[Inbox]) -> list[ReceivedRecord]:
-        """Take back what ``owner`` took from the broker and no one took from here."""
+        """Remove and return the records that ``owner`` took from the broker and that were not delivered from here."""
         found = [record for record in self.records if self.receiver.owner(record) is owner]
         if found:
             kept = [record for record in self.records if self.receiver.owner(record) is not owner]
@@ -296,7 +296,7 @@ class Inbox:
                 if EXPIRATION in record.properties and 0 < expiration(record) <= self.timers.milliseconds():
                     self._reject(record, Rejection.EXPIRED)
                     continue
-            except MalformedMessageError:  # decoding it says so to the consumer
+            except MalformedMessageError:  # decoding it raises the error for the consumer
                 return record
             return record
         return None
@@ -306,20 +306,20 @@ class Inbox:
         self.wake()
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """The application is done with records."""
+        """Acknowledge records."""
         self.receiver.acknowledge(records, transaction)
         if self.redelivery.counting:
             for record in records:
                 self.redelivery.forget(record)
 
     def acknowledge_soon(self, record: ReceivedRecord) -> None:
-        """The application got a record and need not acknowledge it: those of one turn of the loop go together."""
+        """Acknowledge a record for the application, together with others of this turn of the loop."""
         self._done.append(record)
         if len(self._done) == 1:
             asyncio.get_running_loop().call_soon(self.acknowledge_now)
 
     def acknowledge_now(self) -> None:
-        """Hand over what ``acknowledge_soon`` took. A transport that ended says so to the next receive."""
+        """Acknowledge the records of ``acknowledge_soon``. The next receive raises an error of the receiver."""
         if self._done:
             done, self._done = self._done, []
             try:
@@ -328,13 +328,13 @@ class Inbox:
                 self.fail(error)
 
     def put_back(self, record: ReceivedRecord) -> None:
-        """The record was not delivered after all; it stands first again, uncounted."""
+        """Return a record that was not delivered after all to the front, uncounted."""
         self._expiring = True
         self.records.appendleft(record)
         self.notify()
 
     def redeliver(self, records: Sequence[ReceivedRecord]) -> None:
-        """The application gave delivered records back: they are redelivered, in order, before later ones."""
+        """Redeliver records that the application gave back, in order, before later ones."""
         first: list[ReceivedRecord] = []
         for record in records:
             match self.redelivery.next(record):
@@ -347,7 +347,7 @@ class Inbox:
                     self.receiver.negative_acknowledge((record,), self.redelivery.delay(record))
         if first:
             self.receiver.count_delivery(first)
-            # a consumer that took the inbox over may have another selector than the one that received them
+            # a consumer that took over the inbox may have another selector
             self.records.extendleft(reversed(self._wanted(first)))
             self.notify()
             self.wake()
@@ -360,12 +360,12 @@ class Inbox:
             self.fail(error)
 
     def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:
-        """Give back what the closed consumer of this inbox was delivered: at once, unless a delay is configured."""
+        """Give back unsettled deliveries of the closed consumer: at once, unless a delay is configured."""
         for delay, group in self.redelivery.delays_after_close(records).items():
             self.receiver.negative_acknowledge(group, delay)
 
     def release(self) -> None:
-        """Give back what the application never got: its records, and what rests."""
+        """Give back all undelivered records, resting ones included."""
         self.acknowledge_now()
         unread = self.unread.take_all()
         if unread:
@@ -376,7 +376,7 @@ class Inbox:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
 
     async def stop(self, timeout: float) -> None:
-        """Leave to others what the broker sent, or would send, to a detached inbox."""
+        """Stop the receiver of a detached inbox, so that others get its messages."""
         if not self.attached and self.filter.shared and not self.filter.alone:
             await self.receiver.stop(timeout)
 

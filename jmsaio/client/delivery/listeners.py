@@ -19,10 +19,10 @@ from jmsaio.model.wire import ReceivedRecord
 
 
 class Report(Protocol):
-    """Takes a problem that no caller can learn of."""
+    """Takes a problem without a caller."""
 
     def __call__(self, error: Exception, circumstances: str = "") -> None:
-        """Log it and tell the exception listener."""
+        """Log it and report it to the exception listener."""
 
 
 @attrs.frozen(eq=False)
@@ -34,7 +34,7 @@ class Listener:
         function: takes a message; a plain or coroutine function.
         in_thread: a plain function runs in a worker thread.
         decode: makes a message of a record; None for one that became a dead letter.
-        consumer: the consumer, which the listener may not close from elsewhere while it waits for it.
+        consumer: the consumer, as callbacks know it.
     """
 
     inbox: Inbox
@@ -50,7 +50,7 @@ class Listeners:
 
     Attributes:
         deliveries: the session's deliveries.
-        report: takes what a listener raised.
+        report: takes the errors that listeners raise.
         connection: the connection, as callbacks know it.
         session: the session, as callbacks know it.
     """
@@ -69,7 +69,7 @@ class Listeners:
         self._turns.append(listener.inbox)
 
     def unset(self, inbox: Inbox) -> None:
-        """Give messages of an inbox to no listener any more."""
+        """Stop giving messages of an inbox to its listener."""
         self._by_inbox.pop(inbox, None)
         if inbox in self._turns:
             self._turns.remove(inbox)
@@ -80,7 +80,7 @@ class Listeners:
             inbox = self._turns.popleft()
             record = inbox.take()
             if record is None and inbox.failure is not None:
-                self.report(inbox.failure)  # no receive will raise it, and nothing comes any more
+                self.report(inbox.failure)  # no receive will raise it, and no more messages will arrive
                 continue
             self._turns.append(inbox)
             if record is not None:
@@ -111,5 +111,5 @@ class Listeners:
                 self.deliveries.acknowledge_deferred(number)
             else:
                 await self.deliveries.redeliver_one(number)
-        if self.deliveries.lingering:  # rarely: spares a coroutine for each message
+        if self.deliveries.lingering:  # rare; else each message would cost a coroutine
             await self.deliveries.close_settled()

@@ -1,4 +1,4 @@
-"""What a consumer does with a message that can't be read, as the option ``malformed`` says."""
+"""Treats a message that can't be read as the option ``malformed`` says."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("jmsaio")
 
 @attrs.define(eq=False)
 class Settle:
-    """What ``MalformedMessageError.acknowledge`` does."""
+    """Carries out ``MalformedMessageError.acknowledge``."""
 
     deliveries: Deliveries
     inbox: Inbox
@@ -35,7 +35,7 @@ class Settle:
         deliveries.check_call()
         record = inbox.unread.take(self.record)
         if record is None:
-            raise IllegalStateError("the message was given back meanwhile; it is redelivered, with an error of its own")
+            raise IllegalStateError("the message was given back meanwhile; it will be redelivered, with a new error")
         self.done = True
         if deliveries.mode is AcknowledgeMode.TRANSACTED:
             deliveries.ledger.delivered(inbox, record)
@@ -51,7 +51,7 @@ def treat(
     record: ReceivedRecord,
     error: MalformedMessageError,
 ) -> BytesMessage | None:
-    """Do with a record that can't be read what the option ``malformed`` says.
+    """Treat a record that can't be read as the option ``malformed`` says.
 
     Args:
         deliveries: of the session.
@@ -61,7 +61,7 @@ def treat(
         error: why it can't be read.
 
     Returns:
-        What the application gets instead, or None for a dead letter.
+        The message for the application, or None for a dead letter.
 
     Raises:
         MalformedMessageError: ``error``, which can acknowledge the message.
@@ -77,7 +77,7 @@ def treat(
 
 
 def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
-    """Make a record a dead letter where the consumer has a policy for that, and the record is none already."""
+    """Make a record a dead letter if the consumer has a policy for that and the record is not one already."""
     policy = inbox.subscription.config.dead_letter
     if policy is None:
         return False

@@ -45,7 +45,7 @@ class Redelivery:
 
     @property
     def counting(self) -> bool:
-        """Some record came back inside this client, so the broker's counts don't say everything."""
+        """True while records were redelivered inside this client, which the broker's counts don't include."""
         return bool(self._counts)
 
     def delivery_count(self, record: ReceivedRecord) -> int:
@@ -55,7 +55,7 @@ class Redelivery:
         return record.redelivery_count + 1
 
     def next(self, record: ReceivedRecord) -> Next:
-        """Count that the application gave ``record`` back; what happens to it now."""
+        """Count one more return of ``record``, and decide what happens to it."""
         times = self._counts.returned(record.message_id, record.redelivery_count)
         if self.dead_after is not None and times > self.dead_after:
             return Next.DEAD_LETTER
@@ -64,7 +64,7 @@ class Redelivery:
         return Next.LATER
 
     def delay(self, record: ReceivedRecord) -> float:
-        """Seconds until ``record`` is redelivered; more with each call for the same message."""
+        """Seconds until ``record`` is redelivered; longer with each call for the same message."""
         return self._delays.next(record.message_id)
 
     def delays_after_close(self, records: Iterable[ReceivedRecord]) -> dict[float, list[ReceivedRecord]]:

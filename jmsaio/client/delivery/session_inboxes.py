@@ -24,9 +24,9 @@ class SessionInboxes:
     """The inboxes of one session.
 
     Attributes:
-        transport: what all of them receive from.
-        unsettled: tells whether the session has unsettled deliveries of an inbox.
-        forget: called when an inbox is closed, so that it is not filled any more.
+        transport: the transport of all of them.
+        unsettled: whether the session has unsettled deliveries of an inbox.
+        forget: called when an inbox is closed, to stop filling it.
         open: those that have a consumer.
         lingering: those whose consumer is closed.
     """
@@ -43,7 +43,7 @@ class SessionInboxes:
     def take_over(self, subscription: Subscription) -> Inbox | None:
         """The inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
 
-        It belongs to the caller, who adds it again with ``open`` or ``keep``.
+        It belongs to the caller, who adds it again to ``open`` or with ``keep``.
         """
         for inbox in self.lingering:
             if inbox.subscription.identity == subscription.identity and inbox.failure is None:
@@ -59,7 +59,7 @@ class SessionInboxes:
         inbox.detach()
 
     def keep(self, inbox: Inbox, transport: Transport) -> bool:
-        """Look after a detached inbox, perhaps another session's, until its records that are here are settled.
+        """Keep a detached inbox, perhaps another session's, until its records in this session are settled.
 
         Returns:
             False for one of another transport, which is not kept.
@@ -70,7 +70,7 @@ class SessionInboxes:
         return True
 
     async def close_settled(self, deadline: Deadline) -> None:
-        """Close the lingering inboxes that nothing is unsettled of any more."""
+        """Close the lingering inboxes whose deliveries are all settled."""
         for inbox in [one for one in self.lingering if not one.receiver.lent and not self.unsettled(one)]:
             self.lingering.pop(inbox, None)
             self.forget(inbox)
@@ -79,12 +79,12 @@ class SessionInboxes:
     async def close_all(
         self, deadline: Deadline, unsettled: dict[Inbox, list[ReceivedRecord]], errors: FirstError
     ) -> None:
-        """Close every inbox at once, so that all have the same time, or leave it to a session that has its records.
+        """Close all inboxes at the same time; leave those to other sessions of which these have records.
 
         Args:
             deadline: bound of all of them.
-            unsettled: what was delivered of each and not settled; the broker delivers it again.
-            errors: takes what goes wrong.
+            unsettled: the unsettled deliveries of each, which the broker redelivers.
+            errors: keeps the first error.
         """
         async with anyio.create_task_group() as group:
             for inbox in self:

@@ -1,6 +1,6 @@
 """``SharingReceiver``: the receiver of an inbox that its siblings may hand records to.
 
-A record is settled by the receiver that took it from the broker, whoever delivers it.
+A record is settled by the receiver that took it from the broker, whichever consumer delivers it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Inbox = TypeVar("Inbox")
 
 @attrs.define(eq=False)
 class SharingReceiver(Generic[Inbox]):
-    """A ``Receiver`` that settles each record where it came from.
+    """A ``Receiver`` that settles each record at the receiver that took it from the broker.
 
     Attributes:
         own: the transport's receiver of the inbox.
-        most: records of it that rest at most (see ``Siblings``).
-        lent: who has records that ``own`` took, by the record's ``id``.
-        keep: has the session of this inbox look after another one until it is settled; False where it can't.
+        most: how many of its records may rest (see ``Siblings``).
+        lent: the receivers of siblings that have records of ``own``, by the record's ``id``.
+        keep: asks the session of this inbox to keep another inbox until it is settled; False if it can't.
     """
 
     own: Receiver
@@ -50,7 +50,7 @@ class SharingReceiver(Generic[Inbox]):
         return self if borrowed is None else borrowed[1]
 
     def let_go(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
-        """This inbox has nothing to do with ``record`` any more; the receiver that took it."""
+        """Drop ``record`` from this inbox; returns the receiver that took it from the broker."""
         borrowed = self._borrowed.pop(id(record), None) if self._borrowed else None
         if borrowed is None:
             return self
@@ -72,7 +72,7 @@ class SharingReceiver(Generic[Inbox]):
         return self.own.receive(limit)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Acknowledge records; one whose receiver was closed meanwhile is redelivered, as the log says."""
+        """Acknowledge records; those of a receiver that was closed meanwhile are redelivered, with a warning."""
         if not self._borrowed:
             self.own.acknowledge(records, transaction)
             return
@@ -87,7 +87,7 @@ class SharingReceiver(Generic[Inbox]):
                 _log.warning("%d acknowledged messages are redelivered: %s", len(part), error)
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
-        """Give records back; those of a receiver that was closed meanwhile are given back already."""
+        """Give records back; those of a receiver that was closed meanwhile have been given back."""
         if not self._borrowed:
             self.own.negative_acknowledge(records, delay, counted=counted)
             return
@@ -101,7 +101,7 @@ class SharingReceiver(Generic[Inbox]):
                 _log.info("%d messages were given back before: %s", len(part), error)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """Keep what the inbox's own receiver took, unacknowledged; what stands for it."""
+        """Keep records of the inbox's own receiver unacknowledged; returns what stands for them."""
         return self.own.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -109,7 +109,7 @@ class SharingReceiver(Generic[Inbox]):
         self.let_go(record).own.dead_letter(record, properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """The application gets records once more."""
+        """Count one more delivery of records."""
         for owner, part in self._apart(records, keep=True).items():
             owner.own.count_delivery(part)
 
@@ -132,15 +132,15 @@ class SharingReceiver(Generic[Inbox]):
         await self.own.seek(position, timeout)
 
     async def stop(self, timeout: float) -> None:
-        """Take nothing more."""
+        """Stop receiving."""
         await self.own.stop(timeout)
 
     async def resume(self, timeout: float) -> None:
-        """Take records again."""
+        """Receive again."""
         await self.own.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Give back what was handed over and is not settled, and close the inbox's own receiver."""
+        """Give back the unsettled records of other receivers, and close the inbox's own receiver."""
         rest = [record for record, _ in self._borrowed.values()]
         if rest:
             self.negative_acknowledge(rest, 0.0)

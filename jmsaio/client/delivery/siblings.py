@@ -1,7 +1,7 @@
-"""Consumers of this process that share a subscription: they hand each other what they reject, without the broker.
+"""Consumers of one process that share a subscription: each hands the records that it rejects to the others directly.
 
-What none of them wants rests (``jmsaio.rules.resting``) and goes back to the broker from time to time, for consumers
-of other processes. It goes back in slices, so that nothing holds up the event loop.
+Records that none of them wants rest (``jmsaio.rules.resting``) and go back to the broker from time to time, for
+consumers of other processes. They go back in slices, so as not to hold up the event loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jmsaio.transport.clock import LoopTimers, Timer
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds between two bundles that go back: others get a turn.
+#: Seconds between two bundles that go back: other tasks get a turn.
 _PAUSE = 0.002
 
 _Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | None]]
@@ -35,7 +35,7 @@ _Receiver = SharingReceiver[Any]
 
 
 class Member(Protocol):
-    """What siblings need of an inbox."""
+    """An inbox as its siblings see it."""
 
     @property
     def destination(self) -> Destination:
@@ -47,7 +47,7 @@ class Member(Protocol):
 
     @property
     def wanted(self) -> bool:
-        """Someone waits for a record."""
+        """True while a receive or a listener waits for a record."""
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
         """Whether it would take a record at ``now`` (ms)."""
@@ -56,7 +56,7 @@ class Member(Protocol):
         """Take a record that ``owner`` received."""
 
     def withdraw(self, owner: _Receiver) -> list[ReceivedRecord]:
-        """Give up what ``owner`` received and no one took."""
+        """Remove and return records that ``owner`` received and that were not delivered."""
 
     def wake(self) -> None:
         """Receive again."""
@@ -73,20 +73,20 @@ class Siblings:
     _fresh: dict[_Receiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: Timer | None = attrs.field(default=None, init=False)
     _full: set[_Receiver] = attrs.field(factory=set, init=False)
-    _told: bool = attrs.field(default=False, init=False)
+    _warned: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
 
     def join(self, inbox: Member) -> None:
-        """A consumer came: what rests may be for it, and goes back to come again."""
+        """Add a consumer. Resting records may be for it, so they go back to be redelivered."""
         if inbox not in self._members:
             self._members.append(inbox)
             self._resting.hasten()
             self._arm()
 
     def leave(self, inbox: Member) -> list[ReceivedRecord]:
-        """A consumer goes; what it handed to others and they did not take yet is its own again.
+        """Remove a consumer; returns the records that it handed to others and that they have not delivered.
 
-        What rests of it goes back soon.
+        Its resting records go back soon.
         """
         if inbox in self._members:
             self._members.remove(inbox)
@@ -99,9 +99,9 @@ class Siblings:
         return withdrawn
 
     async def give_back(self, inbox: Member) -> None:
-        """Give back what rests of an inbox that has left, before its receiver is closed. Bounded by its number.
+        """Give back the resting records of an inbox that has left, before its receiver is closed.
 
-        Cancellation: all goes back nevertheless, so that nothing counts as delivered.
+        Cancelling: they all go back nevertheless, so that none counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
         while (bundle := self._resting.take_hasty(inbox.receiver, self._timers.clock.steady())) is not None:
@@ -114,7 +114,7 @@ class Siblings:
             raise cancelled
 
     def reject(self, inbox: Member, record: ReceivedRecord) -> None:
-        """``inbox`` does not want a record: it goes to a sibling that does, or rests after ``set_aside``."""
+        """Hand a record that ``inbox`` does not want to a sibling that does; else it rests after ``set_aside``."""
         owner = inbox.receiver.let_go(record)
         if len(self._members) > 1:
             taker = self._taker(inbox, record)
@@ -124,7 +124,7 @@ class Siblings:
         self._fresh.setdefault(owner, []).append(record)
 
     def _taker(self, inbox: Member, record: ReceivedRecord) -> Member | None:
-        """A sibling that takes a record, those that wait for one first, in turn."""
+        """A sibling that takes a record: in turn, those that wait for one first."""
         now = self._timers.milliseconds()
         self._turn = turn = (self._turn + 1) % len(self._members)
         others = [one for one in (*self._members[turn:], *self._members[:turn]) if one is not inbox]
@@ -135,7 +135,7 @@ class Siblings:
         return None
 
     def set_aside(self) -> None:
-        """Some records were looked at: those that no one takes rest from now on."""
+        """Let the rejected records that no sibling took rest from now on."""
         if not self._fresh:
             return
         fresh, self._fresh = self._fresh, {}
@@ -147,17 +147,17 @@ class Siblings:
             self._arm()
 
     def has_room(self, inbox: Member) -> bool:
-        """More records of an inbox may rest; else receiving has to pause, which the log is told."""
+        """Whether more records of an inbox may rest; if not, receiving pauses, which is logged once."""
         receiver = inbox.receiver
         if self._resting.count(receiver) < receiver.most:
             return True
         self._full.add(receiver)
         self._resting.crediting = False
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             _log.warning(
-                "receiving from %r nearly pauses: %d messages that no selector here takes stand before the others, as "
-                "many as a consumer may keep unacknowledged; consume or remove them, or raise the option "
+                "receiving from %r has nearly stopped: %d messages that no selector here matches come before the "
+                "others, as many as a consumer may keep unacknowledged; consume or remove them, or raise the option "
                 "max_unacknowledged_rejected together with the broker's settings maxUnackedMessagesPerConsumer and "
                 "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, receiver.most,
             )  # fmt: skip
@@ -184,7 +184,7 @@ class Siblings:
         try:
             owner.own.negative_acknowledge(bundle.records, 0.0, counted=False)
         except JMSError as error:
-            _log.debug("what rested was given back by the end of its receiver: %s", error)
+            _log.debug("resting records were given back when their receiver ended: %s", error)
         if owner in self._full:
             if 2 * self._resting.count(owner) < owner.most:
                 self._full.discard(owner)
@@ -197,12 +197,12 @@ class Siblings:
 def siblings(broker: str, subscription: Subscription, timers: LoopTimers) -> Siblings:
     """The consumers of this loop on a subscription of a broker.
 
-    Key-shared ones are each by itself: the broker alone says which of them gets a key.
+    Key-shared consumers have no siblings: the broker alone decides which of them gets a key.
 
     Args:
         broker: the broker's name.
         subscription: what they consume.
-        timers: the broker's clock.
+        timers: timers on the broker's clock.
     """
     if subscription.type is not SubscriptionType.SHARED:
         return Siblings(timers=timers)

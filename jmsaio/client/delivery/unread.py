@@ -17,15 +17,15 @@ MOST_BYTES = 16 * 1024 * 1024
 
 @attrs.define(eq=False)
 class Unread:
-    """Records that the application was told can't be read.
+    """Records reported to the application as unreadable.
 
-    Each is kept for the delay of a message that is given back, so that its error can acknowledge it, and then comes
-    again. Beyond a bound the one kept for longest is given back at once.
+    Each is kept for the delay of a message that is given back, so that its error can acknowledge it, and is then
+    given back. Beyond a bound the oldest is given back at once.
 
     Attributes:
         delay: seconds for which a record is kept.
-        give_back: takes a record whose time is over, or that there is no room for.
-        timers: the clock that it goes by.
+        give_back: takes a record whose time is over, or for which there is no room.
+        timers: timers on the transport's clock.
     """
 
     delay: Callable[[ReceivedRecord], float]
@@ -35,7 +35,7 @@ class Unread:
 
     def keep(self, record: ReceivedRecord) -> None:
         """Keep a record until it is taken or its time is over."""
-        self.take(record)  # the transport may give it once more, after a reconnect
+        self.take(record)  # the transport may deliver it again after a reconnect
         timer = self.timers.call_later(self.delay(record), partial(self._time_over, record))
         self._kept[record.message_id] = record, timer
         size = sum(kept.size for kept, _ in self._kept.values())
@@ -46,7 +46,7 @@ class Unread:
             self._time_over(oldest)
 
     def take(self, record: ReceivedRecord) -> ReceivedRecord | None:
-        """The record as it came last, to be settled; None where it is not kept any more."""
+        """Remove a record, to settle it: its latest copy, or None if it is no longer kept."""
         record, timer = self._kept.pop(record.message_id, (record, None))
         if timer is None:
             return None
@@ -54,7 +54,7 @@ class Unread:
         return record
 
     def take_all(self) -> list[ReceivedRecord]:
-        """All records, in the order in which they were kept; the consumer ends."""
+        """Remove all records, the oldest first."""
         records = [record for record, _ in self._kept.values()]
         for record in records:
             self.take(record)

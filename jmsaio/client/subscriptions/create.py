@@ -1,4 +1,4 @@
-"""Creates subscriptions that the broker does not create by itself, a queue's before it is needed."""
+"""Creates subscriptions that the broker does not create itself, and those of queues in advance."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from jmsaio.transport.clock import Clock, LoopTimers
 _PAUSE = 1.0
 #: Result codes of a broker that is about to be ready.
 _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
-#: Statuses of REST that may be another one the next time: too slow, too many, or the server's own trouble.
+#: REST statuses of transient failures: request time-out, too many requests; 500 and above count, too.
 _PASSING_STATUSES = (408, 429)
-#: What the broker says, with status 412, while it moves the subscription's cursor for someone else.
+#: The broker's answer, with status 412, while it moves the subscription's cursor for another request.
 _BUSY = "Subscription Busy"
 
 
@@ -36,18 +36,18 @@ async def precreate(
 ) -> bool:
     """Create a queue's subscription where it is missing, at the topic's beginning.
 
-    A failure that may pass is asked again each second, for ``jms.waitForServerStartupTimeout``; a broker that does not
-    answer at all for ``operationTimeoutMs`` only.
+    A transient failure is retried each second, for ``jms.waitForServerStartupTimeout``; with a broker that does not
+    answer at all, for ``operationTimeoutMs`` only.
 
     Args:
         transport: whose admin interface is used; without one a consumer is opened and closed.
         config: options.
         topic: full topic name.
         subscription: the queue's subscription.
-        timers: the clock that the attempts go by.
+        timers: timers on the transport's clock.
 
     Returns:
-        True when it was missing; False also where that can't be told, without the admin interface.
+        True if it was missing; False if it existed, or if that is unknown, without the admin interface.
 
     Raises:
         TransportError: the broker refuses, or could not do it in time.
@@ -67,12 +67,12 @@ async def precreate(
     except JMSError as error:
         if not is_away(error):
             raise
-        # Its sentence says all; the network libraries' frames behind it would bury that.
+        # Its message is complete; the frames of the network libraries would only hide it.
         raise error.with_traceback(None) from None
 
 
 def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.RetryCallState) -> bool:
-    """Whether the next attempt would come too late."""
+    """Whether the next attempt would be too late."""
     error = None if state.outcome is None else state.outcome.exception()
     away = error is not None and is_away(error)
     limit = config.operation_timeout if away else config.wait_for_server_startup_timeout
@@ -80,7 +80,7 @@ def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.
 
 
 def is_away(error: BaseException) -> bool:
-    """True when the broker gave no answer at all."""
+    """True if the broker did not answer at all."""
     if isinstance(error, AdminError):
         return error.status is None
     return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
@@ -89,7 +89,7 @@ def is_away(error: BaseException) -> bool:
 async def open_receiver(
     transport: Transport, wanted: Subscription, wake: Callable[[], None], create_missing: bool
 ) -> Receiver:
-    """Open a receiver as ``Transport.open_receiver`` does, also where the broker creates no subscriptions by itself.
+    """Open a receiver as ``Transport.open_receiver`` does, also where the broker creates no subscriptions itself.
 
     In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
     admin interface (``jms.precreateQueueSubscription``).
@@ -118,7 +118,7 @@ async def open_receiver(
 
 
 def passes(error: BaseException) -> bool:
-    """True for a failure that may be gone when the same is asked again."""
+    """True for a transient failure."""
     if is_away(error):
         return True
     if isinstance(error, AdminError) and error.status is not None:

@@ -1,7 +1,7 @@
-"""What one process knows of its own connections to a broker: client identifiers and active subscriptions in use.
+"""The client identifiers and named subscriptions that this process uses, by broker.
 
-Pulsar has neither client ids nor names of subscriptions that hold for more than one topic, so, as in Starlight, these
-rules are kept within one process.
+Pulsar has no client ids, and the name of a subscription belongs to one topic. So these rules hold within one process,
+as in Starlight.
 
 Jakarta Messaging 3.1, 6.1.2 Client identifier; 8.3.3 Unshared durable subscriptions.
 """
@@ -19,7 +19,7 @@ _subscriptions: dict[tuple[str, str], Use] = {}
 
 @attrs.define
 class Use:
-    """An active subscription: what it was opened with (topics or a pattern), and how many consumers it has."""
+    """An active subscription: the topics (or pattern) and options that it was opened with, and its consumers."""
 
     topics: tuple[str, ...]
     selector: str | None
@@ -39,7 +39,7 @@ def claim_client_id(broker: str, client_id: str) -> None:
         raise InvalidClientIDError(f"client_id must be a text that is not empty, not {client_id!r:.40}")
     if (broker, client_id) in _client_ids:
         raise InvalidClientIDError(
-            f"client id {client_id!r} is used by another open connection of this process; close it, or take another id"
+            f"client id {client_id!r} is used by another open connection of this process; close it, or use another id"
         )
     _client_ids.add((broker, client_id))
 
@@ -56,11 +56,11 @@ def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: Use) -> 
         broker: the broker.
         name: Pulsar's name of the subscription.
         kind: the way to consume.
-        use: what it is opened with.
+        use: the topics and options that it is opened with.
 
     Raises:
-        JMSError: it is active with another topic, selector or kind (a durable one may bear the Pulsar name of one that
-            is not), or it is unshared and has its consumer.
+        JMSError: it is active with another topic, selector or kind (durable and non-durable ones may share a Pulsar
+            name), or it is unshared and has a consumer.
     """
     active = _subscriptions.get((broker, name))
     if active is None:

@@ -48,7 +48,7 @@ NAMED = frozenset({ConsumerKind.SHARED, ConsumerKind.DURABLE, ConsumerKind.SHARE
 
 @attrs.frozen
 class ConsumerRequest:
-    """What the application asks for.
+    """An application's request for a consumer.
 
     Attributes:
         destination: queue or topic.
@@ -67,7 +67,7 @@ class ConsumerRequest:
 
 @attrs.frozen
 class Plan:
-    """What is subscribed to for a request.
+    """The subscription for a request.
 
     Attributes:
         subscription: for the transport.
@@ -78,8 +78,8 @@ class Plan:
     shared: bool
 
 
-#: Properties of a durable subscription that say what it was made with. Never ``jms.selector``: that is Starlight's,
-#: and switches the broker's filter on.
+#: Properties of a durable subscription that record its terms. Never ``jms.selector``: that is Starlight's, and switches
+#: on the broker's filter.
 SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", SHARED_PROPERTY
 
 _MODE_WORDS = {
@@ -92,7 +92,7 @@ _MODE_WORDS = {
 
 
 def check(request: ConsumerRequest, client_id: str | None, strict_client_id: bool) -> None:
-    """Refuse what JMS refuses before anything is opened.
+    """Refuse a request that JMS forbids, before anything is opened.
 
     Raises:
         InvalidDestinationError: a topic subscription on a queue, or a durable one on a temporary topic.
@@ -137,7 +137,7 @@ def plan(
     mode: AcknowledgeMode,
     unique: str,
 ) -> Plan:
-    """Turn a request into what the transport subscribes to."""
+    """Turn a request into a subscription of the transport."""
     resolved = resolve(request.destination, config.system_namespace)
     kind = request.kind
     outlives = kind in (ConsumerKind.QUEUE, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
@@ -182,7 +182,7 @@ def _type(kind: ConsumerKind, config: Configuration) -> SubscriptionType:
 
 
 def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
-    """What a durable subscription is remembered by; noLocal only where it has an effect."""
+    """The terms recorded with a durable subscription; noLocal only where it has an effect."""
     if request.kind not in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE):
         return {}
     no_local = request.no_local and request.kind is ConsumerKind.DURABLE and client_id is not None

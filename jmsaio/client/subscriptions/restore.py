@@ -1,7 +1,7 @@
-"""``Restoring``: makes the subscriptions of queues again whose topic was deleted while it was being sent to.
+"""``Restoring``: recreates the subscriptions of queues whose topic was deleted while messages were being sent to it.
 
-pulsar-client recreates a deleted topic by itself, but not the queue's subscription: no one would keep what is sent.
-Of a topic with partitions it makes each partition anew, as a topic for itself: then the log tells where they are.
+pulsar-client recreates a deleted topic, but not the queue's subscription, without which no message is kept. It
+recreates the partitions of a partitioned topic as topics of their own; the log says where they are.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger("jmsaio")
 
-#: Topics looked after at the same time: when a broker starts, many may have changed.
+#: Topics checked at the same time: when a broker starts, many may have changed.
 _AT_ONCE = 4
 
 
 @attrs.define(eq=False)
 class Restoring:
-    """Looks after the queues that one cache of senders sends to."""
+    """Recreates missing subscriptions of the queues that one pool of senders sends to."""
 
     transport: Transport
     config: Configuration
     timers: LoopTimers
     _changed: dict[str, Collection[str]] = attrs.field(factory=dict, init=False)  # subscriptions by topic
-    _left: set[str] = attrs.field(factory=set, init=False)  # topics that were begun and are not ready
+    _left: set[str] = attrs.field(factory=set, init=False)  # topics whose check has begun and not ended
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def topic_changed(self, subscriptions: Collection[str], topic: str) -> None:
-        """A topic, or partition, may be another one than before: its queues' subscriptions are created if missing."""
+        """Create the subscriptions of a topic's queues if they are missing: the topic may have been recreated."""
         if not subscriptions or not self.config.precreate_queue_subscription or is_temporary(topic):
             return
         self._changed[topic] = subscriptions
@@ -63,24 +63,28 @@ class Restoring:
             for name in sorted(subscriptions):
                 try:
                     if await precreate(self.transport, self.config, topic, name, self.timers):
-                        await self._tell(topic, name)
+                        await self._log_missing(topic, name)
                 except JMSError as error:
                     _log.error(
-                        "subscription %s of the queue %s may be gone with its topic and can't be made again, so the "
+                        "subscription %s of the queue %s may be gone with its topic and can't be recreated, so the "
                         "queue keeps nothing until a consumer opens: %s", name, topic, error
                     )  # fmt: skip
             self._left.discard(topic)
 
-    async def _tell(self, topic: str, name: str) -> None:
-        """Say that a subscription was missing."""
+    async def _log_missing(self, topic: str, name: str) -> None:
+        """Log that a subscription was missing."""
         whole, partition = split_partition(topic)
         if partition < 0 or await self._has_partitions(whole):
-            _log.warning("%s was deleted while it was sent to; its queue's subscription %s was made anew", topic, name)
+            _log.warning(
+                "%s was deleted while messages were being sent to it; its queue's subscription %s was recreated",
+                topic,
+                name,
+            )
             return
         _log.error(
-            "%s, which had partitions, was deleted while it was sent to. What is sent now lies in the queue %s, and "
-            "consumers of %s that open now don't get it: stop its producers, empty and delete the topics of its "
-            "partitions, and create it anew", whole, topic, whole
+            "%s, a partitioned topic, was deleted while messages were being sent to it. New messages go to the queue %s, "
+            "and consumers of %s that open now don't get them: stop its producers, empty and delete the topics of its "
+            "partitions, and recreate it", whole, topic, whole
         )  # fmt: skip
 
     async def _has_partitions(self, topic: str) -> bool:
@@ -93,7 +97,7 @@ class Restoring:
             return False
 
     async def aclose(self, timeout: float) -> None:
-        """Wait at most ``timeout`` seconds until all of them are there; the log tells of those that are not."""
+        """Wait up to ``timeout`` seconds for the checks to end; log the topics whose check did not."""
         task = self._task
         if task is None:
             return
@@ -103,7 +107,7 @@ class Restoring:
             task.cancel()
             for topic in sorted(self._left | self._changed.keys()):
                 _log.error(
-                    "the connection was closed before it was known whether the subscriptions of the queue %s are still "
-                    "there: its topic may have been deleted, and the queue keeps nothing until a consumer opens", topic
+                    "the connection was closed before the subscriptions of the queue %s could be checked: if its topic was "
+                    "deleted, the queue keeps nothing until a consumer opens", topic
                 )  # fmt: skip
         await asyncio.wait({task})

@@ -247,7 +247,7 @@ async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
         assert await a.receive(timeout=1.0) is None
         async with connection.create_session() as second, second.create_consumer(queue, "kind = 'b'") as b:
             assert sorted(map(int, texts(await take(b, 200)))) == list(range(200))
-    assert caplog.text.count("nearly pauses") == 1
+    assert caplog.text.count("has nearly stopped") == 1
     for what in ("max_unacknowledged_rejected", "maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"):
         assert what in caplog.text
 
@@ -317,4 +317,4 @@ async def test_a_large_backlog_that_nobody_wants_rests(url: str, name: Name, cap
             finally:
                 stop.set()
             assert 0 < await step <= LARGEST_STEP
-    assert "nearly pauses" not in caplog.text
+    assert "has nearly stopped" not in caplog.text

@@ -142,7 +142,7 @@ async def test_what_can_not_be_made_again_is_told(caplog: pytest.LogCaptureFixtu
     restoring.topic_changed({"jms-queue"}, "persistent://a/b/c")
     await restoring.aclose(LIMIT)
     [told] = caplog.records
-    assert told.levelno == logging.ERROR and "can't be made again" in told.getMessage()
+    assert told.levelno == logging.ERROR and "can't be recreated" in told.getMessage()
     assert transport.asked == [("persistent://a/b/c", "jms-queue")]
 
 
