@@ -82,8 +82,8 @@ class Restoring:
             )
             return
         _log.error(
-            "%s, a partitioned topic, was deleted while messages were being sent to it. New messages go to the queue %s, "
-            "and consumers of %s that open now don't get them: stop its producers, empty and delete the topics of its "
+            "%s, a partitioned topic, was deleted while messages were being sent to it. New messages go to the queue "
+            "%s, and consumers of %s that open now don't get them: stop its producers, empty and delete the topics of its "
             "partitions, and recreate it", whole, topic, whole
         )  # fmt: skip
 
@@ -107,7 +107,7 @@ class Restoring:
             task.cancel()
             for topic in sorted(self._left | self._changed.keys()):
                 _log.error(
-                    "the connection was closed before the subscriptions of the queue %s could be checked: if its topic was "
-                    "deleted, the queue keeps nothing until a consumer opens", topic
+                    "the connection was closed before the subscriptions of the queue %s could be checked: if its topic "
+                    "was deleted, the queue keeps nothing until a consumer opens", topic
                 )  # fmt: skip
         await asyncio.wait({task})

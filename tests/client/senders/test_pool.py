@@ -48,7 +48,7 @@ async def test_idle_senders_are_closed() -> None:
     await transport.aclose(1.0)
 
 
-async def test_a_queue_deleted_by_force_is_made_anew_by_the_next_send() -> None:
+async def test_the_next_send_recreates_a_queue_that_was_deleted_by_force() -> None:
     """What is sent after the deletion is stored and kept for the queue's consumers, transactions included."""
     async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
         admin, queue = connection._runtime.transport.admin, jmsaio.Queue("orders")

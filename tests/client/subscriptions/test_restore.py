@@ -87,8 +87,8 @@ async def test_closing_waits_until_the_queue_is_there_again(url: str) -> None:
 
 
 @pytest.mark.broker
-async def test_partitions_are_kept_and_told(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
-    """pulsar-client makes them anew as topics for themselves, where no new consumer of the queue looks."""
+async def test_partitions_are_kept_and_reported(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """pulsar-client recreates them as topics of their own, where no new consumer of the queue looks."""
     url = pulsar_broker.url
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         shop = Shop(connection, session, jmsaio.Queue(f"deleted-{uuid.uuid4()}"))
@@ -109,7 +109,7 @@ async def test_partitions_are_kept_and_told(pulsar_broker: TestBroker, caplog: p
 
 
 @pytest.mark.broker
-async def test_an_unload_makes_nothing_anew(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unload_recreates_nothing(pulsar_broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
     """Records lie in another ledger, but the subscription is there."""
     url = pulsar_broker.url
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
@@ -136,13 +136,13 @@ class Refusing:
         raise AdminError("no", status=403)
 
 
-async def test_what_can_not_be_made_again_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_subscription_that_can_not_be_recreated_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     transport = Refusing()
     restoring = Restoring(transport, load("memory://x"), LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
     restoring.topic_changed({"jms-queue"}, "persistent://a/b/c")
     await restoring.aclose(LIMIT)
-    [told] = caplog.records
-    assert told.levelno == logging.ERROR and "can't be recreated" in told.getMessage()
+    [logged] = caplog.records
+    assert logged.levelno == logging.ERROR and "can't be recreated" in logged.getMessage()
     assert transport.asked == [("persistent://a/b/c", "jms-queue")]
 
 
@@ -173,7 +173,7 @@ class Silent(Refusing):
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_what_is_not_ready_when_it_closes_is_told(caplog: pytest.LogCaptureFixture, cancelled: bool) -> None:
+async def test_a_check_that_a_close_interrupts_is_reported(caplog: pytest.LogCaptureFixture, cancelled: bool) -> None:
     """Also where the close itself is cancelled; nothing runs on then."""
     restoring = Restoring(Silent(), load("memory://x"), LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
     for letter in "abcdef":  # more than are looked after at once
@@ -183,6 +183,6 @@ async def test_what_is_not_ready_when_it_closes_is_told(caplog: pytest.LogCaptur
     with anyio.move_on_after(0.1):
         await restoring.aclose(LIMIT if cancelled else 0.05)
     await anyio.sleep(0.01)
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 7 and all("was closed before" in text for text in told)
+    logged = [record.getMessage() for record in caplog.records]
+    assert len(logged) == 7 and all("was closed before" in text for text in logged)
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio queue subscriptions"]
