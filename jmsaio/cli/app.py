@@ -1,4 +1,4 @@
-"""The command's entry: the group of commands, and what a mistake looks like (a sentence, never a traceback)."""
+"""The command's entry point: the group of commands, and errors as sentences without a traceback."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _first_command(arguments: Sequence[str]) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """What is wrong, and whose help to ask."""
+    """The error, and the command whose help to read."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "jmsaio"
     return _with_advice(error.format_message(), f"'{path} --help' shows how")

@@ -60,11 +60,11 @@ def bench(
 def _listener(bar: Progress) -> Callable[[Step], None]:
     task = bar.add_task("measuring", total=None)
 
-    def tell(step: Step) -> None:
+    def advance(step: Step) -> None:
         name = step.scenario.title if step.scenario is not None else "done"
         bar.update(task, description=name, completed=step.done, total=step.total)
 
-    return tell
+    return advance
 
 
 def _bar(output: Output) -> Progress:

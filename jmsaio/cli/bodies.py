@@ -1,4 +1,4 @@
-"""What to send: bodies from arguments, files and standard input, and whole messages from JSON lines."""
+"""The messages to send: bodies from arguments, files and standard input, and whole messages from JSON lines."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Source:
 
 
 def _refuse_empty(file: BinaryIO) -> None:
-    """An empty file may be meant; an empty pipe is what a command that failed leaves."""
+    """An empty file may be intended; an empty pipe comes from a command that failed."""
     if file is sys.stdin.buffer:
         raise click.UsageError(
             "standard input is empty: did the command before the pipe fail? An empty body is an argument: ''"

@@ -45,7 +45,7 @@ def broker(context: click.Context) -> None:
     show_default=True,
     help="Seconds to wait until it is ready.",
 )
-@click.option("--fresh", is_flag=True, help="Delete what an earlier broker stored in the folder.")
+@click.option("--fresh", is_flag=True, help="Delete the data of an earlier broker in the folder.")
 @click.option("--no-filter", is_flag=True, help="Without Starlight's server-side selector filter.")
 @click.option(
     "-o",
@@ -69,8 +69,8 @@ def start(
         broker_port=port, web_port=web_port, memory=memory, timeout=timeout, fresh=fresh, filters=not no_filter,
         settings=values, state_directory=directory if directory is not None else launcher.state_directory(),
     )  # fmt: skip
-    with _telling(output, "starting a broker") as tell:
-        status = launcher.start(options, tell)
+    with _reporting(output, "starting a broker") as report:
+        status = launcher.start(options, report)
     _show(output, status)
     if not output.as_json:
         output.line(f"use it:   export JMSAIO_URL={status.service_url}")
@@ -93,7 +93,7 @@ def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
     from jmsaio import launcher
 
     output = make_output(as_json)
-    with _telling(output, "stopping the broker"):
+    with _reporting(output, "stopping the broker"):
         stopped = launcher.stop(timeout, directory=directory)
     if output.as_json:
         output.record({"stopped": stopped})
@@ -145,8 +145,8 @@ def pack(folder: Path, as_json: bool | None) -> int:
     from jmsaio import launcher
 
     output = make_output(as_json)
-    with _telling(output, "packing the filter") as tell:
-        path = launcher.pack_filter(folder, tell)
+    with _reporting(output, "packing the filter") as report:
+        path = launcher.pack_filter(folder, report)
     if output.as_json:
         output.record({"file": str(path)})
     else:
@@ -155,8 +155,8 @@ def pack(folder: Path, as_json: bool | None) -> int:
 
 
 @contextmanager
-def _telling(output: Output, what: str) -> Iterator[Progress]:
-    """Show what the launcher says: a spinner with its last line on a terminal, else each line as a remark."""
+def _reporting(output: Output, what: str) -> Iterator[Progress]:
+    """Show the launcher's progress: a spinner with its last line on a terminal, else each line as a remark."""
     if output.as_json or not output.remarks.is_terminal:
         yield output.remark
         return

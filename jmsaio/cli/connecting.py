@@ -1,4 +1,4 @@
-"""What send, receive, browse and sweep have in common: broker, configuration, destination, and the event loop."""
+"""Shared by send, receive, browse and sweep: broker, configuration, destination, and the event loop."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, obj
 
 
 async def require_rest(config: Configuration) -> None:
-    """Look whether anybody listens where the REST interface should be: a call would be repeated for half a minute.
+    """Check that something listens at the REST interface: a call would be retried for half a minute.
 
     Raises:
         BrokerUnavailableError: no broker answers; says why.

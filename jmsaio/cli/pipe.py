@@ -1,7 +1,7 @@
-"""What the reader of a pipe has taken: only that may be acknowledged.
+"""Waits until the reader of a pipe has taken the output; only then may messages be acknowledged.
 
-A pipe keeps up to 64 KB for its reader. What is still in it is lost when the reader ends, although it was written and
-flushed without an error.
+A pipe keeps up to 64 KB for its reader. If the reader ends, they are lost, although they were written and flushed
+without an error.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import stat
 import sys
 import termios
 
-#: Looks without a pause in between: a reader that waits takes a line within microseconds.
+#: Checks without a pause in between: a waiting reader takes a line within microseconds.
 _QUICK = 20
-#: Longest pause in seconds between two looks at a slow reader.
+#: Longest pause in seconds between two checks of a slow reader.
 _PAUSE = 0.01
 
 
 async def taken() -> None:
     """Wait until the reader of standard output has taken all that was written; at once if it is not a pipe.
 
-    Where the system doesn't report how much is in a pipe (Linux does), what was written and flushed counts as taken.
+    Where the system doesn't report how much is in a pipe (Linux does), all that was flushed counts as taken.
 
     Raises:
         BrokenPipeError: the reader has gone and left something behind.

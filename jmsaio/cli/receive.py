@@ -121,7 +121,9 @@ async def _receive(job: Job, output: Output) -> int:
                 message: jmsaio.Message | MalformedMessageError | None
                 try:
                     message = await consumer.receive(job.timeout)
-                except jmsaio.MalformedMessageError as error:  # it is shown as it came, and acknowledges itself
+                except (
+                    jmsaio.MalformedMessageError
+                ) as error:  # it is shown as received, and can acknowledge the message
                     message, unreadable = error, unreadable + 1
                 if message is None:
                     break
@@ -141,7 +143,7 @@ async def _receive(job: Job, output: Output) -> int:
         output.remark(f"no message in {printable(job.name)}" + (f" within {job.timeout:g} s" if job.timeout else ""))
         return NOTHING
     if unreadable:
-        output.remarks.print(f"{unreadable} of {received} messages can't be read; they are shown as they came")
+        output.remarks.print(f"{unreadable} of {received} messages can't be read; they are shown as received")
         return ERROR
     return OK
 

@@ -1,4 +1,4 @@
-"""``jmsaio send``: one message, many from a file, or what another program pipes in."""
+"""``jmsaio send``: one message, many from a file, or the output of another program."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Window:
     Attributes:
         output: where receipts are reported.
         single: there is only one message, so its id is shown.
-        advance: told how many are confirmed.
+        advance: called with the number of confirmed sends.
         sent: how many are confirmed.
         failed: how many were not stored.
         in_doubt: how many may be stored or not.
@@ -208,7 +208,7 @@ class Window:
     _pending: deque[asyncio.Future[Receipt]] = attrs.field(factory=deque, init=False)
 
     async def add(self, sending: Awaitable[asyncio.Future[Receipt]]) -> None:
-        """Start one more; waits when too many are on their way. Raises what it, or one before it, failed with."""
+        """Start one more; waits when too many are on their way. Raises its error, or one of an earlier send."""
         pending = self._pending
         with self._counting():
             pending.append(await sending)
@@ -216,7 +216,7 @@ class Window:
             await self._next()
 
     async def finish(self) -> None:
-        """Wait for all. Raises what the first failed send failed with."""
+        """Wait for all. Raises the error of the first failed send."""
         while self._pending:
             await self._next()
 
@@ -227,7 +227,7 @@ class Window:
                 await self._next()
 
     def outcome(self) -> str:
-        """What became of the messages."""
+        """The outcomes so far, as text."""
         parts = [f"{self.sent} sent"]
         if self.failed:
             parts.append(f"{self.failed} failed")

@@ -84,7 +84,7 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
 
 
 def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
-    """A message that can't be read as a JSON object: its properties as they came, its bytes as Base64."""
+    """A message that can't be read as a JSON object: its properties as received, its bytes as Base64."""
     return {
         "message_id": str(getattr(error.record, "message_id", None)),
         "kind": "raw",

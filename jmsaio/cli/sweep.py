@@ -1,4 +1,4 @@
-"""``jmsaio sweep``: finds what crashed clients left on a broker, and deletes it when told to."""
+"""``jmsaio sweep``: lists what crashed clients left on a broker, and deletes it with --yes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long it must have been unused.",
+    help="How long a leftover must have been unused.",
 )
 @click.option(
     "--watch",

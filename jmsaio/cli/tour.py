@@ -32,8 +32,8 @@ _PACE = 0.4
 def demo(step: bool, pace: float | None, as_json: bool) -> int:
     """Take a tour on the embedded broker; no server is needed.
 
-    Typed properties, selectors, a browser, a durable subscription, redelivery and a dead letter. What you see is the
-    source that runs, and below it what it does, as it happens.
+    Typed properties, selectors, a browser, a durable subscription, redelivery and a dead letter. You see the source
+    that runs and, below it, what it does, as it happens.
     """
     from jmsaio.demo import tour
 

@@ -1,8 +1,8 @@
 """QueueBrowser: looks at a queue without taking anything (Jakarta Messaging 3.1, 4.1.6 QueueBrowser).
 
-A reader goes from the subscription's mark-delete position to the topic's last message of that moment, and leaves out
-what is acknowledged between them. It leaves no subscription and no redelivery count behind. Messages of a partly
-acknowledged batch may show.
+A reader goes from the subscription's mark-delete position to the topic's last message at that moment, and leaves out
+acknowledged messages. No subscription and no redelivery count is left behind. Messages of a partly acknowledged batch
+may appear.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from jmsaio.transport.together import together
 
 #: Records read at once.
 _BATCH = 256
-#: Where no subscription tells the topic's last message: the end is at records published this much after the browse
-#: began (ms), so that a busy producer can't keep it going.
+#: Where no subscription gives the topic's last message, a browse ends at records published this much after it began
+#: (ms), so that a busy producer can't keep it going.
 _CLOCK_SKEW = 5_000
 
 
 @attrs.define(eq=False)
 class Enumeration:
-    """The messages of one snapshot, in order. It outlives session and connection; what was read is let go.
+    """The messages of one snapshot, in order, each dropped as it is read. It outlives session and connection.
 
     ``for message in enumeration`` or ``async for``; ``has_more_elements`` and ``next_element`` as in Java.
     """
@@ -58,7 +58,7 @@ class Enumeration:
         return bool(self._messages)
 
     def next_element(self) -> Message:
-        """The next message. Raises StopIteration's cousin IndexError at the end (NoSuchElementException)."""
+        """The next message. Raises IndexError at the end, Java's NoSuchElementException."""
         if not self._messages:
             raise IndexError("the enumeration has no more messages")
         return self._messages.popleft()
@@ -85,7 +85,7 @@ class Enumeration:
 
 @attrs.define(eq=False, repr=False)
 class QueueBrowser(AsyncClosing):
-    """Looks at the messages of a queue; made by ``session.create_browser``.
+    """Looks at the messages of a queue; created by ``session.create_browser``.
 
     ``async for message in browser`` walks over a fresh snapshot each time; ``stream()`` reads lazily, for queues
     larger than memory.
@@ -119,7 +119,7 @@ class QueueBrowser(AsyncClosing):
     async def get_enumeration(self) -> Enumeration:
         """A fresh snapshot of the queue, in the order in which its messages are stored.
 
-        ``jms.enableJMSPriority`` changes only what a consumer gets first.
+        ``jms.enableJMSPriority`` changes the order for consumers only.
 
         At most ``queue_browser_read_max`` messages are examined (0: no limit). Messages that are expired, not yet
         due, or not selected are left out; one that can't be read is left out with a report.
@@ -216,7 +216,7 @@ class QueueBrowser(AsyncClosing):
 
 
 async def open_browser(runtime: SessionRuntime, destination: Destination, selector: str | None) -> QueueBrowser:
-    """Make a browser; see ``Session.create_browser``."""
+    """Create a browser; see ``Session.create_browser``."""
     runtime.check_call()
     if not isinstance(destination, Queue):
         raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
@@ -225,7 +225,7 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
 
 
 async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: str) -> None:
-    """Have the broker know what this connection acknowledged: acknowledgements travel grouped, and would come late."""
+    """Send this connection's acknowledgements to the broker: they are grouped, and would arrive too late."""
     timeout = connection.configuration.operation_timeout
     settling = []
     for inbox in connection.all_inboxes():

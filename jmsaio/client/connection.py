@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("jmsaio")
 
-#: Called when a connection has closed what was made from it, with the time that is left to whoever made it.
+#: Called when a connection has closed its sessions, with the deadline of the close.
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 
 @attrs.define(eq=False)
 class Connection(AsyncClosing):
-    """A connection; made by ``jmsaio.connect`` or a factory; ``async with`` closes it. For use by many tasks."""
+    """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks may use it."""
 
     _runtime: ConnectionRuntime
     _on_closed: OnClosed
@@ -166,7 +166,7 @@ class Connection(AsyncClosing):
     async def stop(self) -> None:
         """Pause delivery; returns when every running listener has returned. Sending goes on.
 
-        Waiting receives stay where they are, and their time runs.
+        Waiting receives go on waiting, and their time-outs run.
 
         Raises:
             IllegalStateError: called from a message listener of this connection.
@@ -189,7 +189,7 @@ class Connection(AsyncClosing):
     def create_session(
         self, mode: AcknowledgeMode | int = AcknowledgeMode.AUTO, *, acknowledge_scope: str | None = None
     ) -> Opening[Session]:
-        """Make a session; ``await`` it or use ``async with``.
+        """Create a session; ``await`` it or use ``async with``.
 
         Args:
             mode: AcknowledgeMode, or its number.
@@ -236,7 +236,7 @@ class Connection(AsyncClosing):
         return Session(runtime, transacting, self.create_session, number)
 
     def _session_ended(self, runtime: SessionRuntime) -> None:
-        """A session has ended; if a callback ended it, ``close`` says so, unless the session's own close did."""
+        """A session has ended; if a callback ended it, ``close`` raises that unless the session's own close has."""
         self._runtimes.pop(runtime, None)
         if runtime.ended_by_callback and (self._failed is None or not self._failed.has_close_error):
             self._failed = runtime
@@ -252,7 +252,7 @@ class Connection(AsyncClosing):
         return self.exception_listener
 
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
-        """Report problems that no caller can learn of to a plain or coroutine function; None unsets it.
+        """Report problems without a caller to a plain or coroutine function; None unsets it.
 
         An object with such a function as its ``on_exception`` is accepted, too.
 
@@ -282,26 +282,26 @@ class Connection(AsyncClosing):
         return self.closed
 
     async def close(self) -> None:
-        """Close the connection and everything made from it, within ``close_timeout``. Idempotent; for any task.
+        """Close the connection and everything created from it, within ``close_timeout``. Idempotent; for any task.
 
         Sessions close as ``Session.close`` says, all at once, then temporary destinations are deleted and the client id
         is free.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this connection, or outside of its loop.
-            JMSError: something did not end as it should; the connection is closed nevertheless.
+            JMSError: something did not end properly; the connection is closed nevertheless.
 
         Cancelling: the connection goes on closing.
         """
         home, config = self._runtime.home, self._runtime.configuration
         if home.forked:
-            self._state = State.CLOSED  # everything here is the parent's
+            self._state = State.CLOSED  # everything here belongs to the parent
             return
         home.check()
         await self._close_by(Deadline.after(config.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
-        """``close`` within the time of what is closed with it."""
+        """``close`` within a deadline."""
         if self._state is State.CLOSED:
             return
         callback_context.refuse("close of a connection", self._runtime)
@@ -337,14 +337,16 @@ class Connection(AsyncClosing):
         runtime.transport.link_listeners.discard(self._link_changed)
         reports = runtime.reports.count
         asked: set[SessionRuntime] = set()
-        while rest := [session for session in self._runtimes if session not in asked]:  # a listener may make one still
+        while rest := [
+            session for session in self._runtimes if session not in asked
+        ]:  # a listener may still create one
             asked.update(rest)
             async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
                 for session in rest:
                     group.start_soon(errors.guard, partial(session.close, deadline.before(3)))
         await errors.guard_within(deadline, self._temporaries.close, "deleting temporary destinations", 2)
         if runtime.reports.count > reports and not self._closed_by_listener:
-            await runtime.reports.told(deadline.left(1))
+            await runtime.reports.wait_reported(deadline.left(1))
         if runtime.client_id is not None:
             in_process.release_client_id(runtime.broker, runtime.client_id)
         await errors.guard(partial(self._on_closed, self, deadline))
@@ -352,7 +354,7 @@ class Connection(AsyncClosing):
     def _check_open(self) -> None:
         self._runtime.home.check_process()
         if self.closed and not callback_context.listens(self._runtime):
-            raise ObjectClosedError("the connection is closed; make a new one")
+            raise ObjectClosedError("the connection is closed; create a new one")
 
     def __repr__(self) -> str:
         runtime, count = self._runtime, len(self._runtimes)

@@ -48,7 +48,7 @@ MessageListener = Callable[[Message], Any] | HasOnMessage
 
 @attrs.define(eq=False)
 class MessageConsumer(AsyncClosing):
-    """Takes messages of one destination. Made by a session; ``async with`` closes it; iterating ends when it closes."""
+    """Takes messages of one destination, for a session; ``async with`` closes it; iterating ends when it closes."""
 
     _runtime: SessionRuntime
     _inbox: Inbox
@@ -64,7 +64,7 @@ class MessageConsumer(AsyncClosing):
         """The next message.
 
         Args:
-            timeout: seconds to wait; None and 0 wait without end.
+            timeout: seconds to wait; None and 0 wait forever.
 
         Returns:
             The message, or None when ``timeout`` passed or the consumer was closed meanwhile.
@@ -115,10 +115,10 @@ class MessageConsumer(AsyncClosing):
     async def process(self, timeout: Duration | None = None) -> AsyncIterator[Message]:
         """Receive a message and acknowledge it when the block ends well; if the block raises, it is redelivered.
 
-        It concerns this message alone, whatever the session's mode; in a transacted session commit decides.
+        It settles this message alone, whatever the session's mode; in a transacted session commit decides.
 
         Raises:
-            TimeoutError: no message came in ``timeout`` seconds, or the consumer was closed.
+            TimeoutError: no message arrived within ``timeout`` seconds, or the consumer was closed.
         """
         message = await self._receive_deferred(timeout)
         if message is None:
@@ -263,7 +263,7 @@ class MessageConsumer(AsyncClosing):
             listener: plain or coroutine function of one message, or an object with such an ``on_message``. When it
                 raises: AUTO and DUPS_OK redeliver the message before later ones, at most ``max_local_redeliveries``
                 times at once and then with a growing delay; the other modes leave it unacknowledged. The error goes to
-                the connection's ExceptionListener; what is no Exception ends the session.
+                the connection's ExceptionListener; anything that is not an Exception ends the session.
             in_thread: run a plain function in a worker thread, so that it may block.
 
         Raises:
@@ -305,7 +305,7 @@ class MessageConsumer(AsyncClosing):
 
     @property
     def destination(self) -> Destination:
-        """What it was made for. Raises ObjectClosedError."""
+        """The destination that it consumes from. Raises ObjectClosedError."""
         self._check_open()
         return self._inbox.destination
 
@@ -333,19 +333,19 @@ class MessageConsumer(AsyncClosing):
         return self.closed
 
     async def close(self) -> None:
-        """Stop delivery and give back what was not delivered. Idempotent.
+        """Stop delivery and give back undelivered messages. Idempotent.
 
         A waiting receive returns None before this returns.
 
         Messages that were delivered can still be acknowledged, recovered, committed or rolled back. Allowed in the
         consumer's own listener; otherwise it waits for a running listener, for ``close_timeout`` seconds at most.
 
-        Cancelling: the consumer is closed, its subscription is let go by the session's close at the latest.
+        Cancelling: the consumer is closed; its subscription is released when the session closes, at the latest.
         """
         if self.closed:
             return
         if self._runtime.home.forked:
-            self._closed = True  # its subscription is the parent's
+            self._closed = True  # its subscription belongs to the parent
             return
         self._runtime.home.check()
         self._closed = True

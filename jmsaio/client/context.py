@@ -43,7 +43,7 @@ class _Shared:
 
 @attrs.define(eq=False)
 class Context(AsyncClosing):
-    """JMSContext: a connection and a session in one; made by a factory or another context; ``async with`` closes it."""
+    """JMSContext: a connection and a session in one; factories and contexts create it, ``async with`` closes it."""
 
     _shared: _Shared
     _session: Session
@@ -312,4 +312,4 @@ class Context(AsyncClosing):
     def _check_open(self) -> None:
         self._session._runtime.home.check_process()
         if self.closed and not callback_context.listens(self._session._runtime):
-            raise ObjectClosedError("the context is closed; make a new one")
+            raise ObjectClosedError("the context is closed; create a new one")

@@ -1,4 +1,4 @@
-"""``ConnectionFactory`` and ``connect``: a broker client, and the connections made from it."""
+"""``ConnectionFactory`` and ``connect``: a broker client, and the connections that use it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from jmsaio.transport.registry import open_transport
 
 _log = logging.getLogger("jmsaio")
 
-#: What a configuration may be given as: a URL, Starlight's mapping, the path of a JSON or TOML file, or nothing.
+#: The forms of a configuration: a URL, Starlight's mapping, the path of a JSON or TOML file, or nothing.
 Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
 @attrs.define(eq=False, init=False)
 class ConnectionFactory(AsyncClosing):
-    """Holds one broker client, and makes connections and contexts. ``async with`` closes it with all it made.
+    """Owns a broker client, and creates connections and contexts. ``async with`` closes it with all of them.
 
     Args:
         config: a URL (``memory:``, ``memory://name``, ``pulsar://host:6650?jms.clientId=billing``,
@@ -74,7 +74,7 @@ class ConnectionFactory(AsyncClosing):
 
     @property
     def queue_browser_read_max(self) -> int:
-        """Messages a browser examines at most, of connections made from now on; 0 and below: all.
+        """Messages a browser examines at most, of connections created from now on; 0 and below: all.
 
         Setting something that is no integer raises ConfigurationError.
         """
@@ -100,7 +100,7 @@ class ConnectionFactory(AsyncClosing):
         *,
         queue_browser_read_max: int | None = None,
     ) -> Connection:
-        """Make a stopped connection.
+        """Create a stopped connection.
 
         Args:
             user: user name; used with ``jms.useCredentialsFromCreateConnection`` only.
@@ -113,8 +113,8 @@ class ConnectionFactory(AsyncClosing):
             ConfigurationError: a limit that is no integer.
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
             JMSSecurityError: it refuses the credentials.
-            IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the factory's first connection was made
-                with another pair, or one of the two calls without any.
+            IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the factory's first connection has
+                another pair, or only one of the two has any.
             InvalidClientIDError: the identifier is used by another open connection of this process.
             ObjectClosedError: the factory is closed.
 
@@ -131,7 +131,7 @@ class ConnectionFactory(AsyncClosing):
         *,
         queue_browser_read_max: int | None = None,
     ) -> Context:
-        """Make a context of the simplified API: a connection and a session. Raises as ``create_connection``.
+        """Create a context of the simplified API: a connection and a session. Raises as ``create_connection``.
 
         A mode that does not exist is a JMSError.
         """
@@ -159,7 +159,7 @@ class ConnectionFactory(AsyncClosing):
         _require_asyncio()
         self._home = self._home or Home.here()
         if self._closed:
-            raise ObjectClosedError("the connection factory is closed; make a new one")
+            raise ObjectClosedError("the connection factory is closed; create a new one")
         async with self._opening:
             config = self._with_credentials(user, password)
             if self._transport is None:
@@ -168,7 +168,7 @@ class ConnectionFactory(AsyncClosing):
                 self._credentials = (user, password)
         if read_max is not None:
             config = attrs.evolve(config, queue_browser_read_max=read_max)
-        assert self._transport is not None and self._senders is not None  # made together
+        assert self._transport is not None and self._senders is not None  # set together
         runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url)
         connection = Connection(runtime, partial(self._connection_closed, owned))
         self._connections[connection] = None
@@ -179,7 +179,7 @@ class ConnectionFactory(AsyncClosing):
             raise
         if self._closed:
             await connection.close()
-            raise ObjectClosedError("the connection factory was closed while it connected; make a new one")
+            raise ObjectClosedError("the connection factory was closed while it connected; create a new one")
         return connection
 
     async def _open_transport(self, config: Configuration) -> None:
@@ -192,7 +192,7 @@ class ConnectionFactory(AsyncClosing):
         if self._closed:  # meanwhile: its close did not know of this transport
             with anyio.CancelScope(shield=True):
                 await transport.aclose(config.close_timeout)
-            raise ObjectClosedError("the connection factory was closed while it connected; make a new one")
+            raise ObjectClosedError("the connection factory was closed while it connected; create a new one")
         self._transport = transport
         self._senders = SenderPool(transport, config, _route(config))
 
@@ -208,28 +208,28 @@ class ConnectionFactory(AsyncClosing):
             used = "without credentials" if self._credentials == (None, None) else "with other credentials"
             raise IllegalStateError(
                 f"this factory was used {used}, and it has one broker client: give every call the same user and "
-                "password, or make a factory for each pair"
+                "password, or create a factory for each pair"
             )
         return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password or "")
 
     async def _connection_closed(self, owned: bool, connection: Connection, deadline: Deadline) -> None:
-        """A connection has closed what was made from it; the factory closes with the one that it was made for."""
+        """A connection has closed its sessions; a factory of ``connect`` closes with its connection."""
         self._connections.pop(connection, None)
         if owned:
             await self._close_by(deadline)
 
     async def close(self) -> None:
-        """Close every connection made from it, its senders and the broker client, within ``close_timeout``. Idempotent.
+        """Close its connections, its senders and the broker client, within ``close_timeout``. Idempotent.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of one of its connections.
-            JMSError: the first problem met; everything is closed nevertheless.
+            JMSError: the first problem; everything is closed nevertheless.
 
         Cancelling: call it again.
         """
         if self._home is not None:
             if self._home.forked:
-                self._closed = True  # everything here is the parent's
+                self._closed = True  # everything here belongs to the parent
                 return
             self._home.check()
         for connection in self._connections:
@@ -263,7 +263,7 @@ def connect(
     client_id: str | None = None,
     **options: Unpack[ConnectOptions],
 ) -> Opening[Connection]:
-    """Make a connection with a factory of its own: ``async with jmsaio.connect(...) as connection``, or await it.
+    """Create a connection with a factory of its own: ``async with jmsaio.connect(...) as connection``, or await it.
 
     The connection is started unless ``auto_start=False``. Arguments and errors as for ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.

@@ -32,7 +32,7 @@ _UNSET: Any = object()
 class JMSProducer(MessageTemplate):
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
-    Made by ``context.create_producer``; it needs no close.
+    Created by ``context.create_producer``; it needs no close.
     """
 
     _open: Callable[[], Awaitable[MessageProducer]]
@@ -52,7 +52,7 @@ class JMSProducer(MessageTemplate):
         return self
 
     def set_time_to_live(self, value: Duration) -> JMSProducer:
-        """Set the time to live in seconds; 0, the default, means for ever. Raises IllegalArgumentError below 0."""
+        """Set the time to live in seconds; 0, the default, means forever. Raises IllegalArgumentError below 0."""
         self._options["time_to_live"] = milliseconds(value, "time_to_live") / 1000
         return self
 
@@ -183,8 +183,8 @@ class JMSProducer(MessageTemplate):
         producer._disable_message_id = self._disable_message_id
         producer._disable_message_timestamp = self._disable_message_timestamp
         listener = self._listener
-        told: dict[str, Any] = {} if listener is None else {"completion_listener": listener}
-        future = await producer.send_async(destination, sent, **told, **self._options)
+        outcome: dict[str, Any] = {} if listener is None else {"completion_listener": listener}
+        future = await producer.send_async(destination, sent, **outcome, **self._options)
         if foreign:
             write_back(given, sent._headers())
         return await future if listener is None else future
@@ -197,5 +197,5 @@ def _only(body: Any, message: Any) -> Any:
     if message is _UNSET:
         return body
     if not isinstance(message, Message) and not is_foreign(message):
-        raise MessageFormatError(f"there is no message to send: {type(message).__name__}")
+        raise MessageFormatError(f"message= takes a message, not {type(message).__name__}")
     return message

@@ -38,9 +38,9 @@ _UNSET: Any = object()
 
 @attrs.define(eq=False, kw_only=True)
 class MessageProducer(Settings, AsyncClosing):
-    """Sends messages to one destination, or to any when made without one. May be used by many tasks at once.
+    """Sends messages to one destination, or to any if created without one. May be used by many tasks at once.
 
-    Made by ``session.create_producer``; ``async with`` closes it.
+    Created by ``session.create_producer``; ``async with`` closes it.
     """
 
     _runtime: SessionRuntime
@@ -81,7 +81,7 @@ class MessageProducer(Settings, AsyncClosing):
             properties: set on the message before it is sent.
             delivery_mode: DeliveryMode; default the producer's.
             priority: 0 to 9; default the producer's.
-            time_to_live: seconds, 0 for ever; default the producer's.
+            time_to_live: seconds, 0 forever; default the producer's.
             delivery_delay: seconds; default the producer's.
 
         Returns:
@@ -146,7 +146,7 @@ class MessageProducer(Settings, AsyncClosing):
         millisecond a call lets other tasks run, so that a loop of sends does not hold them up.
 
         Args:
-            completion_listener: told the outcome by the session's callback worker, in the order of the sends: an
+            completion_listener: called with the outcome by the session's callback worker, in order of the sends: an
                 object with ``on_completion(message)`` and ``on_exception(message, error)``, or a pair of such
                 functions, plain or coroutine. None or anything else raises IllegalArgumentError.
 
@@ -244,7 +244,7 @@ class MessageProducer(Settings, AsyncClosing):
         expiration = now + lives if lives else 0
         sticky = None if self._transacting is None else self._transacting.work.sticky_key
         connection = self._runtime.connection
-        # As Stamp(...), without its keywords: one is made for every send.
+        # As Stamp(...), without its keywords: every send creates one.
         return tuple.__new__(Stamp, (
             message_id, connection.connection_id, shown, shown, due, deliver_at, expiration, level, mode, sticky,
             connection.configuration.system_namespace,
@@ -288,7 +288,7 @@ class MessageProducer(Settings, AsyncClosing):
         self._closed = True
         self._runtime.children.pop(self, None)
         if self._runtime.closing:
-            return  # the session itself waits for them, once for all its producers
+            return  # the session waits once for the sends of all its producers
         if len(self._runtime.sends) or len(self._runtime.completions):
             await self._runtime.settle_sends(self._runtime.close_timeout)
 

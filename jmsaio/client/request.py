@@ -27,7 +27,7 @@ _log = logging.getLogger("jmsaio")
 
 
 class RequestSession(Protocol):
-    """What requests need of a session; ``Session`` has all of it."""
+    """The part of ``Session`` that requests need."""
 
     @property
     def transacted(self) -> bool:
@@ -40,12 +40,12 @@ class RequestSession(Protocol):
         """Create a temporary topic."""
 
     def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
-        """Make a producer."""
+        """Create a producer."""
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Make a consumer."""
+        """Create a consumer."""
 
     async def close(self) -> None:
         """Close the session."""
@@ -57,7 +57,7 @@ class RequestReply:
 
     _new_session: Callable[[], Awaitable[RequestSession]]
     _replies: dict[str, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
-    _made: set[str] = attrs.field(factory=set, init=False)  # correlation ids made here whose requests wait
+    _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here whose requests wait
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
     _producer: MessageProducer | None = attrs.field(default=None, init=False)
     _listening: RequestSession | None = attrs.field(default=None, init=False)
@@ -92,9 +92,9 @@ class RequestReply:
         options: SendOptions,
     ) -> Message:
         key = message.jms_correlation_id
-        if key is None or key in self._made:  # in that case the same object was sent as another request
+        if key is None or key in self._own_ids:  # in that case the same object was sent as another request
             message.jms_correlation_id = key = producer._next_message_id()
-            self._made.add(key)
+            self._own_ids.add(key)
         elif key in self._replies:
             raise IllegalStateError(f"a request with JMSCorrelationID {key!r} waits for its reply already")
         message.jms_reply_to = self._queue
@@ -112,8 +112,8 @@ class RequestReply:
             self._replies.pop(key, None)
             if message_id is not None:
                 self._replies.pop(message_id, None)
-            if key in self._made:
-                self._made.discard(key)
+            if key in self._own_ids:
+                self._own_ids.discard(key)
                 if message.jms_correlation_id == key:  # the application did not set it
                     message.jms_correlation_id = None
 
@@ -121,12 +121,12 @@ class RequestReply:
         async with self._opening:
             if self._producer is None and not self._closed:
                 await self._listen()
-            if self._producer is None or self._closed:  # perhaps meanwhile; close ends then what was made
+            if self._producer is None or self._closed:  # perhaps closed meanwhile; close then ends what was created
                 raise ObjectClosedError("the session is closed; create a new one")
             return self._producer
 
     async def _listen(self) -> None:
-        """Make the reply queue and its consumer. Cancelling leaves nothing."""
+        """Create the reply queue and its consumer. Cancelling leaves nothing behind."""
         listening = await self._new_session()
         queue: TemporaryQueue | None = None
         try:
@@ -143,7 +143,7 @@ class RequestReply:
     def _replied(self, message: Message) -> None:
         waiting = self._replies.get(message.jms_correlation_id or "")
         if waiting is None or waiting.done():
-            _log.info("a reply came for no waiting request (JMSCorrelationID %r); dropped", message.jms_correlation_id)
+            _log.info("dropped a reply that no request waits for (JMSCorrelationID %r)", message.jms_correlation_id)
         else:
             waiting.set_result(message)
 
@@ -154,7 +154,7 @@ class RequestReply:
             if not waiting.done():
                 waiting.set_exception(ObjectClosedError("the session was closed while a request waited for its reply"))
                 waiting.exception()  # perhaps no one waits for it: the same close failed the send
-        async with self._opening:  # a request may be making them
+        async with self._opening:  # a request may be creating them
             listening, self._listening = self._listening, None
         if listening is not None:
             await _end(listening, self._queue)
@@ -181,7 +181,7 @@ class _Requestor(AsyncClosing):
     _consumer: MessageConsumer
 
     async def request(self, message: Message) -> Message | None:
-        """Send a request and wait for a reply without limit. Cancelling: the reply stays for the next call.
+        """Send a request and wait for its reply without limit. Cancelling: the next call gets the reply.
 
         Raises MessageFormatError unless it is a message; otherwise as ``MessageProducer.send``.
         """
@@ -201,7 +201,7 @@ class QueueRequestor(_Requestor):
 
     @classmethod
     async def open(cls, session: RequestSession, queue: Queue) -> QueueRequestor:
-        """Make a requestor on a session that is not transacted.
+        """Create a requestor on a session that is not transacted.
 
         Raises:
             InvalidDestinationError: not a queue.
@@ -220,7 +220,7 @@ class TopicRequestor(_Requestor):
 
     @classmethod
     async def open(cls, session: RequestSession, topic: Topic) -> TopicRequestor:
-        """Make a requestor; raises as ``QueueRequestor.open``."""
+        """Create a requestor; raises as ``QueueRequestor.open``."""
         if not isinstance(topic, Topic):
             raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {topic!r}")
         _check(session)

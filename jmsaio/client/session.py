@@ -1,4 +1,4 @@
-"""Session: makes messages, producers, consumers and browsers; acknowledges, recovers, commits."""
+"""Session: creates messages, producers, consumers and browsers; acknowledges, recovers, commits."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from jmsaio.model.modes import AcknowledgeMode
 
 @attrs.define(eq=False)
 class Session(AsyncClosing):
-    """A session of a connection; made by ``connection.create_session``; ``async with`` closes it.
+    """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.
 
     Producers may be used by many tasks at once, each consumer by one task at a time.
     """
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
-    _new_session: Callable[[], Awaitable[Session]]  # makes another session of the connection
+    _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
     _number: int  # among the sessions of the connection, from 1
-    _producers: int = 0  # made so far
+    _producers: int = 0  # created so far
     _requests: RequestReply | None = None
 
     @property
@@ -129,7 +129,7 @@ class Session(AsyncClosing):
         return ObjectMessage(value)
 
     def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
-        """Make a producer for a destination; with None, each send names its destination.
+        """Create a producer for a destination; with None, each send names its destination.
 
         ``await`` it or use ``async with``. The topic, and a queue's subscription, are created now.
 
@@ -158,9 +158,9 @@ class Session(AsyncClosing):
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Make a consumer on a queue, or on a topic with a subscription that lives as long as the consumer.
+        """Create a consumer on a queue, or on a topic with a subscription that lives as long as the consumer.
 
-        ``await`` it or use ``async with``. Messages are kept for it from now on.
+        ``await`` it or use ``async with``. From now on messages are kept for it.
 
         Args:
             destination: queue or topic; ``multi:`` and ``regex:`` names consume from several.
@@ -181,7 +181,7 @@ class Session(AsyncClosing):
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Make the consumer of an unshared durable subscription; created if it is new, resumed if not.
+        """Create the consumer of an unshared durable subscription; created if new, else resumed.
 
         A subscription with another selector or noLocal (on the embedded broker also: of another topic) is deleted
         with its messages and recreated, with a warning (Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions);
@@ -205,7 +205,7 @@ class Session(AsyncClosing):
         )
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
-        """Make a consumer of a shared subscription that lives until its last consumer closes; see create_consumer."""
+        """Create a consumer of a shared subscription that lives until its last consumer closes; see create_consumer."""
         return self._consumer(
             ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED, name, selector or None)
         )
@@ -213,7 +213,7 @@ class Session(AsyncClosing):
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> Opening[MessageConsumer]:
-        """Make a consumer of a shared durable subscription; see create_consumer.
+        """Create a consumer of a shared durable subscription; see create_consumer.
 
         While it has consumers, another selector than theirs is refused; while it has none, it is recreated as
         an unshared one is.
@@ -233,7 +233,7 @@ class Session(AsyncClosing):
         return MessageConsumer(self._runtime, inbox, request.selector, request.no_local)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
-        """Make a browser, which looks at a queue without taking anything; see QueueBrowser.
+        """Create a browser, which looks at a queue without taking messages; see QueueBrowser.
 
         Raises:
             InvalidDestinationError: not a queue.
@@ -243,12 +243,12 @@ class Session(AsyncClosing):
         return Opening(open_browser(self._runtime, as_destination(queue, "queue"), selector or None))
 
     async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
-        """Delete a durable subscription of this client id with what it holds.
+        """Delete a durable subscription of this client id with its messages.
 
         Args:
             name: subscription name.
-            topic: its topic. Without it, the topics of the namespace are searched through the admin interface; one
-                that was found on more than one topic, or that jmsaio has not made, is refused.
+            topic: its topic. Without it, the namespace is searched through the admin interface; a subscription found on
+                more than one topic, or not created by jmsaio, is refused.
 
         Raises:
             InvalidDestinationError: there is no such subscription.
@@ -268,12 +268,12 @@ class Session(AsyncClosing):
         timeout: Duration,
         **options: Unpack[SendOptions],
     ) -> Message:
-        """Send a request and wait for its reply; hundreds may wait at once over one reply queue.
+        """Send a request and wait for its reply; hundreds may wait at once on one reply queue.
 
         Args:
             destination: where the request goes.
             body: a message or a body, as for ``producer.send``.
-            timeout: seconds until the reply must be here.
+            timeout: seconds within which the reply must arrive.
             options: ``properties``, ``priority``, ``time_to_live`` and the like, as for ``producer.send``.
 
         Returns:
@@ -282,7 +282,7 @@ class Session(AsyncClosing):
         Raises:
             TimeoutError: no reply in time.
 
-        Cancelling: a reply that comes later is dropped.
+        Cancelling: a reply that arrives later is dropped.
         """
         self._runtime.home.check()
         if self._requests is None:
@@ -297,7 +297,7 @@ class Session(AsyncClosing):
             await self._runtime.deliveries.acknowledge_all()
 
     async def recover(self) -> None:
-        """Take back every delivered message that is not acknowledged: they are redelivered, oldest first, marked.
+        """Redeliver every message that was delivered and not acknowledged, oldest first, marked.
 
         Raises:
             IllegalStateError: the session is transacted; use ``rollback``.
@@ -309,7 +309,7 @@ class Session(AsyncClosing):
         await self._runtime.deliveries.redeliver_all()
 
     async def commit(self) -> None:
-        """Make final what the session has sent and received since the last commit or rollback.
+        """Commit all that the session has sent and received since the last commit or rollback.
 
         Waits for asynchronous sends and their completion listeners first.
 
@@ -323,7 +323,7 @@ class Session(AsyncClosing):
         await self._transaction("commit").commit()
 
     async def rollback(self) -> None:
-        """Undo what the session has sent, and take back what it received, which is redelivered, marked.
+        """Undo the session's sends, and redeliver the messages that it received, marked.
 
         Raises:
             IllegalStateError: not transacted, or called from a completion listener of this session.
@@ -339,17 +339,17 @@ class Session(AsyncClosing):
         return self._transacting
 
     async def close(self) -> None:
-        """Close the session and everything made from it. Idempotent; may be called from any task.
+        """Close the session and everything created from it. Idempotent; may be called from any task.
 
-        It takes ``close_timeout`` seconds at most. Receives return None; running listeners, which may use the session
-        until they return, and sends on their way may end, for nearly all of that time; completion listeners whose
-        sends have no outcome by then get a SendInDoubtError; an open transaction is rolled back; what is not
-        acknowledged is redelivered.
+        It takes ``close_timeout`` seconds at most. Receives return None. Pending sends and running listeners, which may
+        use the session until they return, get nearly all of that time to end; completion listeners whose sends have no
+        outcome by then get a SendInDoubtError. An open transaction is rolled back, and unacknowledged messages are
+        redelivered.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this session.
             OperationTimeoutError: something did not end in time; the session is closed nevertheless.
-            JMSError: the session had ended by itself, a listener having raised what is no Exception. Raised once.
+            JMSError: a listener had ended the session by raising something that is not an Exception. Raised once.
 
         Cancelling: the session goes on closing.
         """

@@ -30,9 +30,9 @@ from jmsaio.transport.base import Admin
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds in which pulsar-client's producers notice that a topic was terminated: they try again after 0.1 s.
+#: Seconds in which pulsar-client's producers notice that a topic was terminated: they retry after 0.1 s.
 _PRODUCERS_END = 0.5
-#: Names of deleted ones that are remembered.
+#: How many names of deleted ones are remembered.
 _REMEMBERED = 1000
 
 
@@ -46,24 +46,24 @@ class Temporaries:
     _running: set[asyncio.Future[Any]] = attrs.field(factory=set, init=False)
 
     async def create_queue(self) -> TemporaryQueue:
-        """Make a temporary queue. Raises IllegalStateError where they can't be made without admin."""
+        """Create a temporary queue. Raises IllegalStateError without the admin interface, unless allowed."""
         topic = self._new_name(QUEUE_PREFIX)
         queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
         await self._create(topic, queue)
         return queue
 
     async def create_topic(self) -> TemporaryTopic:
-        """Make a temporary topic. Raises IllegalStateError where they can't be made without admin."""
+        """Create a temporary topic. Raises IllegalStateError without the admin interface, unless allowed."""
         topic = self._new_name(TOPIC_PREFIX)
-        made = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
-        await self._create(topic, made)
-        return made
+        destination = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
+        await self._create(topic, destination)
+        return destination
 
     def _new_name(self, prefix: str) -> str:
         return f"persistent://{self.connection.configuration.system_namespace}/{prefix}{uuid.uuid4()}"
 
     async def _create(self, topic: str, destination: Destination) -> None:
-        """Make the topic. Cancelling: it is deleted again, by the connection's close at the latest."""
+        """Create the topic. Cancelling: it is deleted, by the connection's close at the latest."""
         admin = self.connection.transport.admin
         if admin is None and not self.connection.configuration.allow_temporary_topic_without_admin:
             raise IllegalStateError(
@@ -72,7 +72,7 @@ class Temporaries:
             )
         self._alive[topic] = destination
         if admin is None:
-            return  # the first sender or consumer makes it
+            return  # the first sender or consumer creates it
         creating = self._start(admin.create_topic(topic))
         try:
             await asyncio.shield(creating)
@@ -83,14 +83,14 @@ class Temporaries:
             self._start(self._undo(topic, creating))
             raise
         if topic not in self._alive:
-            raise ObjectClosedError("the connection was closed while the temporary destination was made")
+            raise ObjectClosedError("the connection was closed while the temporary destination was created")
 
     async def _undo(self, topic: str, creating: asyncio.Future[Any]) -> None:
         await asyncio.wait({creating})
         await self.delete(topic)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        """Run what goes on when its caller is cancelled."""
+        """Run work that goes on when its caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
@@ -99,7 +99,7 @@ class Temporaries:
     def _ended(self, task: asyncio.Future[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # told to the caller if there is one; else the connection's close tries again
+            task.exception()  # the caller gets it, if there is one; else the connection's close tries again
 
     def check_may_consume(self, destination: Destination) -> None:
         """Refuse consumers on another connection's temporary destination, and on deleted ones.
@@ -115,9 +115,9 @@ class Temporaries:
                 )
 
     def check_not_deleted(self, topic: str, destination: Destination) -> None:
-        """Refuse to send to what this connection deleted.
+        """Refuse to send to a destination that this connection deleted.
 
-        An object of this connection is recognized for ever; by name alone, the last thousand are.
+        An object of this connection is recognized forever; by name alone, the last thousand are.
 
         Raises:
             InvalidDestinationError: it was deleted.
@@ -169,10 +169,10 @@ class Temporaries:
                 await asyncio.sleep(_PRODUCERS_END)
                 await admin.delete_topic(topic, force=force)
         except NotFoundError:
-            _log.debug("temporary destination %s is gone already", topic)
+            _log.debug("temporary destination %s is already gone", topic)
 
     async def close(self) -> None:
-        """Delete all that are left. Failures are reported to the ExceptionListener and logged; others go on."""
+        """Delete all that are left. Failures are logged and reported to the ExceptionListener; the others go on."""
         if self._running:
             await asyncio.wait(self._running, timeout=self.connection.configuration.close_timeout)
         async with anyio.create_task_group() as group:

@@ -1,7 +1,7 @@
 """JMS messages to Pulsar records and back, byte for byte as the Java client has them. Pure: no clock, no I/O.
 
-``encode`` makes the record of a message, ``decode`` the message of a record, ``stamp_sent`` writes what a send decided
-back onto the sender's message; ``jmsaio.codec.view`` answers single questions about a record without decoding it.
+``encode`` makes the record of a message, ``decode`` the message of a record, ``stamp_sent`` writes the headers of a
+send back onto the sender's message; ``jmsaio.codec.view`` answers single questions about a record without decoding it.
 """
 
 from jmsaio.codec.decode import decode, decode_raw

@@ -2,7 +2,7 @@
 
 A Python ObjectMessage is written so that Java reads it without any of our classes: bytes as ``byte[]``, str as
 ``String``, bool and numbers as their boxes (``Integer`` or ``Long`` by size, ``Double``, or as the wrapper says). A
-list or dict becomes a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, which tells Python to
+list or dict becomes a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, which makes Python
 restore the list or dict; the property itself is hidden. A Java object of any other class arrives as ``JavaObject`` and
 is forwarded unchanged.
 """

@@ -99,11 +99,11 @@ def decode(
 
     Args:
         record: as received.
-        destination: JMSDestination, what the consumer was made for; None in a browser of unknown origin.
+        destination: JMSDestination, the consumer's destination; None in a browser of unknown origin.
         default_namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
 
     Raises:
-        MalformedMessageError: the payload is not what the type says; carries the record. Nothing is acknowledged.
+        MalformedMessageError: the payload does not fit the type; carries the record. Nothing is acknowledged.
     """
     source = RecordSource(record, destination, default_namespace)
     kind = record.properties.get(MESSAGE_TYPE)

@@ -32,7 +32,7 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
 
     Args:
         message: any of our message classes; may be a received one.
-        stamp: what the send decided.
+        stamp: the headers that the send sets.
 
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate), a string above 65535 bytes where the layout

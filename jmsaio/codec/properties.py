@@ -39,7 +39,7 @@ _MARKS: Final[dict[type, str]] = {
     float: "double",
 }
 _WORDS: Final = frozenset({"boolean", "byte", "short", "int", "integer", "long", "float", "double"})
-#: Names are few and recur in every message, so what is known about each is cached, up to these bounds.
+#: Names are few and recur in every message, so the names of their marks are cached, up to these bounds.
 _CACHED: Final = 4096
 _LONGEST_CACHED: Final = 128
 #: Name of a property to the name of its mark; "" for a property that is left out.
@@ -147,7 +147,7 @@ def _parse(text: str, word: str) -> Property:
 
 
 def _apply_old_marks(wire: Mapping[str, str], values: dict[str, Property], marks: list[str]) -> None:
-    """Marks in the documented spelling. A property that is only called like one is a property."""
+    """Marks in the documented spelling. A property that merely has such a name stays a property."""
     for mark in marks:
         name = mark.removesuffix(TYPE_SUFFIX_READ)
         if name in values and wire[mark] in _WORDS:
@@ -160,7 +160,7 @@ def _add_provided(record: ReceivedRecord, values: dict[str, Property]) -> None:
     key = record.key
     if key:
         values[GROUP_ID] = key
-    elif values.get(GROUP_ID) == "":  # what Java forwards for a message without a group
+    elif values.get(GROUP_ID) == "":  # Java forwards it so for a message without a group
         del values[GROUP_ID]
     if GROUP_SEQ not in values:
         number = record.sequence_id

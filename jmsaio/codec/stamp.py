@@ -1,4 +1,4 @@
-"""What one send decides about a message, and the way of these headers back to the sender's object."""
+"""The headers that one send sets, and how they get back onto the sender's object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jmsaio.model.messages.message import Message
 class Stamp(NamedTuple):
     """The headers that the provider sets (Jakarta Messaging 3.1, 3.4.11 How message header values are set).
 
-    A named tuple, because every send makes one.
+    A named tuple, because every send creates one.
 
     Times are milliseconds since the epoch.
 

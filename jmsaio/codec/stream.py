@@ -60,7 +60,7 @@ def _whole(kind: type) -> Callable[[Any], Any]:
     return lambda value: int.__new__(kind, value)
 
 
-#: Layout of each tag with a fixed size, and what makes the value of what was unpacked.
+#: Layout of each tag with a fixed size, and the function that makes the value, None for the unpacked value itself.
 _FIXED: Final[dict[int, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
     _BOOLEAN: (struct.Struct(">B"), bool),
     _INT: (struct.Struct(">i"), None),

@@ -1,1 +1,1 @@
-"""What an administrator does to a broker: one function and one command each."""
+"""Maintenance of a broker: each task is one function and one command."""

@@ -2,7 +2,7 @@
 
 Only topics whose name begins with ``jms-temp-`` and subscriptions whose name begins with ``jmsaio-nd-`` are ever looked
 for; only those without any producer and consumer, whose last sign of life is long enough ago, are ever deleted, and
-without force, so that the broker refuses where a client came meanwhile.
+without force, so that the broker refuses if a client has connected meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AT_ONCE = 8
 
 @attrs.frozen
 class Leftover:
-    """A temporary topic, or a subscription, that no client is connected to.
+    """A temporary topic, or a subscription, without a connected client.
 
     Attributes:
         topic: full topic name.
@@ -43,7 +43,7 @@ class Leftover:
 
     @property
     def place(self) -> tuple[str, str | None]:
-        """What it is, whatever its age."""
+        """Topic and subscription: what identifies it."""
         return self.topic, self.subscription
 
 
@@ -120,7 +120,7 @@ async def delete_leftovers(
 ) -> dict[Leftover, JMSError | None]:
     """Watch leftovers for ``watch`` seconds, then delete those that still are ones; none whose age is not known.
 
-    A client that lost its connection may come back within a minute: it is seen by the second look.
+    A client that lost its connection may be back within a minute: the second look sees it.
 
     Returns:
         For each that was deleted None, for each that was not the reason.

@@ -1,4 +1,4 @@
-"""Decides what happens to a message that this consumer does not want; nothing else decides it.
+"""Decides what happens to a message that a consumer does not want; nothing else decides that.
 
 =====================  ================================  =====================================
 rejected by            exclusive or failover, browser    shared (and every queue)
@@ -8,8 +8,8 @@ expiry                 acknowledged / skipped            acknowledged: it is exp
 expiry, by choice      -                                 queues: to the dead letters, where there are any
 =====================  ================================  =====================================
 
-Starlight acknowledges on exclusive and negatively acknowledges on shared subscriptions, too. We differ in two points:
-what goes back does so after a growing delay and at a limited rate (``jmsaio.rules.resting``), so no consumer spins;
+Starlight acknowledges on exclusive and negatively acknowledges on shared subscriptions, too. jmsaio differs in two
+points: messages go back after a growing delay and at a limited rate (``jmsaio.rules.resting``), so no consumer spins;
 and an expired message is removed, while Starlight gives it back every second for ever.
 """
 
@@ -58,7 +58,7 @@ def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_le
 
 @attrs.define
 class GiveBackDelays:
-    """Delays for messages that are given back again and again: 1 s doubling to 60 s for each message.
+    """Delays for messages that are given back repeatedly: 1 s doubling to 60 s for each message.
 
     Unless they are ``exact``, each delay is lengthened by up to a half, by a number drawn from the message's place and
     its turn: messages given back together are redelivered separately, so that a shared subscription that deals them out
@@ -104,7 +104,7 @@ def asks_for_delay(config: ConsumerConfig) -> bool:
 
 
 def give_back_delays(config: ConsumerConfig) -> GiveBackDelays:
-    """The delays of what the application gives back: exactly those that are configured, else our own."""
+    """The delays of messages that the application gives back: exactly as configured, else growing ones."""
     backoff, delay = config.negative_ack_backoff, config.negative_ack_redelivery_delay
     if backoff is not None:
         return GiveBackDelays(backoff.min_delay, backoff.max_delay, backoff.multiplier, exact=True)

@@ -1,6 +1,6 @@
-"""The acknowledgement ledger of one session: what the application has got and not settled yet.
+"""The acknowledgement ledger of one session: the deliveries that are not settled yet.
 
-It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: an inbox* (whatever
+It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: an *inbox* (whatever
 the client uses to reach a subscription) and a *record* are opaque to it.
 
 Jakarta Messaging 3.1, 6.2.10 Message acknowledgment. Session scope includes messages received later and those of closed
@@ -50,7 +50,7 @@ class Ledger(Generic[Inbox, Record]):
         return number
 
     def acknowledge(self, number: int) -> list[tuple[Inbox, list[Record]]]:
-        """Settle what the scope says for delivery ``number``; returns the records to acknowledge for each inbox."""
+        """Settle delivery ``number`` and what the scope adds; returns the records to acknowledge for each inbox."""
         if self.scope is Scope.SESSION:
             return self.take_all()
         if self.scope is Scope.INDIVIDUAL:

@@ -1,7 +1,7 @@
 """Counts deliveries, and decides what happens to a message that the application could not handle.
 
-The count that an application sees is the larger of what the broker says and what this client did itself, because
-Pulsar's count is always 0 on exclusive and failover subscriptions.
+The count that an application sees is the larger of the broker's count and this client's own, because Pulsar's
+count is always 0 on exclusive and failover subscriptions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Again(enum.Enum):
 
 @attrs.define
 class DeliveryCounts:
-    """How often this client gave each message to the application and took it back.
+    """How often the application gave back each message of this client.
 
     Bounded: beyond ``capacity`` messages the oldest count is forgotten.
     """
@@ -35,7 +35,7 @@ class DeliveryCounts:
         return bool(self._counts)
 
     def returned(self, place: WireId, broker_count: int) -> int:
-        """The application gave the message back; the number of times it has had it by now."""
+        """Count that the application gave the message back; returns its deliveries so far."""
         times = max(self._counts.pop(place, 0), broker_count) + 1
         self._counts[place] = times
         if len(self._counts) > self.capacity:
@@ -52,10 +52,10 @@ class DeliveryCounts:
 
 
 def again(times: int, max_local: int, broker_dead_letters: bool) -> Again:
-    """How a message is redelivered that a listener failed on, or that was recovered.
+    """How to redeliver a message whose listener failed, or that was recovered.
 
     Args:
-        times: how often the application has had it.
+        times: its deliveries so far.
         max_local: redeliveries at once, before the message is given back to the broker with a delay.
         broker_dead_letters: a dead-letter policy counts at the broker, so the broker has to redeliver.
     """

@@ -1,11 +1,11 @@
-"""Records that no consumer of this process wants, on a subscription that others share: when they go back to the broker.
+"""Decides when records that no consumer of this process wants go back to the broker, on a shared subscription.
 
 They rest unacknowledged in the client and go back in bundles, so that consumers elsewhere get them:
 
-* soon at first and then less and less often, because no one wants a record that keeps coming back;
-* with a budget for all of them, which grows with each record that did not come back, because another consumer took it.
-  So a large number that only comes back costs little, and never delays new records for long;
-* those that came least often first, the newest first.
+* soon at first and then less and less often, because no one wants a record that keeps returning;
+* within one budget, which grows with time and with each record that did not return, because another consumer took it.
+  So many records that only return cost little, and never delay new ones for long;
+* those that went back least often first, the newest of them first.
 
 Brokers give back whole entries (batches), so records of one entry go back together.
 """
@@ -27,7 +27,7 @@ BUNDLE = 256
 FIRST, LONGEST, GROWTH = 0.1, 60.0, 1.3
 #: Records that may go back at once, and those that may in each second after that.
 BURST, RATE = 2_000.0, 200.0
-#: Seconds after which a record that did not come back counts as taken by another consumer, and what each is worth.
+#: Seconds after which a record that did not return counts as taken by another consumer, and the credit for each.
 GONE, GAIN = 2.0, 2.0
 #: Entries remembered after they went back.
 REMEMBERED = 50_000
@@ -40,10 +40,10 @@ class Bundle:
     """Records that go back together.
 
     Attributes:
-        owner: whose records they are.
+        owner: the receiver that took them from the broker.
         turns: how often they went back before.
         until: no entry is begun in it after this time.
-        records: what represents them, in the order in which they came.
+        records: what stands for them, in the order of arrival.
         entry: ledger and number of the last one's entry.
         resting: it was not taken.
     """
@@ -68,10 +68,10 @@ class _Return:
 
 @attrs.define(eq=False)
 class Resting:
-    """What rests for one subscription. Times are seconds of one clock.
+    """The resting records of one subscription. Times are seconds of one clock.
 
     Attributes:
-        crediting: records that do not come back count as taken by others; False while receiving pauses.
+        crediting: records that do not return count as taken by others; False while receiving pauses.
     """
 
     crediting: bool = True
@@ -99,7 +99,7 @@ class Resting:
         if last is not None and last.entry == entry and last.resting:
             last.records.append(record)
             return False
-        turns = self._came_again(entry)
+        turns = self._times_returned(entry)
         bundle = self._open.get((owner, turns))
         new = bundle is None or len(bundle.records) >= BUNDLE or now > bundle.until
         if bundle is None or new:
@@ -109,12 +109,12 @@ class Resting:
         self._last[owner] = bundle
         return new
 
-    def _came_again(self, entry: _Entry) -> int:
-        """How often an entry went back, of which a record is here."""
+    def _times_returned(self, entry: _Entry) -> int:
+        """How often the entry of a record that has arrived went back before."""
         known = self._returned.pop(entry, None) if self._returned else None
         if known is None:
             return 0
-        if known.gone:  # it only took long
+        if known.gone:  # no one else took it: it was only slow
             self._budget -= GAIN * known.size
         return known.turns
 
@@ -127,7 +127,7 @@ class Resting:
         return bundle
 
     def hasten(self, owner: Hashable | None = None) -> None:
-        """Everything, or everything of ``owner``, goes back next, whatever the budget."""
+        """Let everything, or everything of ``owner``, go back next, whatever the budget."""
         bundles = [bundle for _, _, bundle in sorted(self._heap, key=lambda entry: entry[1])]
         bundles += [bundle for ready in self._ready.values() for bundle in ready]
         chosen = {bundle for bundle in bundles if owner is None or bundle.owner == owner}
@@ -166,7 +166,7 @@ class Resting:
         return None
 
     def wait(self, now: float) -> float | None:
-        """Seconds until ``take`` has something again, or None: nothing rests."""
+        """Seconds until ``take`` returns a bundle again, or None if nothing rests."""
         if self._hasty:
             return 0.0
         budget = 0.0 if self._budget > 0 else (1 - self._budget) / RATE
@@ -195,7 +195,7 @@ class Resting:
         return bundle
 
     def _refill(self, now: float) -> None:
-        """The budget grows with time, and with what others took."""
+        """Let the budget grow with time and with the records that others took."""
         if self._filled is not None:
             self._budget += (now - self._filled) * RATE
         self._filled = now

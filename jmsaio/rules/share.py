@@ -1,4 +1,4 @@
-"""A number of bytes that many users divide evenly."""
+"""``Share``: a number of bytes that many users divide evenly."""
 
 from __future__ import annotations
 

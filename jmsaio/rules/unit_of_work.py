@@ -1,4 +1,4 @@
-"""What a transacted session holds until commit or rollback: the only thing that its parts hand to each other."""
+"""``UnitOfWork``: the state of a local transaction until commit or rollback, shared by the parts of a session."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ async def test_hundreds_of_requests_share_one_reply_consumer(
     assert [answer.get_body(str) for answer in answers] == [str(number) for number in range(500)]
     assert len(connection._runtimes) == 2 and sum(len(runtime.inboxes.open) for runtime in connection._runtimes) == 1
     requests = session._requests
-    assert requests is not None and not requests._replies and not requests._made
+    assert requests is not None and not requests._replies and not requests._own_ids
 
 
 async def test_one_message_object_may_be_requested_again_and_at_once(

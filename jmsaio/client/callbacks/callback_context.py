@@ -1,7 +1,7 @@
-"""Tells whether a call comes from a listener or a completion callback, and refuses calls that would wait for it.
+"""Recognizes calls from a listener or completion callback, and refuses those that would wait for the callback.
 
 The mark is a context variable, so tasks started by a callback carry it, too: a callback that awaits such a task would
-wait for itself just as well. It ends with the callback, so a task that outlives the callback is free again.
+wait for itself as well. It ends with the callback, so a task that outlives the callback is free again.
 
 Jakarta Messaging 3.1, 6.1.5 Pausing delivery of incoming messages, 6.1.8 Closing a connection and 6.2.15 Closing a
 session: a MessageListener may not close its own connection or session, nor stop its own connection.

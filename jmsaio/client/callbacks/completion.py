@@ -84,7 +84,7 @@ class Completions:
     callbacks: CallbackWorker
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
     _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # the outcome is known
-    _telling: bool = attrs.field(default=False, init=False)
+    _calling: bool = attrs.field(default=False, init=False)
 
     def __len__(self) -> int:
         return len(self._expected)
@@ -104,7 +104,7 @@ class Completions:
         """
         self._ready.extend(self._expected)
         self._expected.clear()
-        self._tell_next()
+        self._call_next()
         with anyio.move_on_after(timeout) as scope:
             await self.callbacks.run_added()
         if scope.cancelled_caught:
@@ -113,20 +113,20 @@ class Completions:
     def _advance(self, _: asyncio.Future[Receipt]) -> None:
         while self._expected and self._expected[0].future.done():
             self._ready.append(self._expected.popleft())
-        self._tell_next()
+        self._call_next()
 
-    def _tell_next(self) -> None:
+    def _call_next(self) -> None:
         """Call the next one unless one is running: one after the other, however many workers the session has."""
-        if self._ready and not self._telling:
-            self._telling = True
-            self.callbacks.add(partial(self._tell, self._ready.popleft()))
+        if self._ready and not self._calling:
+            self._calling = True
+            self.callbacks.add(partial(self._call, self._ready.popleft()))
 
-    async def _tell(self, expected: _Expected) -> None:
+    async def _call(self, expected: _Expected) -> None:
         try:
             await self._outcome(expected)
         finally:
-            self._telling = False
-            self._tell_next()
+            self._calling = False
+            self._call_next()
 
     async def _outcome(self, expected: _Expected) -> None:
         message, future = expected.message, expected.future

@@ -35,7 +35,7 @@ ExceptionListener = Callable[[JMSError], Any] | HasOnException
 #: The most reports that wait for a slow listener.
 _MOST = 1000
 
-_telling: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", default=None)
+_reporting: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", default=None)
 
 
 @attrs.define(eq=False)
@@ -68,15 +68,15 @@ class ExceptionReports:
         if not logged:
             text = str(error) or type(error).__name__
             _log.error("%s", f"{circumstances}: {text}" if circumstances else text, exc_info=error)
-        self._tell_later(error)
+        self._report_later(error)
 
     def lost(self, error: JMSError) -> None:
         """Log that the broker or a subscription was lost, as a warning, and report it to the listener later."""
         self._lost = error
         _log.warning("%s", error)
-        self._tell_later(error)
+        self._report_later(error)
 
-    def _tell_later(self, error: Exception) -> None:
+    def _report_later(self, error: Exception) -> None:
         self.count += 1
         if not isinstance(error, JMSError):
             wrapped = JMSError(f"{type(error).__name__}: {error}")
@@ -89,11 +89,11 @@ class ExceptionReports:
             return
         self._waiting.append(error)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._tell(), name="jmsaio exception listener")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="jmsaio exception listener")
 
-    async def _tell(self) -> None:
+    async def _run(self) -> None:
         callback_context.leave()
-        _telling.set(self)
+        _reporting.set(self)
         try:
             while self._waiting:
                 error, listener = self._waiting.popleft(), function_of(self.listener, "on_exception")
@@ -108,9 +108,9 @@ class ExceptionReports:
 
     def called_from_listener(self) -> bool:
         """Whether this call comes from the listener, or from a task it started."""
-        return _telling.get() is self
+        return _reporting.get() is self
 
-    async def told(self, timeout: float) -> None:
+    async def wait_reported(self, timeout: float) -> None:
         """Wait until the listener has all reports, for ``timeout`` seconds at most. Cancelling changes nothing."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=timeout)

@@ -26,7 +26,7 @@ Job = Callable[[], Awaitable[None]]
 
 
 class NoExceptionError(JMSError):
-    """A callback raised a BaseException that is no Exception, its ``__cause__``; the session of the callback ends."""
+    """A callback raised a BaseException that is not an Exception, its ``__cause__``; its session ends."""
 
 
 def function_of(listener: object, method: str) -> Callable[..., Any] | None:
@@ -49,7 +49,7 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
         JMSError: the function ended with a CancelledError although its task was not cancelled: something it awaited
             was. It must not look like a cancelled worker, which would end the session.
 
-    Otherwise raises what the function does. Cancelling cancels it.
+    Otherwise raises what the function raises. Cancelling cancels it.
     """
     try:
         if in_thread and not inspect.iscoroutinefunction(function):
@@ -62,7 +62,7 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
         task = asyncio.current_task()
         if task is not None and task.cancelling():  # our own task was cancelled
             raise
-        raise JMSError("what a callback waited for was cancelled") from cancelled
+        raise JMSError("something that a callback awaited was cancelled") from cancelled
 
 
 @attrs.define(eq=False)
@@ -85,7 +85,7 @@ class CallbackWorker:
         self.wake()
 
     def wake(self) -> None:
-        """Look for a message job."""
+        """Ask for a message job."""
         self._waiting.wake()
 
     @property
@@ -127,7 +127,7 @@ async def run_inside(
     """Call an application's callback, marked as running; return the Exception it raised, or None.
 
     Raises:
-        NoExceptionError: it raised a BaseException that is no Exception. KeyboardInterrupt and SystemExit pass.
+        NoExceptionError: it raised a BaseException that is not an Exception. KeyboardInterrupt and SystemExit pass.
     """
     with entered(callback):
         try:
@@ -137,5 +137,5 @@ async def run_inside(
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            raise NoExceptionError(f"a {callback.kind.value} raised {error!r}, which is no Exception") from error
+            raise NoExceptionError(f"a {callback.kind.value} raised {error!r}, which is not an Exception") from error
     return None

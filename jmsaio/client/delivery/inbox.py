@@ -51,7 +51,7 @@ class Inbox:
 
     Attributes:
         destination: what received messages show as JMSDestination.
-        subscription: what is subscribed to.
+        subscription: the subscription.
         redelivery: how messages that the application gave back are redelivered.
         by_priority: give higher priorities first (``jms.enableJMSPriority``).
         batch: records in the inbox at most.

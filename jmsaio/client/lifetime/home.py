@@ -1,4 +1,4 @@
-"""The event loop and the process of a connection and of everything made from it."""
+"""The event loop and the process of a connection and of everything created from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @attrs.define(eq=False)
 class Home:
-    """The event loop and process in which something was made.
+    """The event loop and process in which an object was created.
 
     Attributes:
         loop: the event loop.
@@ -41,7 +41,7 @@ class Home:
 
     @property
     def forked(self) -> bool:
-        """True in a child of the process in which it was made."""
+        """True in a child of the process in which it was created."""
         return self._forks != _forks
 
     def check(self) -> None:
@@ -60,8 +60,8 @@ class Home:
     def refuse(self) -> NoReturn:
         """Raise the error of ``check``."""
         if self.forked:
-            raise ForkError("it was made in the parent process; create a new connection after the fork")
+            raise ForkError("it was created in the parent process; create a new connection after the fork")
         raise IllegalStateError(
-            "called outside of the event loop that made the connection; from another thread use "
+            "called outside the event loop of the connection; from another thread use "
             "asyncio.run_coroutine_threadsafe(..., loop), in another loop create another connection"
         )

@@ -1,4 +1,4 @@
-"""``ConnectionRuntime``: what a connection shares with everything that is made from it."""
+"""``ConnectionRuntime``: the part of a connection that its sessions and their children share."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class ConnectionRuntime:
         home: event loop and process.
         uuid: identifies the connection.
         client_id: client identifier, or None.
-        connection_id: what sent messages carry, so that noLocal recognizes them.
+        connection_id: carried by sent messages, so that noLocal recognizes them.
         started: delivery is switched on.
-        reports: problems that no caller can learn of.
+        reports: problems without a caller.
         inbox_bytes: bytes that all inboxes together may hold.
         inboxes: the inboxes of each open session.
         temporaries: set once, by the connection.
@@ -87,7 +87,7 @@ class ConnectionRuntime:
         self.connection_id = f"{client_id}_{self.uuid}"
 
     def all_inboxes(self) -> Iterator[Inbox]:
-        """The inboxes of the open consumers, and those that closed ones left with unsettled messages."""
+        """The inboxes of open consumers, and those of closed consumers with unsettled messages."""
         for inboxes in self.inboxes:
             yield from inboxes
 
@@ -101,7 +101,7 @@ class ConnectionRuntime:
         self.temporaries.check_not_deleted(topic, destination)
 
     def report(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
-        """Log a problem that has no caller, unless it is ``logged``, and tell the exception listener later."""
+        """Log a problem without a caller, unless it is ``logged``, and report it to the exception listener later."""
         self.reports.add(error, circumstances, logged)
 
     def warn_once(self, text: str) -> None:

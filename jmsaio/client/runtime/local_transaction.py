@@ -2,8 +2,8 @@
 
 Jakarta Messaging 3.1, 6.2.7 Transactions.
 
-Emulated (``jms.emulateTransactions``): messages go out at once, received ones are acknowledged at commit. What was
-sent stays sent, also after a rollback, which is why that warns once.
+Emulated (``jms.emulateTransactions``): messages are sent at once, and received ones acknowledged at commit. Messages
+stay sent after a rollback, so the first one warns.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _log = logging.getLogger("jmsaio")
 
 Deliveries = list[tuple[Inbox, list[ReceivedRecord]]]
 
-#: Seconds after which the broker ends a transaction by itself.
+#: Seconds after which the broker ends an open transaction.
 TRANSACTION_TIMEOUT = 60.0
 
-#: Numbers of transactions under ``jms.transactionsStickyPartitions``, one row for the process.
+#: Numbers of transactions under ``jms.transactionsStickyPartitions``, counted for the whole process.
 _sticky_keys = itertools.count(1)
 
 
@@ -83,9 +83,9 @@ class LocalTransaction:
         await self._exclusive(self._rollback)
 
     async def undo(self) -> None:
-        """What the end of the session does: ``rollback`` without waiting for sends, which it did.
+        """Roll back at the end of the session, which has already waited for its sends.
 
-        A commit or rollback that runs may end first.
+        A running commit or rollback may end first.
         """
         async with self._busy:
             await self._undo()
@@ -107,7 +107,7 @@ class LocalTransaction:
             await self._rollback()
             raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
         if len(runtime.deliveries.ledger) and self.to_begin:
-            await self.begin()  # before the ledger is emptied: when this fails, the work is as it was
+            await self.begin()  # before the ledger is emptied: if this fails, the work is unchanged
         deliveries = runtime.deliveries.ledger.take_all()
         handle = self.work.handle
         self.work = self._new_work()
@@ -124,7 +124,7 @@ class LocalTransaction:
             for inbox, records in deliveries:
                 inbox.acknowledge(records, handle)
             await handle.commit()
-        finally:  # if it was rolled back, the broker redelivers what was acknowledged in it
+        finally:  # after a rollback the broker redelivers the messages acknowledged in it
             await self.runtime.deliveries.close_settled()
 
     async def _rollback(self) -> None:

@@ -1,4 +1,4 @@
-"""Opens the inbox of a new consumer: checks, plans, subscribes, or takes over what a closed consumer left unsettled."""
+"""Opens the inbox of a new consumer: checks, plans, subscribes, or takes over the inbox of a closed consumer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     """Open the inbox of a new consumer; messages are kept for it from the moment this returns.
 
     Raises:
-        JMSError: as ``Session.create_consumer`` and its like say.
+        JMSError: as ``Session.create_consumer`` and the like.
 
     Cancelling leaves no subscription of this process behind.
     """
@@ -68,13 +68,13 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     if runtime.refuses():  # the session was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
             await inbox.aclose(config.close_timeout)
-        raise ObjectClosedError("the session was closed while the consumer was made")
+        raise ObjectClosedError("the session was closed while the consumer was created")
     runtime.inboxes.open[inbox] = None
     return inbox
 
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
-    """Undo taking an inbox over; a session that ended meanwhile did not close it."""
+    """Return an inbox that was taken over; close it if the session has ended, which did not know of it."""
     if not runtime.consumers_closed:
         runtime.inboxes.keep(inbox, runtime.connection.transport)
         return
@@ -111,14 +111,14 @@ async def _subscribe(
 
 
 def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> None:
-    """Refuse to open a durable subscription with something else while the session holds deliveries of it.
+    """Refuse to open a durable subscription with other terms while the session has unsettled deliveries of it.
 
     Args:
-        unsettled: subscriptions whose consumers are closed, with deliveries that are not settled.
-        wanted: what is to be opened.
+        unsettled: subscriptions of closed consumers with unsettled deliveries.
+        wanted: the subscription to open.
 
     Raises:
-        JMSError: it is among them, with another selector, noLocal or sharing.
+        JMSError: it is among them with another selector, noLocal or sharing.
     """
     for other in unsettled:
         if other.identity == wanted.identity and other.properties != wanted.properties:
@@ -129,7 +129,7 @@ def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> No
 
 
 def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> None:
-    """``jms.enableClientSideEmulation=false``, given explicitly, refuses as Java does."""
+    """Refuse selectors and noLocal on shared subscriptions with ``jms.enableClientSideEmulation=false``."""
     config = connection.configuration
     if config.enable_client_side_emulation is not False:
         return

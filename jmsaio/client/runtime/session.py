@@ -1,4 +1,4 @@
-"""``SessionRuntime``: what lives behind a Session: its tasks, its sends and deliveries, and its orderly end.
+"""``SessionRuntime``: the running part of a Session: its tasks, sends and deliveries, and its orderly end.
 
 A session's task group lives in a task of its own that the connection's owner task started; the dispatch coroutine and
 the callback workers are its children. ``close`` sends that task a request, so it may come from any task in any order.
@@ -39,14 +39,14 @@ class SessionRuntime:
     """The running part of one session.
 
     Attributes:
-        connection: what it shares with the other sessions of its connection.
+        connection: the part of its connection that all its sessions share.
         when_ended: called once its tasks have ended.
         undo_work: undoes an open transaction at close; None unless the session is transacted.
         home: event loop and process.
         callbacks: runs its listeners.
         dispatch: fills its inboxes.
         inboxes: its inboxes.
-        deliveries: what the application got and did not settle.
+        deliveries: messages delivered to the application and not settled.
         listeners: its message listeners.
         completions: its completion listeners.
         sends: messages sent that have no outcome yet.
@@ -120,7 +120,7 @@ class SessionRuntime:
 
     @property
     def ended_by_callback(self) -> bool:
-        """True when it ended because a callback raised what is no Exception."""
+        """True if a callback ended it by raising something that is not an Exception."""
         return self.failure is not None and isinstance(self.failure.__cause__, NoExceptionError)
 
     def refuses(self) -> bool:
@@ -180,7 +180,7 @@ class SessionRuntime:
         self.callbacks.wake()
 
     def abandon(self) -> None:
-        """Let the session end by itself: the call that made it was cancelled."""
+        """End the session: the call that created it was cancelled."""
         self.closing = True
         self._task.requested.set()
 
@@ -198,15 +198,15 @@ class SessionRuntime:
 
     @property
     def has_close_error(self) -> bool:
-        """Something went wrong with its end and was not raised yet."""
+        """True while an error of its end was not raised yet."""
         return self._task.errors.error is not None
 
     def raise_close_error(self) -> None:
-        """Raise what went wrong with the end of the session, once."""
+        """Raise the first error of the session's end, once."""
         self._task.errors.raise_once()
 
     async def _end_work(self) -> None:
-        """Let what runs end, then undo an open transaction. The closing of the children behind it has three steps."""
+        """Let callbacks and sends end, then undo an open transaction. Closing the children takes three more steps."""
         deadline, guard = self._deadline(), self._task.errors.guard
         await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener may still send
         await guard(partial(self.settle_sends, deadline.left(4)))
@@ -221,7 +221,7 @@ class SessionRuntime:
         unsettled = dict(self.deliveries.ledger.take_all())
         async with anyio.create_task_group() as group:  # at once: all have the same time
             for child in list(self.children):
-                group.start_soon(errors.guard_within, deadline, child.close, "closing what a session has made")
+                group.start_soon(errors.guard_within, deadline, child.close, "closing a producer of the session")
             group.start_soon(self.inboxes.close_all, deadline, unsettled, errors)
 
     def _deadline(self) -> Deadline:
@@ -257,17 +257,17 @@ class SessionRuntime:
         await self._wait_for_callbacks(deadline.left())
 
     def keep(self, inbox: Inbox, transport: Transport) -> bool:
-        """Look after another session's inbox until its records that this session has are settled.
+        """Keep another session's inbox until its records in this session are settled.
 
         Returns:
-            False when this session can't: it is closing, or has another transport.
+            False if this session can't: it is closing, or has another transport.
         """
         return not self.closing and self.inboxes.keep(inbox, transport)
 
     async def close_consumer(self, inbox: Inbox) -> None:
-        """Let the inbox of a closed consumer go, or keep it until its deliveries are settled."""
+        """Close the inbox of a closed consumer, or keep it until its deliveries are settled."""
         self.listeners.unset(inbox)
-        self.inboxes.linger(inbox)  # before the first await: however this call ends, the session lets the inbox go
+        self.inboxes.linger(inbox)  # before the first await: however this call ends, the session closes the inbox
         deadline = Deadline.after(self.close_timeout)
         await self._wait_for_callbacks(deadline.left(1))
         await self.inboxes.close_settled(deadline)

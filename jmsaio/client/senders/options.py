@@ -15,7 +15,7 @@ class SendOptions(TypedDict, total=False):
         properties: set on the message before it is sent.
         delivery_mode: DeliveryMode.
         priority: 0 to 9.
-        time_to_live: seconds, 0 for ever.
+        time_to_live: seconds, 0 forever.
         delivery_delay: seconds.
     """
 

@@ -1,4 +1,4 @@
-"""The sends of a session whose outcome is not known yet; each tells its future and its unit of work."""
+"""The sends of a session whose outcome is not known yet; each reports it to its future and its unit of work."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from jmsaio.transport.waiters import Waiters
 class PendingSend:
     """One message on its way; the transport calls it with the outcome.
 
-    A plain class with slots, because one is made for every message.
+    A plain class with slots, because every message creates one.
 
     Args:
         sends: the pending sends of its session.
         work: the unit of work it belongs to, or None.
-        stamp: what was written on the message.
+        stamp: the headers that the send set.
         destination: where it goes.
         loop: the event loop of the future.
     """
@@ -53,7 +53,7 @@ class PendingSend:
                 message_id = stamp.message_id
                 if message_id is None and place is not None:
                     message_id = str(place)
-                # As Receipt(...), without the frame of its constructor: one is made for every send.
+                # As Receipt(...), without the frame of its constructor: every send creates one.
                 future.set_result(tuple.__new__(Receipt, (message_id, place, self.destination, stamp.timestamp)))
             else:
                 future.set_exception(error)

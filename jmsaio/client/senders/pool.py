@@ -20,7 +20,7 @@ from jmsaio.transport.clock import LoopTimers
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
 _TEMPORARY_IDLE = 10.0
-#: Seconds between two looks for idle senders, at least.
+#: The shortest time between two checks for idle senders, in seconds.
 _SHORTEST_LOOK = 0.1
 
 
@@ -63,7 +63,7 @@ class SenderPool:
         entry = self._entries.get(topic)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
-        if entry.sender.deleted:  # with its topic and the queue's subscription: both are created again
+        if entry.sender.deleted:  # with its topic and the queue's subscription: both have to be recreated
             return None
         if len(self._entries) > 1:
             self._entries.move_to_end(topic)
@@ -92,7 +92,7 @@ class SenderPool:
             if sender is not None:
                 return sender
             if self._closed:
-                raise ObjectClosedError("the connection factory is closed; make a new one")
+                raise ObjectClosedError("the connection factory is closed; create a new one")
             entry = self._entries.get(topic)
             if entry is not None and entry.sender.deleted:
                 await self.close_topic(topic, self.config.close_timeout)
@@ -132,7 +132,7 @@ class SenderPool:
         return _TEMPORARY_IDLE if limit is None else min(limit, _TEMPORARY_IDLE)
 
     async def _check_alive(self, topic: str) -> None:
-        """Refuse to send to a temporary destination that was deleted: the broker would create its topic again."""
+        """Refuse to send to a temporary destination that was deleted: the broker would recreate its topic."""
         admin = self.transport.admin
         if admin is None:
             return
@@ -166,7 +166,7 @@ class SenderPool:
             await self.close_topic(topic, self.config.close_timeout)
 
     async def _close_when_idle(self) -> None:
-        """Look at intervals, as long as there are senders with a limit."""
+        """Close idle senders at intervals, while there are senders with a limit."""
         try:
             while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
                 await self._timers.sleep(max(_SHORTEST_LOOK, min(limits) / 4))

@@ -9,7 +9,7 @@ from jmsaio.model.wire import WireId
 
 
 class Receipt(NamedTuple):
-    """The broker's confirmation of one message. A named tuple, because one is made for every message sent.
+    """The broker's confirmation of one message. A named tuple, because every message sent creates one.
 
     Attributes:
         jms_message_id: JMSMessageID of the message, or None if message ids are disabled and the place is unknown.

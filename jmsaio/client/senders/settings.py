@@ -85,7 +85,7 @@ class Settings:
 
     @property
     def time_to_live(self) -> float:
-        """The default time to live in seconds; at first 0, which means for ever."""
+        """The default time to live in seconds; at first 0, which means forever."""
         self._check_open()
         return self._time_to_live / 1000
 

@@ -10,8 +10,8 @@ durable          ``clientId_name`` (``name`` without id)     Exclusive          
 shared durable   ``[clientId_]name``                         as set                 latest     yes
 ===============  ==========================================  =====================  =========  ============
 
-A shared one that is not durable is another subscription than Java's of that name, which is not durable for the broker
-either: no subscription can be both, see ``jmsaio guide compatibility``.
+A shared subscription that is not durable has another name than in Java, where the broker's is not durable either: no
+subscription can be both, see ``jmsaio guide compatibility``.
 
 A durable subscription carries its selector, noLocal and sharing as properties, see ``transport.base.Subscription``.
 

@@ -83,8 +83,8 @@ class Restoring:
             return
         _log.error(
             "%s, a partitioned topic, was deleted while messages were being sent to it. New messages go to the queue "
-            "%s, and consumers of %s that open now don't get them: stop its producers, empty and delete the topics of its "
-            "partitions, and recreate it", whole, topic, whole
+            "%s, and consumers of %s that open now don't get them: stop its producers, empty and delete the topics of "
+            "its partitions, and recreate it", whole, topic, whole
         )  # fmt: skip
 
     async def _has_partitions(self, topic: str) -> bool:

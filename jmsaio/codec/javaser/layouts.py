@@ -28,7 +28,7 @@ class JavaClass:
         description: what follows the name in the stream, up to the superclass.
         parent: the superclass, or None.
         layout: the one field, None for an array and for Number.
-        make: makes the value of what was unpacked.
+        make: makes the value from the unpacked field.
     """
 
     name: str

@@ -32,7 +32,7 @@ class _UnknownClassError(Exception):
 
 
 class _Reader:
-    """Reads objects and block data. What it does is bounded by the stream's length."""
+    """Reads objects and block data. Its work is bounded by the stream's length."""
 
     __slots__ = ("_block", "_data", "_handles", "_position")
 

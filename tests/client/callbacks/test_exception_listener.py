@@ -74,7 +74,7 @@ async def test_a_listener_that_hangs_does_not_keep_a_connection_open() -> None:
         await started.wait()
         await asyncio.wait_for(connection.close(), 10)
         end.set()
-        await connection._runtime.reports.told(10)
+        await connection._runtime.reports.wait_reported(10)
 
 
 async def test_reports_of_a_slow_listener_are_bounded(
@@ -86,12 +86,12 @@ async def test_reports_of_a_slow_listener_are_bounded(
     with caplog.at_level(logging.WARNING, "jmsaio"):
         for number in range(4):
             reports.add(jmsaio.JMSError(str(number)))
-    await reports.told(10)
+    await reports.wait_reported(10)
     assert told == ["0", "1"] and reports.count == 4
     assert ["too slow" in record.message for record in caplog.records].count(True) == 2
     reports.listener = None
     reports.add(jmsaio.JMSError("for nobody"))
-    await reports.told(10)
+    await reports.wait_reported(10)
     assert len(told) == 2
 
 
@@ -105,7 +105,7 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
     reports = ExceptionReports(listener)
     for number in range(2):
         reports.add(ValueError(number))
-    await reports.told(10)
+    await reports.wait_reported(10)
     assert told == ["ValueError: 0", "ValueError: 1"]
     assert [record.message for record in caplog.records].count("the exception listener raised") == 2
 
@@ -203,5 +203,5 @@ async def test_an_exclusive_subscription_that_was_lost_is_told(caplog: pytest.Lo
                 with pytest.raises(jmsaio.ConsumerBusyError, match="another client"):
                     await consumer.receive(timeout=20)
                 connection._runtime.report(lost)
-                await connection._runtime.reports.told(10)
+                await connection._runtime.reports.wait_reported(10)
     assert told == [lost]

@@ -133,9 +133,9 @@ def test_another_loop_is_refused(name: Name) -> None:
         return await factory.create_connection()
 
     connection = asyncio.run(connect())
-    with pytest.raises(jmsaio.IllegalStateError, match="outside of the event loop"):
+    with pytest.raises(jmsaio.IllegalStateError, match="outside the event loop"):
         asyncio.run(connect())
-    with pytest.raises(jmsaio.IllegalStateError, match="outside of the event loop"):
+    with pytest.raises(jmsaio.IllegalStateError, match="outside the event loop"):
         asyncio.run(connection.start())
 
 
