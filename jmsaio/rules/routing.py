@@ -59,8 +59,6 @@ def non_linear_partition(priority: int, partitions: int, uniform: float) -> int:
         if partitions <= 3:
             return partitions - 2
         return math.floor(math.ceil(width) + uniform * 2 * width)
-    if partitions <= 3:
-        return partitions - 1
     return min(math.floor(math.ceil(3 * width) + uniform * width), partitions - 1)
 
 

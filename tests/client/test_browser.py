@@ -52,6 +52,11 @@ async def browsed(connection: jmsaio.Connection, queue: jmsaio.Queue, selector: 
         return [message.get_body(str) async for message in browser]
 
 
+async def test_an_empty_selector_is_none(session: jmsaio.Session, name: Name) -> None:
+    async with session.create_browser(jmsaio.Queue(name("empty")), "") as browser:
+        assert browser.message_selector is None
+
+
 async def test_what_was_acknowledged_just_now_does_not_show(
     session: jmsaio.Session, connection: jmsaio.Connection, name: Name
 ) -> None:

@@ -80,6 +80,14 @@ async def test_hundreds_of_requests_share_one_reply_consumer(
     assert requests is not None and not requests._replies and not requests._own_ids
 
 
+async def test_later_requests_of_a_session_use_its_reply_consumer_again(
+    connection: jmsaio.Connection, session: jmsaio.Session, served: jmsaio.Queue
+) -> None:
+    for _ in range(2):
+        await session.request(served, "x", timeout=20)
+    assert len(connection._runtimes) == 2
+
+
 async def test_one_message_object_may_be_requested_again_and_at_once(
     session: jmsaio.Session, served: jmsaio.Queue
 ) -> None:

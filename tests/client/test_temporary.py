@@ -191,6 +191,26 @@ async def test_many_deleted_ones_are_not_remembered_for_ever(
             await session.create_producer(destination)
 
 
+async def test_one_of_another_connection_can_be_sent_to_until_it_is_deleted(name: Name) -> None:
+    url = f"memory://{name('broker')}"
+    async with (
+        jmsaio.connect(url) as owner,
+        owner.create_session() as session,
+        jmsaio.connect(url) as other,
+        other.create_session() as sending,
+        sending.create_producer() as producer,
+    ):
+        queue = await session.create_temporary_queue()
+        for destination in (queue, jmsaio.Queue(queue.name)):
+            await producer.send(destination, "x")
+        async with session.create_consumer(queue) as consumer:
+            assert [await text(consumer), await text(consumer)] == ["x", "x"]
+        await queue.delete()
+        for destination in (queue, jmsaio.Queue(queue.name)):
+            with pytest.raises(jmsaio.JMSError):
+                await producer.send(destination, "y")
+
+
 @pytest.mark.parametrize("force", [False, True])
 async def test_request_and_reply_leave_no_topic(url: str, connection: jmsaio.Connection, force: bool) -> None:
     """Though the one who answers still has its sender to the reply queue, and answers once more, too late."""

@@ -127,6 +127,17 @@ def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
     assert len(taken(resting, 0.0)) == 10 * BURST
 
 
+def test_an_owner_gets_none_of_anothers_back() -> None:
+    resting = Resting()
+    for owner, entry in (("a", 1), ("b", 2), ("a", 3)):
+        add(resting, range(entry, entry + 1), 0.0, owner)
+    resting.hasten()
+    bundle = resting.take_hasty("b", 0.0)
+    assert bundle is not None and entries(bundle) == [2]
+    assert resting.take_hasty("b", 0.0) is None
+    assert sorted(taken(resting, 0.0)) == [1, 3]
+
+
 def test_nothing_is_credited_where_receiving_pauses() -> None:
     """What went back waits unseen then; nobody else took it."""
     resting = Resting()

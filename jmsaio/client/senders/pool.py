@@ -65,8 +65,7 @@ class SenderPool:
             return None
         if entry.sender.deleted:  # with its topic and the queue's subscription: both have to be recreated
             return None
-        if len(self._entries) > 1:
-            self._entries.move_to_end(topic)
+        self._entries.move_to_end(topic)
         if entry.limit is not None:
             entry.used = self._timers.clock.steady()
         return entry.sender

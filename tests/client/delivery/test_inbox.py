@@ -58,7 +58,7 @@ class Receiver:
         return records
 
     def dead_letter(self, record: Any, properties: dict[str, str]) -> None:
-        self.calls.append(("bury", record.message_id.entry, properties))
+        self.calls.append(("dead letter", record.message_id.entry, properties))
 
     def count_delivery(self, records: Sequence[Any]) -> None:
         self.calls.append(("count", *[record.message_id.entry for record in records]))
@@ -144,10 +144,10 @@ async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
     made.fill()
     assert numbers(made) == [2, 3, 4]
     moved = {"a": "b", "JMS_jmsaio_expired_at": "5", "JMS_jmsaio_expired_at_jsmtype": "long"}
-    assert receiver.calls == [("bury", 1, moved)]
+    assert receiver.calls == [("dead letter", 1, moved)]
     await asyncio.sleep(0.1)
     assert [made.take() is not None for _ in range(3)] == [True, True, False]
-    assert [call[:2] for call in receiver.calls] == [("bury", 1), ("bury", 4)]
+    assert [call[:2] for call in receiver.calls] == [("dead letter", 1), ("dead letter", 4)]
 
 
 async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:

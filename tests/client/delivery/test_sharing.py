@@ -38,7 +38,7 @@ async def test_each_record_is_settled_where_it_came_from() -> None:
     borrower.dead_letter(records[5], {})
     for receiver, first in ((mine, 0), (theirs, 3)):
         assert receiver.calls == [
-            ("count", first), ("ack", first), ("nack", 2.0, False, first + 1), ("bury", first + 2, {}),
+            ("count", first), ("ack", first), ("nack", 2.0, False, first + 1), ("dead letter", first + 2, {}),
         ]  # fmt: skip
     assert not owner.lent and borrower.owner(records[3]) is borrower
 

@@ -13,6 +13,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.delivery import siblings
+from jmsaio.rules import resting
 from tests.client.helpers import drain, rest, take, texts
 
 Name = Callable[[str], str]
@@ -49,6 +50,39 @@ async def test_they_hand_each_other_what_they_reject(connection: jmsaio.Connecti
         assert counts == {1: 90}
     assert not any(queue.queue_name in str(key) for key in siblings._groups)
     assert await rest(connection, queue) == []
+
+
+async def test_a_rejected_record_goes_to_a_sibling_at_once(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resting, "FIRST", 600.0)  # by way of the broker it would be too late
+    queue = jmsaio.Queue(name("at-once"))
+    async with (
+        jmsaio.connect(f"memory://{name('siblings')}") as connection,
+        connection.create_session() as session,
+        session.create_consumer(queue, "kind = 'a'") as a,
+        session.create_consumer(queue, "kind = 'b'") as b,
+    ):
+        await send(connection, queue, "ab" * 10)
+        assert len(await take(a, 10)) == len(await take(b, 10)) == 10
+
+
+async def test_resting_records_cost_nothing_until_they_go_back(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_bundle, asked = resting.Resting.take, 0
+
+    def counted(self: resting.Resting, now: float) -> resting.Bundle | None:
+        nonlocal asked
+        asked += 1
+        return take_bundle(self, now)
+
+    monkeypatch.setattr(resting.Resting, "take", counted)
+    queue = jmsaio.Queue(name("idle"))
+    async with (
+        jmsaio.connect(f"memory://{name('siblings')}") as connection,
+        connection.create_session() as session,
+        session.create_consumer(queue, "kind = 'a'") as consumer,
+    ):
+        await send(connection, queue, "b")
+        assert await consumer.receive(timeout=10) is None
+    assert 2 < asked < 100
 
 
 async def test_what_was_handed_over_is_settled_as_if_it_had_come_by_itself(
