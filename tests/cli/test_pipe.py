@@ -49,8 +49,8 @@ async def test_a_reader_that_ends_has_taken_what_it_read(monkeypatch: pytest.Mon
             await asyncio.wait_for(waiting, 30)
 
 
-async def test_a_file_takes_what_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nobody has to read a file, and a stream without a file has no reader."""
+async def test_a_file_needs_no_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No one has to read a file, and a stream without a file has no reader."""
     descriptor = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
     with os.fdopen(descriptor, "w") as output, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", output)

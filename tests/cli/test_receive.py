@@ -174,7 +174,7 @@ async def test_what_can_not_be_read_is_shown_as_it_came_and_does_not_stop_the_re
 async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message was given back before it could be acknowledged: that is told, and the rest comes."""
+    """The message was given back before it could be acknowledged: that is reported, and the rest arrives."""
 
     async def slow() -> None:
         await asyncio.sleep(1.7)

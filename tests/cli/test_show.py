@@ -6,7 +6,7 @@ from jmsaio import BytesMessage, JavaObject, MapMessage, Message, ObjectMessage,
 from jmsaio.cli.show import to_json, to_text
 
 
-def test_json_has_what_is_set() -> None:
+def test_json_has_the_headers_that_are_set() -> None:
     message = TextMessage("tea")
     message.set_object_property("amount", 5)
     message.set_object_property("shelf", Short(3))

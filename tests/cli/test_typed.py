@@ -36,7 +36,7 @@ def test_a_property_is_read_with_its_type(text: str, name: str, value: Any, kind
 @pytest.mark.parametrize(
     "text", ["a", "=b", "a:nosuch=1", "a:int=x", "a:int=2147483648", "a:byte=128", "a:boolean=yes", ":int=5"]
 )
-def test_what_is_no_property(text: str) -> None:
+def test_anything_but_a_property_is_refused(text: str) -> None:
     with pytest.raises(click.UsageError):
         parse_property(text)
 

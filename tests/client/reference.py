@@ -78,7 +78,7 @@ class Model:
             self.pending[self.home[number]].add(number)
 
     def send_cancelled(self, session: ModelSession, number: int) -> None:
-        """A send was cancelled: nobody knows."""
+        """A send was cancelled: its outcome is unknown."""
         if session.atomic:
             session.in_doubt.append(number)
         else:
@@ -123,12 +123,12 @@ class Model:
         return self.given_back[number] + 1
 
     def settled(self, session: ModelSession, numbers: list[int]) -> None:
-        """Acknowledged: they never come again."""
+        """Acknowledged: they are never redelivered."""
         for number in numbers:
             del session.out[number]
 
     def returned(self, session: ModelSession) -> None:
-        """recover, rollback, close: everything that is out comes again; uncommitted sends never happened."""
+        """recover, rollback, close: everything that is out is redelivered; uncommitted sends never happened."""
         again: dict[ModelConsumer, list[int]] = {}
         for number, consumer in session.out.items():
             self.given_back[number] += 1

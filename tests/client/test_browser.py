@@ -112,7 +112,7 @@ async def contents(browser: jmsaio.QueueBrowser) -> list[str | None]:
 
 
 async def send_raw(connection: jmsaio.Connection, topic: str, properties: dict[str, str]) -> None:
-    """Send a text with properties that no producer of ours would write."""
+    """Send a text with properties that none of our producers would write."""
     sender = await connection._runtime.transport.open_sender(
         topic, SenderOptions(config=connection.configuration.producer)
     )
@@ -162,7 +162,7 @@ async def test_what_was_read_is_let_go(session: jmsaio.Session, name: Name) -> N
     assert all(other is not message for other in enumeration._messages)
 
 
-async def test_browsing_disturbs_nobody(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
+async def test_browsing_disturbs_no_one(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
     """Neither redelivery counts, nor order, nor what a consumer holds, nor subscriptions."""
     queue = session.create_queue(name("undisturbed"))
     async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as mine:

@@ -1,6 +1,6 @@
 """What was confirmed is stored although the connection stalls: for each way of sending, and over partitions.
 
-Dead letters are sent, too: each message of a queue is one of them, or comes again.
+Dead letters are sent, too: each message of a queue is one of them, or is redelivered.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ async def names_in(session: jmsaio.Session, place: jmsaio.Queue, wanted: set[str
 
 
 @pytest.mark.timeout(300)
-async def test_every_dead_letter_is_stored_or_comes_again(
+async def test_every_dead_letter_is_stored_or_redelivered(
     pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listener fails on each message, while the link stalls for longer than the dead letters' send time-out."""

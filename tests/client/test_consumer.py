@@ -302,7 +302,7 @@ async def test_delivery_delay(session: jmsaio.Session, name: Name) -> None:
 
 
 async def test_process_that_closes_its_consumer_and_fails(connection: jmsaio.Connection, name: Name) -> None:
-    """What the application had comes again marked, although Pulsar forgets its count with the last consumer."""
+    """Delivered messages are redelivered marked, although Pulsar forgets its count with the last consumer."""
     queue = jmsaio.Queue(name("process"))
     await fill(connection, queue, 1)
     async with connection.create_session() as session:
@@ -353,7 +353,7 @@ async def test_iterating_ends_when_it_is_closed_between_two_messages(
 
 
 @pytest.mark.parametrize("call", ["receive", "receive_no_wait"])
-async def test_a_consumer_that_nobody_receives_from_takes_nothing_in(name: Name, call: str) -> None:
+async def test_a_consumer_takes_nothing_in_while_no_one_receives(name: Name, call: str) -> None:
     queue = jmsaio.Queue(name("idle"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
         consumer = await session.create_consumer(queue)

@@ -14,7 +14,7 @@ Name = Callable[[str], str]
 
 
 class Listener:
-    """Collects what it is told."""
+    """Collects its calls."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, Exception | None]] = []

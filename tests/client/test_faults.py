@@ -354,7 +354,7 @@ async def test_a_message_that_was_damaged_on_its_way(pulsar_broker: TestBroker, 
     assert told == []
 
 
-async def test_a_damaged_message_that_is_lost_is_told(
+async def test_a_damaged_message_that_is_lost_is_reported(
     pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exception listener is given topic, subscription and id."""

@@ -96,7 +96,7 @@ async def test_three_agree_on_the_message_id(peer: JavaPeer, session: jmsaio.Ses
 
 
 async def test_java_selects_by_our_message_id(peer: JavaPeer, session: jmsaio.Session, name: Name) -> None:
-    """A selector on JMSMessageID picks one message of ours in the Java client."""
+    """A selector on JMSMessageID picks one of our messages in the Java client."""
     target = queue(name("by-id"))
     async with session.create_producer(session.create_queue(target["name"])) as producer:
         receipts = [await producer.send(text) for text in ("a", "b", "c")]

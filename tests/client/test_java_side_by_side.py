@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.timeout(300)]
 
 @attrs.define
 class Both:
-    """What ``Faults.java`` saw, and a session of ours; queues of both begin with ``prefix``."""
+    """What ``Faults.java`` saw, and a Python session; queues of both begin with ``prefix``."""
 
     java: dict[str, Any]
     session: jmsaio.Session

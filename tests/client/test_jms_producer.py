@@ -20,7 +20,7 @@ async def context(url: str) -> AsyncIterator[jmsaio.Context]:
 
 
 class Listener:
-    """A completion listener that nobody asks."""
+    """A completion listener that is never called."""
 
     def on_completion(self, message: jmsaio.Message) -> None:
         """Nothing to do."""

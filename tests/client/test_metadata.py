@@ -1,4 +1,4 @@
-"""What a connection tells of itself (Jakarta Messaging 3.1, 6.1.6 ConnectionMetaData)."""
+"""The metadata of a connection (Jakarta Messaging 3.1, 6.1.6 ConnectionMetaData)."""
 
 from __future__ import annotations
 

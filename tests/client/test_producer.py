@@ -206,7 +206,7 @@ async def test_a_delay_in_a_transaction_counts_from_the_send(name: Name) -> None
 
 
 @pytest.mark.real_time  # counts turns of the loop in real time
-async def test_a_loop_of_sends_holds_nobody_up(session: jmsaio.Session, name: Name) -> None:
+async def test_a_loop_of_sends_holds_up_no_one(session: jmsaio.Session, name: Name) -> None:
     """Others of the loop run meanwhile, also while the window has room for everything."""
     turns = 0
 

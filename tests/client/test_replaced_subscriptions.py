@@ -71,7 +71,7 @@ async def test_the_same_is_resumed(case: Case, caplog: pytest.LogCaptureFixture)
     assert not dropped(caplog)
 
 
-async def test_another_selector_makes_it_anew(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+async def test_another_selector_recreates_it(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     await (await case.open()).close()
     await case.send("a", "b")
     assert await case.kept(0, "x = 1") == []

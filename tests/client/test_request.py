@@ -32,7 +32,7 @@ async def test_request_and_reply(connection: jmsaio.Connection, name: Name) -> N
         answers = await asyncio.gather(*[client.request(queue, f"r{number}", timeout=30) for number in range(100)])
         assert [answer.get_body(str) for answer in answers] == [f"R{number}" for number in range(100)]
         with pytest.raises(TimeoutError):
-            await client.request(jmsaio.Queue(name("nobody")), "hello", timeout=0.2)
+            await client.request(jmsaio.Queue(name("no-one")), "hello", timeout=0.2)
 
 
 async def test_queue_requestor(connection: jmsaio.Connection, name: Name) -> None:
@@ -136,7 +136,7 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
 async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connection, name: Name, url: str) -> None:
     for turns in (0, 1, 2, 5, 10, 50):
         session = await connection.create_session()
-        request = asyncio.ensure_future(session.request(jmsaio.Queue(name("nobody")), "x", timeout=60))
+        request = asyncio.ensure_future(session.request(jmsaio.Queue(name("no-one")), "x", timeout=60))
         for _ in range(turns):
             await asyncio.sleep(0 if url.startswith("memory") else 0.005)
         await session.close()
@@ -147,7 +147,7 @@ async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connectio
             await asyncio.sleep(0.05)
 
 
-async def test_requestors_refuse_what_is_no_message(session: jmsaio.Session, name: Name) -> None:
+async def test_requestors_refuse_anything_but_a_message(session: jmsaio.Session, name: Name) -> None:
     wrongs: tuple[Any, ...] = (None, object())
     for wrong in wrongs:
         requestor = await jmsaio.QueueRequestor.open(session, jmsaio.Queue(name("wrong")))

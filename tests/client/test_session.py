@@ -91,7 +91,7 @@ async def test_closed_consumer_leaves_its_messages_to_the_session(connection: jm
     assert await rest(connection, queue, wait=1.0) == []
 
 
-async def test_unacknowledged_messages_come_again(connection: jmsaio.Connection, name: Name) -> None:
+async def test_unacknowledged_messages_are_redelivered(connection: jmsaio.Connection, name: Name) -> None:
     queue = jmsaio.Queue(name("unacknowledged"))
     await fill(connection, queue, 2)
     async with connection.create_session(AcknowledgeMode.CLIENT) as session:
@@ -184,7 +184,7 @@ async def test_deliveries_are_counted(url: str, name: Name, kind: str) -> None:
 async def test_a_configured_delay_lies_between_deliveries(
     url: str, name: Name, given: dict[str, object], kind: str
 ) -> None:
-    """A message that was taken back comes again after the configured delay, from the first time on."""
+    """A recovered message is redelivered after the configured delay, from the first time on."""
     async with (
         jmsaio.connect({"consumerConfig": given, "brokerServiceUrl": url}) as connection,
         connection.create_session(AcknowledgeMode.CLIENT) as session,

@@ -1,6 +1,6 @@
 """The messages of the golden files: every type with its extremes, described for the Java program and for Python.
 
-The language of descriptions is told in ``tests/java/Messages.java``.
+The language of descriptions is explained in ``tests/java/Messages.java``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feeds the decoder with what nobody should send: changed golden records, and random bytes.
+"""Feeds the decoder with messages that no one should send: changed golden records, and random bytes.
 
 ``python -m tests.codec.fuzz --seconds N [--seed S]`` prints inputs per second and their outcomes. Allowed are a message
 or MessageFormatError (MalformedMessageError among them); anything else is printed with the input and ends the program
@@ -100,7 +100,7 @@ class Fuzzer:
         return bytes(data)
 
     def try_one(self, record: Record) -> None:
-        """Decode, read everything, and encode again. Raises what is not allowed."""
+        """Decode, read everything, and encode again. Raises the errors that are not allowed."""
         try:
             message = decode(record, None)
         except MalformedMessageError as error:

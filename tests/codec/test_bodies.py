@@ -33,7 +33,7 @@ def test_text_is_utf_8_and_lone_surrogates_are_refused() -> None:
         bodies.encode_text("a\ud800")
 
 
-def test_what_is_null_and_what_is_empty() -> None:
+def test_null_and_empty_bodies() -> None:
     assert encoded("bytes", b"") == b"" and encoded("stream", []) == b""
     assert encoded("map", {}) is None and encoded("object", None) is None and encoded("header", None) is None
     for payload in (None, b""):

@@ -115,7 +115,7 @@ def test_a_redelivery() -> None:
 
 
 class Counting(Record):
-    """Counts what is asked for."""
+    """Counts the questions."""
 
     asked = 0
 
@@ -138,7 +138,7 @@ def test_headers_are_read_when_asked_for_and_once() -> None:
     assert record.asked == 1
 
 
-def test_a_record_source_reads_anew_each_time() -> None:
+def test_a_record_source_reads_again_each_time() -> None:
     """What a receiver changes in one message does not show in the next of the same record."""
     record = Record(b"x", {"JMSPulsarMessageType": "text", "n": "1"})
     one = decode(record, None)

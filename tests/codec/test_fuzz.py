@@ -20,7 +20,9 @@ def test_changed_records() -> None:
     assert fuzzer.outcomes["malformed"] > 0 and fuzzer.outcomes["read: map"] > 0
 
 
-def test_what_is_not_allowed_is_noticed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_that_are_not_allowed_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object) -> object:
         raise IndexError("past the end")
 

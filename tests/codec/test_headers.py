@@ -81,7 +81,7 @@ def test_correlation_bytes(data: bytes) -> None:
     ],
 )  # fmt: skip
 def test_correlation_as_java_reads_it(text: str, value: str | bytes) -> None:
-    """What is no Base64 is the id itself; padding at the end may be missing."""
+    """A text that is not Base64 is the id itself; padding at the end may be missing."""
     assert read({"JMSCorrelationID": text}).correlation_id == value
 
 

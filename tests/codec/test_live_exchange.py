@@ -46,7 +46,7 @@ async def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Pa
 
 @pytest.fixture
 def raw(pulsar_broker: TestBroker) -> Iterator[pulsar.Client]:
-    """A raw Pulsar client, with nothing of ours but the codec beside it."""
+    """A raw Pulsar client, with only our codec beside it."""
     client = pulsar.Client(pulsar_broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     yield client
     client.close()

@@ -106,7 +106,7 @@ def test_both_spellings_of_mark_and_int() -> None:
     assert read({"n": "5", "n_jmstype": "long", "n_jsmtype": "short"}) == {"n": Short(5)}
 
 
-def test_what_is_only_called_like_a_mark() -> None:
+def test_properties_that_are_merely_named_like_a_mark() -> None:
     assert read({"n_jmstype": "int"}) == {"n_jmstype": "int"}
     assert read({"n": "5", "n_jmstype": "invoice"}) == {"n": "5", "n_jmstype": "invoice"}
     assert read({"n_jsmtype": "int"}) == {}

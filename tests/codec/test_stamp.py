@@ -19,7 +19,7 @@ def test_every_header_that_the_provider_sets() -> None:
     )  # fmt: skip
 
 
-def test_a_second_send_stamps_anew() -> None:
+def test_a_second_send_stamps_again() -> None:
     message = TextMessage("x")
     stamp_sent(message, Stamp("ID:a:1:2", "c", 10, 10, 10, expiration=99, priority=9), Queue("q"))
     stamp_sent(message, Stamp(None, "c", 20, 20, 20), Queue("p"))

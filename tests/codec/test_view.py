@@ -1,4 +1,4 @@
-"""Questions about a record that nobody opens: for selectors, noLocal and expiry."""
+"""Questions about a record that is not decoded: for selectors, noLocal and expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a leftover, what is not, and what is deleted."""
+"""Which topics and subscriptions are leftovers, and which are deleted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_names_are_those_that_clients_give() -> None:
 
 @attrs.define
 class FakeAdmin:
-    """A broker by its activities; what is asked about and not there is not found."""
+    """A broker by its activities; anything else is not found."""
 
     parts: dict[str, Activity]
     partitioned: dict[str, int] = attrs.field(factory=dict)
@@ -133,7 +133,7 @@ async def test_only_unused_subscriptions_of_jmsaio_are_found(
     assert await find(FakeAdmin({TOPIC: active(0, 3, **subscriptions)})) == found
 
 
-async def test_other_names_are_nobody_s_business() -> None:
+async def test_other_names_are_left_alone() -> None:
     names = ("my-jms-temp-queue", "jms-temporary", "orders", "orders-gone", "jms-tempo-1")
     assert await find(FakeAdmin({BASE + name: active() for name in names}), 0) == []
 
@@ -157,7 +157,7 @@ async def test_only_leftovers_that_are_old_enough_are_deleted() -> None:
     assert {one.place: error for one, error in results.items()} == {(TEMP, None): None, (TOPIC, ND): None}
 
 
-async def test_what_is_used_again_or_refused_is_kept() -> None:
+async def test_leftovers_that_are_used_again_or_refused_are_kept() -> None:
     admin = FakeAdmin({TEMP: active(), TOPIC: active(0, jmsaio_nd_1=(4000, 0))})
     found = await find(admin)
     admin.parts[TEMP] = active(q=(0, 1))
@@ -176,7 +176,7 @@ async def test_errors_come_as_they_are() -> None:
         await find(Refusing({TEMP: active(), f"{TEMP}2": active()}))
 
 
-# --- the real broker, in a namespace where nobody else's are --------------------------------------------------------
+# --- the real broker, in a namespace without other clients --------------------------------------------------------
 
 
 @pytest.fixture

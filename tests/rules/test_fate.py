@@ -42,12 +42,12 @@ def test_delays_grow_for_each_message_and_are_bounded() -> None:
     assert 1 <= delays.next(first) <= 1.5
 
 
-def test_messages_given_back_together_come_again_apart() -> None:
+def test_messages_given_back_together_are_redelivered_apart() -> None:
     delays = GiveBackDelays()
     assert len({delays.next(WireId(1, entry)) for entry in range(20)}) > 10
 
 
-def test_what_is_configured_is_the_delay() -> None:
+def test_a_configured_delay_is_the_delay() -> None:
     """A configured delay stays the same, a backoff grows exactly as it says, and ours grows from one second."""
     place = WireId(1, 1)
     assert not asks_for_delay(ConsumerConfig())

@@ -33,7 +33,7 @@ def test_individual_scope_settles_one() -> None:
     assert ledger.take_all() == [("a", [0]), ("b", [1, 3])]
 
 
-def test_what_is_taken_is_not_there_any_more() -> None:
+def test_taken_deliveries_are_no_longer_there() -> None:
     ledger, numbers = filled(Scope.SESSION)
     assert ledger.take(numbers[3]) == ("b", 3)
     assert ledger.take(numbers[3]) is None

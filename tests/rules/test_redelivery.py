@@ -1,4 +1,4 @@
-"""Delivery counts and how a message comes again."""
+"""Delivery counts and how a message is redelivered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When records that nobody wants go back."""
+"""When records that no one wants go back."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_an_owner_gets_none_of_anothers_back() -> None:
 
 
 def test_nothing_is_credited_where_receiving_pauses() -> None:
-    """What went back waits unseen then; nobody else took it."""
+    """Returned records wait unseen then; no one else took them."""
     resting = Resting()
     add(resting, range(10 * int(BURST)), 0.0)
     resting.crediting = False
@@ -148,7 +148,7 @@ def test_nothing_is_credited_where_receiving_pauses() -> None:
 
 
 def test_of_many_entries_the_last_that_went_back_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that comes again waits longer than one that was never here; the oldest is like new."""
+    """One that returns waits longer than one that was never here; the oldest is like new."""
     monkeypatch.setattr("jmsaio.rules.resting.REMEMBERED", 3)
 
     def wait(entries: list[int], last: int) -> float | None:

@@ -16,7 +16,7 @@ Name = Callable[[str], str]
 
 
 class Listener:
-    """Collects what it is told."""
+    """Collects its calls."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, Exception | None]] = []
@@ -292,7 +292,7 @@ async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(sessi
 
 
 async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Session, name: Name) -> None:
-    """Two functions are told as an object with both methods is; what is no pair of functions is refused."""
+    """Two functions are called like an object with both methods; anything but a pair of functions is refused."""
     told: asyncio.Queue[str] = asyncio.Queue()
     pair = (lambda message: told.put_nowait(message.text), lambda message, error: told.put_nowait("failed"))
     producer = await session.create_producer(jmsaio.Queue(name("pair")))

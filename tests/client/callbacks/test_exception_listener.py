@@ -1,4 +1,4 @@
-"""What the exception listener is told, and when (Jakarta Messaging 3.1, 6.1.7 ExceptionListener)."""
+"""The exception listener's calls (Jakarta Messaging 3.1, 6.1.7 ExceptionListener)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_reports_of_a_slow_listener_are_bounded(
     assert told == ["0", "1"] and reports.count == 4
     assert ["too slow" in record.message for record in caplog.records].count(True) == 2
     reports.listener = None
-    reports.add(jmsaio.JMSError("for nobody"))
+    reports.add(jmsaio.JMSError("for no one"))
     await reports.wait_reported(10)
     assert len(told) == 2
 
@@ -120,7 +120,7 @@ async def test_a_listener_that_fails_is_one_log_record(
         if message.jms_redelivered:
             done.set()
             return
-        raise ValueError("nobody drinks this")
+        raise ValueError("no one drinks this")
 
     (await session.create_consumer(queue)).set_message_listener(listener)
     producer = await session.create_producer(queue)
@@ -128,10 +128,10 @@ async def test_a_listener_that_fails_is_one_log_record(
     await asyncio.wait_for(done.wait(), 20)
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert record.exc_info is not None and isinstance(record.exc_info[1], ValueError)
-    assert record.message == f"the listener of {queue!r} failed on message {sent.jms_message_id}: nobody drinks this"
+    assert record.message == f"the listener of {queue!r} failed on message {sent.jms_message_id}: no one drinks this"
 
     def failing(*arguments: object) -> None:
-        raise ValueError("nobody cares")
+        raise ValueError("no one cares")
 
     caplog.clear()
     message = session.create_text_message("coffee")
@@ -139,7 +139,7 @@ async def test_a_listener_that_fails_is_one_log_record(
     await producer.close()
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert record.exc_info is not None
-    assert record.message == f"the completion listener of message {message.jms_message_id} to {queue!r}: nobody cares"
+    assert record.message == f"the completion listener of message {message.jms_message_id} to {queue!r}: no one cares"
 
 
 @attrs.frozen
@@ -189,7 +189,7 @@ async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
     assert len([line for line in lines(logging.INFO) if "is back" in line]) == 1
 
 
-async def test_an_exclusive_subscription_that_was_lost_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_exclusive_subscription_that_was_lost_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """The listener hears of it once, whether or not a receive raises it."""
     told: list[jmsaio.JMSError] = []
     with embedded_broker() as broker:

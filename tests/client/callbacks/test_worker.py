@@ -331,8 +331,8 @@ class Stop(BaseException):
 
 
 @pytest.mark.parametrize("closed_by", ["session", "connection"])
-async def test_what_is_no_exception_ends_the_session(url: str, name: Name, closed_by: str) -> None:
-    """A BaseException of a listener ends its session alone; the ExceptionListener and the close tell it."""
+async def test_a_base_exception_ends_the_session(url: str, name: Name, closed_by: str) -> None:
+    """A BaseException of a listener ends its session alone; the ExceptionListener and the close report it."""
     queue, others = jmsaio.Queue(name("stop")), jmsaio.Queue(name("others"))
     told: asyncio.Queue[jmsaio.JMSError] = asyncio.Queue()
 
@@ -367,8 +367,10 @@ async def test_what_is_no_exception_ends_the_session(url: str, name: Name, close
     assert connection.closed
 
 
-async def test_what_is_no_exception_of_a_completion_listener(connection: jmsaio.Connection, name: Name) -> None:
-    """A completion listener's BaseException ends the session likewise; the others are told."""
+async def test_a_base_exception_of_a_completion_listener_ends_the_session(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    """A completion listener's BaseException ends the session likewise; the others are called."""
     heard: list[str] = []
 
     class Listener:

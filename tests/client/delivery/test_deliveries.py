@@ -1,4 +1,4 @@
-"""What was delivered and not settled comes again, counted; what was not delivered comes uncounted."""
+"""Unsettled deliveries are redelivered, counted; undelivered messages go back uncounted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_closed_consumer_takes_nothing_more(
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
 @pytest.mark.parametrize("how", ["given back", "session closed"])
-async def test_what_a_closed_consumer_delivered_comes_again_marked(
+async def test_unsettled_deliveries_of_a_closed_consumer_are_redelivered_marked(
     transacting: jmsaio.Connection, name: Name, mode: AcknowledgeMode, how: str
 ) -> None:
     connection, queue = transacting, jmsaio.Queue(name("marked"))
@@ -98,7 +98,7 @@ async def test_what_no_application_saw_is_no_dead_letter(connection: jmsaio.Conn
         assert sorted(texts(await take(taker, 4)), key=int) == [str(number) for number in range(4)]
 
 
-async def test_a_closed_sessions_deliveries_come_again_marked(connection: jmsaio.Connection, name: Name) -> None:
+async def test_a_closed_sessions_deliveries_are_redelivered_marked(connection: jmsaio.Connection, name: Name) -> None:
     """To a consumer that lives; what its consumer had not delivered is not marked."""
     queue = jmsaio.Queue(name("session"))
     session = await connection.create_session(AcknowledgeMode.CLIENT)

@@ -1,4 +1,4 @@
-"""An inbox by itself: filtering, redelivery, what is held back."""
+"""An inbox by itself: filtering, redelivery, records that rest."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def numbers(made: Inbox) -> list[int]:
     return [record.message_id.entry for record in made.records]
 
 
-async def test_nothing_is_taken_that_nobody_wants() -> None:
+async def test_nothing_is_taken_that_no_one_wants() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.want(False)
@@ -90,7 +90,7 @@ async def test_nothing_is_taken_that_nobody_wants() -> None:
     assert made.fill() is False and numbers(made) == [1]
 
 
-async def test_what_others_may_want_is_looked_at_also_while_nobody_receives() -> None:
+async def test_records_that_others_may_want_are_filtered_while_no_one_receives() -> None:
     receiver = Receiver([numbered(1), numbered(2, {"x": "1", "x_jsmtype": "int"})])
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
     made.want(False)
@@ -195,7 +195,7 @@ async def test_on_an_exclusive_subscription_it_is_given_back_likewise() -> None:
     assert receiver.calls[0][1] > 0
 
 
-async def test_a_failed_receiver_is_told_once_the_inbox_is_empty() -> None:
+async def test_a_failed_receiver_is_reported_once_the_inbox_is_empty() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.fill()

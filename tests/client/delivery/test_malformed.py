@@ -1,4 +1,4 @@
-"""Messages that can't be read: acknowledged by their error, dead letters, or delivered as they came."""
+"""Messages that can't be read: acknowledged by their error, dead letters, or delivered as received."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def queue_with(connection: jmsaio.Connection, name: str, count: int = 1) -
 
 
 MODES = [jmsaio.AcknowledgeMode.AUTO, jmsaio.AcknowledgeMode.CLIENT]
-#: Seconds within which what was given back comes again, with a margin.
+#: Seconds within which a returned message is redelivered, with a margin.
 AGAIN = 1.8
 
 
@@ -63,7 +63,7 @@ AGAIN = 1.8
 async def test_the_error_acknowledges_and_iteration_goes_on(
     connection: jmsaio.Connection, name: Name, mode: jmsaio.AcknowledgeMode
 ) -> None:
-    """What the error has acknowledged does not come again, and the same consumer gets the next message."""
+    """A message acknowledged through its error is not redelivered, and the same consumer gets the next message."""
     queue = await queue_with(connection, name("poison"))
     async with connection.create_session(mode) as session, session.create_consumer(queue) as consumer:
         with pytest.raises(jmsaio.MalformedMessageError, match="no readable text body") as caught:
@@ -80,7 +80,9 @@ async def test_the_error_acknowledges_and_iteration_goes_on(
         assert await drain(consumer, wait=AGAIN) == []
 
 
-async def test_what_its_error_does_not_acknowledge_comes_again(connection: jmsaio.Connection, name: Name) -> None:
+async def test_a_message_that_its_error_does_not_acknowledge_is_redelivered(
+    connection: jmsaio.Connection, name: Name
+) -> None:
     """Left alone, the message is given back; its old error can't acknowledge it any more, the new one can."""
     queue = await queue_with(connection, name("again"))
     async with connection.create_session() as session, session.create_consumer(queue) as consumer:
@@ -125,7 +127,7 @@ async def test_the_commit_makes_it_final(make: Callable[..., Any], name: Name) -
 
 
 async def test_a_topic_consumer_gets_it_again(connection: jmsaio.Connection, name: Name) -> None:
-    """On a subscription of its own, too, the message comes again until it is acknowledged."""
+    """On a subscription of its own, too, the message is redelivered until it is acknowledged."""
     topic = jmsaio.Topic(name("topic"))
     async with connection.create_session() as session, session.create_consumer(topic) as consumer:
         await poison(connection, topic.name)
@@ -138,7 +140,7 @@ async def test_a_topic_consumer_gets_it_again(connection: jmsaio.Connection, nam
 async def test_the_exception_listener_can_acknowledge(
     connection: jmsaio.Connection, name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With a message listener the error is told once: one record of the log, one call of the ExceptionListener."""
+    """With a message listener the error is reported once: one record of the log, one call of the ExceptionListener."""
     queue = await queue_with(connection, name("listener"))
     told: list[jmsaio.JMSError] = []
     seen: asyncio.Queue[str] = asyncio.Queue()

@@ -112,7 +112,7 @@ async def test_what_was_handed_over_is_settled_as_if_it_had_come_by_itself(
     assert await rest(connection, queue) == []
 
 
-async def test_a_consumer_that_stops_receiving_holds_up_nobody(name: Name) -> None:
+async def test_a_consumer_that_stops_receiving_holds_up_no_one(name: Name) -> None:
     """Its inbox was full for a while; what its receiver has for others goes to them when there is room.
 
     On the embedded broker only: pulsar-client fetches in advance, and what lies behind a full inbox stays there.
@@ -148,7 +148,7 @@ async def test_what_is_handed_over_is_bounded_in_bytes(url: str, name: Name) -> 
         await take(a, 60)
 
 
-async def test_what_a_closed_consumer_handed_over_and_nobody_took_comes_again(
+async def test_undelivered_messages_that_a_closed_consumer_handed_over_are_redelivered(
     connection: jmsaio.Connection, name: Name
 ) -> None:
     queue = jmsaio.Queue(name("withdrawn"))
@@ -164,7 +164,7 @@ async def test_what_a_closed_consumer_handed_over_and_nobody_took_comes_again(
 async def test_a_session_that_closes_leaves_what_it_handed_over_to_be_settled(
     connection: jmsaio.Connection, name: Name
 ) -> None:
-    """Another session has such a message, and acknowledges it later: it does not come again."""
+    """Another session has such a message, and acknowledges it later: it is not redelivered."""
     queue = jmsaio.Queue(name("heir"))
     async with (
         connection.create_session(AcknowledgeMode.CLIENT) as taking,
@@ -248,7 +248,7 @@ async def test_failures_count_towards_the_dead_letters_with_a_selector(
 async def test_what_is_wanted_comes_however_much_stands_before_it(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name, count: int
 ) -> None:
-    """A backlog that nobody wants is passed once; new messages come before what was rejected."""
+    """A backlog that no one wants is passed once; new messages come before what was rejected."""
     queue = jmsaio.Queue(name("backlog"))
     await send(connection, queue, "x" * count + "a")
     async with session.create_consumer(queue, "kind = 'a'") as consumer:
@@ -273,7 +273,7 @@ async def test_what_rests_is_for_a_consumer_that_comes_later(
 async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
     session: jmsaio.Session, connection: jmsaio.Connection, name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log is told, and what rests still goes to a consumer that wants it."""
+    """It is logged, and resting messages still go to a consumer that wants them."""
     queue = jmsaio.Queue(name("full"))
     await send(connection, queue, "b" * 200)
     async with session.create_consumer(queue, "kind = 'a'") as a:
@@ -321,7 +321,7 @@ async def largest_step(count: Callable[[], int], stop: asyncio.Event) -> int:
 
 @pytest.mark.real_time  # looks at every turn of the loop, so that virtual time would stand still
 @pytest.mark.timeout(300)
-async def test_a_large_backlog_that_nobody_wants_rests(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_large_backlog_that_no_one_wants_rests(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
     """It is passed once, with short steps of the loop, and new messages come at once while it rests.
 
     Pulsar lets a consumer hold 50,000 by default; the launcher's broker sets no limit.

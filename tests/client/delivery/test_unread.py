@@ -21,7 +21,7 @@ async def test_a_record_that_was_kept_is_taken_once() -> None:
     assert given == []
 
 
-async def test_a_record_comes_again_after_its_delay() -> None:
+async def test_a_record_is_given_back_after_its_delay() -> None:
     given: asyncio.Queue[object] = asyncio.Queue()
     kept = Unread(lambda record: 0.01, given.put_nowait)
     record = numbered(1)

@@ -21,7 +21,7 @@ MODE = jmsaio.AcknowledgeMode.CLIENT
 
 
 def factory_of(connection: jmsaio.Connection) -> jmsaio.ConnectionFactory:
-    """The factory that a connection tells of its end."""
+    """The factory of a connection."""
     return connection._on_closed.func.__self__  # type: ignore[attr-defined, no-any-return]  # a partial of its method
 
 

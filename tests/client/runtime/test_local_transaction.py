@@ -324,7 +324,7 @@ async def test_of_two_transactions_begun_at_once_one_is_rolled_back(
             assert [handle.unit.state for handle in begun] == [State.OPEN, State.ABORTED]
 
 
-async def test_messages_come_again_even_when_the_broker_refuses_the_rollback(
+async def test_messages_are_redelivered_even_when_the_broker_refuses_the_rollback(
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = jmsaio.Queue(name("in"))

@@ -194,7 +194,7 @@ async def test_consumers_that_close_together_leave_no_subscription(
     assert await backlog(connection, topic) == {}
 
 
-async def test_what_nobody_else_can_want_is_not_kept(url: str, name: Name) -> None:
+async def test_messages_that_no_one_else_can_want_are_not_kept(url: str, name: Name) -> None:
     """A simple consumer on a shared subscription (Pulsar delays messages on these only) has it for itself."""
     mark = "&" if "?" in url else "?"
     shared = f"{url}{mark}jms.useExclusiveSubscriptionsForSimpleConsumers=false"
@@ -270,7 +270,7 @@ async def test_no_local_case_2(url: str, name: Name) -> None:
     topic, client = jmsaio.Topic(name("case2")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         await (await session.create_durable_consumer(topic, "bar", no_local=True)).close()
-        await publish(session, topic, "own")  # nobody receives, so nothing rejected it yet
+        await publish(session, topic, "own")  # no one receives, so nothing rejected it yet
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
             assert await text(consumer, 0.5) is None
@@ -291,7 +291,7 @@ async def test_no_local_case_3(url: str, name: Name) -> None:
     await never_added(url, client, topic, "foreign")
 
 
-async def test_no_local_tells_clients_apart(url: str, name: Name) -> None:
+async def test_no_local_distinguishes_clients(url: str, name: Name) -> None:
     """By the client id before the last underscore and a uuid, and by nothing else."""
     topic, client = jmsaio.Topic(name("apart")), name("foo")
     others = [f"{client}_{client}", f"{client}_", f"{client}_{uuid.uuid4()}", name("bar")]

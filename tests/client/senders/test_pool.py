@@ -132,7 +132,7 @@ async def test_a_queue_keeps_messages_without_admin(pulsar_broker: TestBroker) -
 
 
 async def test_a_sender_that_is_not_used_closes_by_itself(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the configured time; to a temporary destination, whose owner may be gone, soon without being told."""
+    """After the configured time; to a temporary destination, whose owner may be gone, soon without a request."""
     monkeypatch.setattr(pool, "_TEMPORARY_IDLE", 0.1)
     async with jmsaio.connect(url, producer_auto_close=0.2) as set_so, jmsaio.connect(url) as unset:
         for connection, kept in ((set_so, 0), (unset, 1)):
@@ -160,7 +160,7 @@ async def test_a_temporary_destination_is_not_revived(url: str) -> None:
 
 
 async def test_an_idle_sender_closes_by_itself_and_the_next_send_makes_another(url: str) -> None:
-    """``jms.producerAutoCloseTimeoutSec`` needs nobody to look; the producer does not notice."""
+    """``jms.producerAutoCloseTimeoutSec`` needs no one to check; the producer does not notice."""
     async with jmsaio.connect(url, producer_auto_close=0.2) as connection, connection.create_session() as session:
         queue = jmsaio.Queue(f"idle-{uuid.uuid4()}")
         producer = await session.create_producer(queue)

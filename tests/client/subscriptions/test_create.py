@@ -1,4 +1,4 @@
-"""Creating a queue's subscription: what is asked again, and what is told at once."""
+"""Creating a queue's subscription: which failures are retried, and which are raised at once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_may_pass(error: JMSError) -> None:
     [
         AdminError("bad", 400), AdminError("no", 405), AdminError("conflict", 412), AdminError("not Pulsar", 200),
         NotFoundError("no namespace"), JMSSecurityError("no right"), TransportError("x", "NotAllowedError"),
-        ValueError("a fault of ours"),
+        ValueError("our own fault"),
     ],
 )  # fmt: skip
 def test_what_does_not_pass(error: Exception) -> None:
@@ -118,7 +118,7 @@ async def test_a_non_persistent_queue_is_told_at_once(pulsar_broker: TestBroker)
         assert await consumer.receive_body(str, timeout=AT_ONCE) == "now"
 
 
-#: Opens a producer for each queue that it is told, and sends.
+#: Opens a producer for each queue that it gets, and sends.
 OTHER_PROCESS = """
 import asyncio, sys, jmsaio
 async def main():
@@ -215,7 +215,7 @@ async def test_a_subscription_that_is_not_created_is_told_at_once(strict: str, o
 
 
 async def test_a_broker_that_does_not_answer_is_asked_for_the_operation_time_out() -> None:
-    """Waiting for a start is for brokers that answer; of the others the sentence is told, without what lies below."""
+    """Waiting for a start is for brokers that answer; for the others the message is raised, without its causes."""
     error = AdminError("create subscription: http://x can't be reached: Connection refused")
     error.__cause__ = OSError("deep below")
     config = load("memory://x", operation_timeout=0.5, wait_for_server_startup_timeout=3600.0)

@@ -1,4 +1,4 @@
-"""A queue whose topic is deleted by force while it is sent to keeps what is sent from then on."""
+"""A queue whose topic is deleted by force during sends keeps the messages sent from then on."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_a_subscription_that_can_not_be_recreated_is_reported(caplog: pyte
         ("persistent://a/b/c", {"jms-queue"}, False),
     ],
 )
-async def test_what_is_not_made_again(topic: str, subscriptions: set[str], precreate: bool) -> None:
+async def test_subscriptions_that_are_not_recreated(topic: str, subscriptions: set[str], precreate: bool) -> None:
     """Temporary destinations, whose owner deleted them; topics; and queues of an application that makes them itself."""
     transport = Refusing()
     config = load("memory://x", precreate_queue_subscription=precreate)

@@ -40,7 +40,7 @@ async def test_another_topic_s_subscription_of_that_name_is_left_alone(
     await session.unsubscribe(subscription)
 
 
-async def test_what_is_no_durable_subscription(session: jmsaio.Session, name: Name) -> None:
+async def test_anything_but_a_durable_subscription_is_refused(session: jmsaio.Session, name: Name) -> None:
     for wrong in ("", "jms-queue", name("unknown")):
         with pytest.raises(jmsaio.InvalidDestinationError):
             await session.unsubscribe(wrong)
@@ -95,13 +95,13 @@ async def test_a_topic_with_partitions(connection: jmsaio.Connection, session: j
 
 
 @pytest.mark.parametrize("wrong", [jmsaio.Queue("q"), jmsaio.Topic("regex:t.*"), "t", 5])
-async def test_what_is_no_topic(session: jmsaio.Session, name: Name, wrong: jmsaio.Topic) -> None:
+async def test_anything_but_a_topic_is_refused(session: jmsaio.Session, name: Name, wrong: jmsaio.Topic) -> None:
     with pytest.raises(jmsaio.InvalidDestinationError):
         await session.unsubscribe(name("sub"), wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"sub"])
-async def test_what_is_no_name(session: jmsaio.Session, wrong: str) -> None:
+async def test_anything_but_a_name_is_refused(session: jmsaio.Session, wrong: str) -> None:
     with pytest.raises(jmsaio.InvalidDestinationError):
         await session.unsubscribe(wrong)
 
@@ -182,7 +182,7 @@ async def test_a_search_asks_for_each_topic_once(
 
 @attrs.define
 class FakeAdmin:
-    """Knows how many consumers a topic's one subscription has, and notes what is deleted."""
+    """Knows how many consumers a topic's one subscription has, and notes deletions."""
 
     consumers: dict[str, int]
     deleted: list[str] = attrs.field(factory=list)
