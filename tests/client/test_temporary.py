@@ -175,7 +175,7 @@ async def test_without_admin(url: str) -> None:
             assert await text(consumer) == "x"
 
 
-async def test_many_deleted_ones_are_not_remembered_for_ever(
+async def test_the_last_deleted_names_and_all_own_objects_are_refused(
     connection: jmsaio.Connection, session: jmsaio.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jmsaio.client.temporary._REMEMBERED", 2)
@@ -185,9 +185,9 @@ async def test_many_deleted_ones_are_not_remembered_for_ever(
         await queue.delete()
     assert len(temporaries(connection)._deleted) == 2
     for destination in (*queues, jmsaio.Queue(queues[-1].name)):
-        with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
+        with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await producer.send(destination, "x")
-        with pytest.raises(jmsaio.InvalidDestinationError, match="deleted"):
+        with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await session.create_producer(destination)
 
 
