@@ -98,7 +98,7 @@ async def test_all_connections_of_a_factory_use_the_same_credentials(first: tupl
         await factory.create_connection(*first)
         await (await factory.create_context(1, *first)).close()
         for user, password in {("u", "token:a"), (None, None), ("u", "token:b"), ("v", "token:a")} - {first}:
-            with pytest.raises(jmsaio.IllegalStateError, match="make a factory for each pair") as caught:
+            with pytest.raises(jmsaio.IllegalStateError, match="create a factory for each pair") as caught:
                 await factory.create_connection(user, password)
             assert "token:" not in str(caught.value)
 
