@@ -269,7 +269,7 @@ def _chain(first: Message, rest: Iterator[Message]) -> Iterator[Message]:
 
 
 def _prepare(session: Session, message: Message, job: Job) -> None:
-    """Set what the options say."""
+    """Set the properties and headers given as options."""
     for name, value in job.properties.items():
         message.set_object_property(name, value)
     if "correlation_id" in job.headers:
