@@ -11,36 +11,36 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import inspect
 import json
 import os
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
 
+#: What measures: a function, or a coroutine function.
+Target = Callable[[Task], Metrics | Coroutine[object, None, Metrics]]
 
-def find_target(target: str) -> Callable[[Task], Any]:
+
+def find_target(target: str) -> Target:
     """The function that ``module:function`` names. Raises ValueError, ImportError or AttributeError without one."""
     module, separator, function = target.partition(":")
     if not separator:
         raise ValueError(f"{target!r} is not of the form module:function")
-    found: Callable[[Task], Any] = getattr(importlib.import_module(module), function)
+    found: Target = getattr(importlib.import_module(module), function)
     return found
 
 
 def run_task(task: Task) -> Metrics:
     """Carry out ``task`` in this process, a coroutine function on the loop that the task names."""
     function = find_target(task.target)
-    if not inspect.iscoroutinefunction(function):
-        return dict(function(task))
-    return dict(_run_on_loop(function(task), task.loop))
+    outcome = function(task)
+    return dict(_run_on_loop(outcome, task.loop) if isinstance(outcome, Coroutine) else outcome)
 
 
-def _run_on_loop(work: Coroutine[Any, Any, Metrics], loop: str) -> Metrics:
+def _run_on_loop(work: Coroutine[object, None, Metrics], loop: str) -> Metrics:
     if loop == "uvloop":
         import uvloop
 

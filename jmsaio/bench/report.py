@@ -175,7 +175,7 @@ def read_json(file: str | os.PathLike[str]) -> Report:
     )
 
 
-def _summary(row: Row) -> dict[str, Any]:
+def _summary(row: Row) -> dict[str, object]:
     metric = METRICS[row.scenario.group]
     return {
         "scenario": row.scenario.name,

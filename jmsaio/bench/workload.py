@@ -90,7 +90,7 @@ class Task:
     workload: Workload = attrs.field(factory=Workload)
     extra: dict[str, str] = attrs.field(factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """A JSON object from which ``from_json`` makes an equal task."""
         return attrs.asdict(self)
 

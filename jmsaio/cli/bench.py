@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -81,7 +81,7 @@ def _write(output: Output, report: Report) -> None:
         click.echo(render_table(report, width=output.console.width, color=output.console.is_terminal), nl=False)
         return
     for row in report.rows():
-        data: dict[str, Any] = {"row": row.scenario.name, "title": row.scenario.title, "details": row.details}
+        data: dict[str, object] = {"row": row.scenario.name, "title": row.scenario.title, "details": row.details}
         data["value"] = attrs.asdict(row.value)
         data["ratios"] = {ratio.reference: attrs.asdict(ratio.values) for ratio in row.ratios}
         output.record(data)

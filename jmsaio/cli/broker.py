@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -172,7 +172,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _show(output: Output, status: BrokerStatus) -> None:
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "running": True,
         "ready": status.ready,
         "service_url": status.service_url,

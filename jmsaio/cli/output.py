@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 import attrs
 import click
@@ -44,7 +43,7 @@ class Output:
         """A line of text; nothing in it is markup."""
         self.console.print(Text(text, style=style))
 
-    def record(self, data: Mapping[str, Any]) -> None:
+    def record(self, data: Mapping[str, object]) -> None:
         """A JSON line, written out at once so that a pipe's reader sees it."""
         sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False, default=str) + "\n")
         sys.stdout.flush()

@@ -26,8 +26,8 @@ class EmbeddedBroker:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.url = f"memory://{broker.name}"
-        self.faults = FaultScript(broker)
+        self.url: str = f"memory://{broker.name}"
+        self.faults: FaultScript = FaultScript(broker)
 
     def __repr__(self) -> str:
         state = "down" if self._broker.down else f"{len(self._broker.logs)} topics, {self.used} bytes"
