@@ -1,13 +1,29 @@
-"""Sends messages to a destination, receives them, and reads their texts."""
+"""Sends messages to a destination, receives them, and reads their texts; listens to what becomes of them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 import jmsaio
 
 #: Seconds for a message that is on its way.
 SOON = 20
+
+
+class Listener:
+    """A completion listener that collects its calls: each message, and its error or None."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, Exception | None]] = []
+
+    async def on_completion(self, message: jmsaio.Message) -> None:
+        await asyncio.sleep(0)
+        self.told.append((message, None))
+
+    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
+        self.told.append((message, error))
 
 
 async def fill(connection: jmsaio.Connection, destination: jmsaio.Destination, count: int) -> None:

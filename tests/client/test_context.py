@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 import jmsaio
+from tests.client.helpers import Listener
 
 Name = Callable[[str], str]
-
-
-class Listener:
-    """Collects its calls."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, Exception | None]] = []
-        self.inside: list[object] = []
-
-    async def on_completion(self, message: jmsaio.Message) -> None:
-        await asyncio.sleep(0)
-        self.told.append((message, None))
-
-    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
-        self.told.append((message, error))
 
 
 async def test_a_context_sends_receives_and_creates_others(url: str, name: Name) -> None:

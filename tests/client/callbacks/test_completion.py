@@ -10,24 +10,9 @@ import pytest
 
 import jmsaio
 from jmsaio.client.senders.pool import SenderPool
-from tests.client.helpers import text
+from tests.client.helpers import Listener, text
 
 Name = Callable[[str], str]
-
-
-class Listener:
-    """Collects its calls."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, Exception | None]] = []
-        self.inside: list[object] = []
-
-    async def on_completion(self, message: jmsaio.Message) -> None:
-        await asyncio.sleep(0)
-        self.told.append((message, None))
-
-    def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
-        self.told.append((message, error))
 
 
 async def test_completion_listeners_in_order(session: jmsaio.Session, name: Name) -> None:
