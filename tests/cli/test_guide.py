@@ -9,7 +9,7 @@ from jmsaio.cli import main
 from jmsaio.cli.guide import guides, title
 
 
-def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_names_each_guide_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["guide"]) == 0
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [entry["name"] for entry in listed] == [

@@ -94,7 +94,9 @@ def test_nothing_left_behind(broker: Broker, capsys: pytest.CaptureFixture[str])
         (["-u", "pulsar://h", "--idle", "-1"], "--idle"),
     ],
 )
-def test_wrong_use(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cant_be_swept_is_refused_with_the_reason(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["sweep", *arguments]) == 2
     assert sentence in capsys.readouterr().err
 

@@ -8,7 +8,7 @@ from jmsaio.cli import main
 from jmsaio.demo import CHAPTERS
 
 
-def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_see_each_chapter_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--pace", "0"]) == 0
     shown = capsys.readouterr().out
     for number, chapter in enumerate(CHAPTERS, 1):

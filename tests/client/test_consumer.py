@@ -16,7 +16,7 @@ from tests.kit.virtual_time import wall
 Name = Callable[[str], str]
 
 
-async def test_first_example(url: str, name: Name) -> None:
+async def test_the_first_example_of_the_readme_works(url: str, name: Name) -> None:
     async with jmsaio.connect(url) as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
         orders = session.create_queue(name("orders"))
         producer = await session.create_producer(orders)
@@ -69,7 +69,7 @@ async def test_every_kind_of_body(session: jmsaio.Session, name: Name) -> None:
     assert isinstance(obj, jmsaio.ObjectMessage) and obj.get_object() == {"deep": [1, {"x": None}]}
 
 
-async def test_receive_times(session: jmsaio.Session, name: Name) -> None:
+async def test_receive_waits_not_at_all_for_a_time_or_without_end(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("times"))
     async with session.create_consumer(queue) as consumer:
         assert await consumer.receive_no_wait() is None
@@ -114,7 +114,7 @@ async def test_close_ends_a_waiting_receive(session: jmsaio.Session, name: Name)
     await consumer.close()
 
 
-async def test_receive_body(session: jmsaio.Session, name: Name) -> None:
+async def test_a_body_of_another_type_stays_to_be_received(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("body"))
     producer = await session.create_producer(queue)
     await producer.send("one")
@@ -173,7 +173,7 @@ async def test_disjoint_selectors_on_one_queue(session: jmsaio.Session, name: Na
     assert max(message.get_int_property("JMSXDeliveryCount") for message in evens + odds) < 20
 
 
-async def test_invalid_requests(session: jmsaio.Session, name: Name) -> None:
+async def test_a_consumer_with_a_wrong_selector_or_destination_is_refused(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("invalid"))
     with pytest.raises(jmsaio.InvalidSelectorError):
         await session.create_consumer(queue, "region = ")
@@ -284,7 +284,7 @@ async def test_expired_messages_are_removed(session: jmsaio.Session, name: Name)
         assert await consumer.receive(timeout=0.3) is None
 
 
-async def test_delivery_delay(session: jmsaio.Session, name: Name) -> None:
+async def test_a_delayed_message_comes_after_one_sent_later_without_delay(session: jmsaio.Session, name: Name) -> None:
     queue, topic = session.create_queue(name("delay")), session.create_topic(name("delay-topic"))
     async with session.create_consumer(queue) as consumer, session.create_consumer(topic) as subscriber:
         producer = await session.create_producer()

@@ -61,7 +61,9 @@ async def test_without_id_and_timestamp_the_time_is_0_and_the_id_stays(session: 
         assert receipt.place is not None and receipt.jms_message_id == str(receipt.place) == message.jms_message_id
 
 
-async def test_which_destination(session: jmsaio.Session, name: Name) -> None:
+async def test_a_destination_is_given_to_the_producer_or_to_the_send_not_both(
+    session: jmsaio.Session, name: Name
+) -> None:
     queue = session.create_queue(name("which"))
     async with session.create_producer(queue) as own, session.create_producer() as anonymous:
         with pytest.raises(jmsaio.UnsupportedOperationError):
@@ -77,7 +79,7 @@ async def test_which_destination(session: jmsaio.Session, name: Name) -> None:
         assert anonymous.destination is None and own.destination == queue
 
 
-async def test_invalid_settings(session: jmsaio.Session, name: Name) -> None:
+async def test_settings_out_of_range_and_any_use_after_close_are_refused(session: jmsaio.Session, name: Name) -> None:
     async with session.create_producer(session.create_queue(name("settings"))) as producer:
         assert (producer.delivery_mode, producer.priority, producer.time_to_live) == (2, 4, 0)
         for priority in (10, -1):
@@ -136,7 +138,7 @@ async def test_a_queue_keeps_what_is_sent_before_any_consumer(session: jmsaio.Se
         assert await consumer.receive_body(str, timeout=20) == "kept"
 
 
-async def test_foreign_message(session: jmsaio.Session, name: Name) -> None:
+async def test_a_message_of_another_library_is_sent_and_gets_its_headers(session: jmsaio.Session, name: Name) -> None:
     class Foreign:
         """A text message of another library."""
 

@@ -161,7 +161,9 @@ async def test_unsettled_messages_keep_it_as_it_is(url: str, name: Name) -> None
             await session.unsubscribe("sub")
 
 
-async def test_another_topic(url: str, name: Name, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_name_on_another_topic_replaces_the_subscription_on_the_embedded_broker(
+    url: str, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
     """The embedded broker knows a name once, as JMS says; Pulsar's names are per topic."""
     async with jmsaio.connect(url, client_id=name("client")) as connection, connection.create_session() as session:
         first, second = [Case(session, connection, session.create_topic(name(stem)), False) for stem in "ab"]

@@ -35,7 +35,9 @@ async def test_request_and_reply(connection: jmsaio.Connection, name: Name) -> N
             await client.request(jmsaio.Queue(name("no-one")), "hello", timeout=0.2)
 
 
-async def test_queue_requestor(connection: jmsaio.Connection, name: Name) -> None:
+async def test_a_queue_requestor_gets_its_reply_and_closes_its_session(
+    connection: jmsaio.Connection, name: Name
+) -> None:
     queue = jmsaio.Queue(name("requestor"))
     async with connection.create_session() as server, connection.create_session() as client:
         replies = await server.create_producer()
@@ -172,7 +174,9 @@ async def test_a_requestor_for_no_real_queue_leaves_nothing(
     assert not temporaries(connection)._alive
 
 
-async def test_topic_requestor(connection: jmsaio.Connection, name: Name) -> None:
+async def test_a_topic_requestor_gets_its_reply_and_leaves_no_temporary_topic(
+    connection: jmsaio.Connection, name: Name
+) -> None:
     topic = jmsaio.Topic(name("requestor"))
     async with connection.create_session() as server, connection.create_session() as client:
         replies = await server.create_producer()

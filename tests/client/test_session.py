@@ -51,7 +51,9 @@ async def test_individual_settles_one(connection: jmsaio.Connection, name: Name)
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK])
-async def test_self_acknowledging(connection: jmsaio.Connection, name: Name, mode: AcknowledgeMode) -> None:
+async def test_a_session_that_acknowledges_by_itself_redelivers_nothing_on_recover(
+    connection: jmsaio.Connection, name: Name, mode: AcknowledgeMode
+) -> None:
     queue = jmsaio.Queue(name("auto"))
     await fill(connection, queue, 3)
     async with connection.create_session(mode) as session:

@@ -344,7 +344,7 @@ def test_on_the_embedded_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_on_pulsar(pulsar_broker: TestBroker) -> None:
+def test_on_pulsar_sessions_do_what_the_model_says(pulsar_broker: TestBroker) -> None:
     class OnPulsar(Machine):
         url = pulsar_broker.url
 

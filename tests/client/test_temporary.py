@@ -21,7 +21,9 @@ async def text(consumer: jmsaio.MessageConsumer, wait: float = 20) -> str | None
     return None if message is None else message.get_body(str)
 
 
-async def test_temporary_destinations(url: str, session: jmsaio.Session, name: Name) -> None:
+async def test_a_temporary_queue_is_consumed_by_its_connection_and_written_by_all(
+    url: str, session: jmsaio.Session, name: Name
+) -> None:
     queue = await session.create_temporary_queue()
     async with jmsaio.connect(url) as other, other.create_session() as session2:
         producer = await session2.create_producer(queue)
@@ -161,7 +163,7 @@ async def test_it_is_not_deleted_while_messages_of_it_are_unsettled(connection: 
         await queue.delete()
 
 
-async def test_without_admin(url: str) -> None:
+async def test_temporary_destinations_without_admin_need_the_setting_for_it(url: str) -> None:
     async with jmsaio.connect(url, use_pulsar_admin=False) as connection, connection.create_session() as session:
         with pytest.raises(jmsaio.IllegalStateError, match="allowTemporaryTopicWithoutAdmin"):
             await session.create_temporary_queue()

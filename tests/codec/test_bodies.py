@@ -56,14 +56,14 @@ def test_a_bytes_body_is_a_copy() -> None:
         (Int(3), 3), (Double(2.5), 2.5), (Char("c"), Char("c")),
     ],
 )  # fmt: skip
-def test_simple_objects(value: Value, java: Value) -> None:
+def test_a_simple_object_is_written_as_its_java_object(value: Value, java: Value) -> None:
     payload = encoded("object", value)
     assert payload == write_object(java)
     assert strategies.same(bodies.decode_body("object", payload, {}), java)
 
 
 @given(json_able.filter(lambda value: isinstance(value, list | dict)))
-def test_json_objects(value: Any) -> None:
+def test_lists_and_dicts_are_written_as_marked_json(value: Any) -> None:
     properties: dict[str, str] = {}
     payload = bodies.encode_body("object", value, properties)
     assert properties == {"JMS_jmsaio_object": "json"}

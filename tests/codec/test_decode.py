@@ -51,7 +51,9 @@ def received(kind: str | None, payload: bytes | None) -> Record:
         ("", b"unknown word", Message, None),
     ],
 )
-def test_odd_inputs(kind: str | None, payload: bytes | None, made: type[Message], body: object) -> None:
+def test_odd_inputs_are_decoded_as_the_java_client_does(
+    kind: str | None, payload: bytes | None, made: type[Message], body: object
+) -> None:
     message = decode(received(kind, payload), None)
     assert type(message) is made and message._body() == body
 
@@ -105,7 +107,7 @@ def test_the_destination_is_the_consumers() -> None:
     assert decode(received("text", b""), None).jms_destination is None
 
 
-def test_a_redelivery() -> None:
+def test_a_redelivered_record_has_the_flag_and_the_count() -> None:
     record = received("text", b"")
     first = decode(record, None)
     assert not first.jms_redelivered and first.get_int_property("JMSXDeliveryCount") == 1
@@ -149,7 +151,7 @@ def test_a_record_source_reads_again_each_time() -> None:
 
 
 @given(st.integers(0, 10**9))
-def test_round_trip(seed: int) -> None:
+def test_what_is_encoded_is_decoded_to_the_same_message(seed: int) -> None:
     for item in Generator(seed).messages(6):
         found = describe(decode(Record.sent(encode(build(item), STAMP)), None))
         assert canonical_body(item["kind"], found["body"]) == canonical_body(item["kind"], expanded_body(item))

@@ -14,7 +14,7 @@ from tests.codec.fuzz import Fuzzer
 ROOT = Path(__file__).parents[2]
 
 
-def test_changed_records() -> None:
+def test_changed_records_are_read_or_malformed_and_nothing_else() -> None:
     fuzzer = Fuzzer(seed=1)
     assert fuzzer.run(30, inputs=3000) > 0
     assert fuzzer.outcomes["malformed"] > 0 and fuzzer.outcomes["read: map"] > 0
@@ -33,7 +33,7 @@ def test_errors_that_are_not_allowed_are_noticed(
 
 
 @pytest.mark.slow
-def test_the_command() -> None:
+def test_the_command_reports_that_no_outcome_was_wrong() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.codec.fuzz", "--seconds", "0.5"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=True,

@@ -30,12 +30,12 @@ def read(wire: dict[str, str], event_time: int = 0, namespace: str = NS) -> Head
     return headers.read(Record(b"", wire, event_time=event_time), None, namespace)
 
 
-def test_nothing_set() -> None:
+def test_headers_that_are_not_set_are_not_written() -> None:
     assert written() == {}
     assert read({}) == Headers(message_id="ID:3:7:-1")
 
 
-def test_provided_headers() -> None:
+def test_the_headers_that_a_provider_sets_are_read() -> None:
     wire = {"JMSMessageId": "ID:x:1:2", "JMSDeliveryTime": "12", "JMSExpiration": "99"}
     wire |= {"JMSPriority": "9", "JMSDeliveryMode": "1"}
     record = Record(b"", wire, event_time=10, redelivery_count=1)
@@ -60,14 +60,14 @@ def test_numbers_at_their_limits() -> None:
 
 
 @given(strategies.texts)
-def test_correlation_text(text: str) -> None:
+def test_a_correlation_text_is_written_as_base64(text: str) -> None:
     wire = written(correlation_id=text)
     assert wire == {"JMSCorrelationID": b64encode(text.encode()).decode()}
     assert read(wire).correlation_id == text
 
 
 @given(st.binary(max_size=40))
-def test_correlation_bytes(data: bytes) -> None:
+def test_correlation_bytes_survive_also_where_they_are_text(data: bytes) -> None:
     found = read(written(correlation_id=data)).correlation_id
     assert (found.encode() if isinstance(found, str) else found) == data
 
@@ -86,14 +86,14 @@ def test_correlation_as_java_reads_it(text: str, value: str | bytes) -> None:
 
 
 @given(st.text())
-def test_any_correlation(text: str) -> None:
+def test_any_correlation_id_on_the_wire_can_be_read(text: str) -> None:
     assert isinstance(read({"JMSCorrelationID": text}).correlation_id, str | bytes)
 
 
 @pytest.mark.parametrize(
     "destination", [Queue("a"), Topic("a"), Queue("a/b"), Topic("t:x"), Queue("q:sub"), Queue("größe")]
 )
-def test_reply_to(destination: Destination) -> None:
+def test_reply_to_is_a_full_name_and_comes_back_short_in_its_namespace(destination: Destination) -> None:
     wire = written(reply_to=destination)
     assert wire["JMSReplyTo"] == f"persistent://public/default/{destination.name}"
     assert wire.get("JMSReplyToType") == ("topic" if isinstance(destination, Topic) else None)
@@ -124,7 +124,7 @@ def test_a_type_is_kept_even_if_it_is_empty() -> None:
     assert written(type="") == {"JMSType": ""}
 
 
-def test_lone_surrogates() -> None:
+def test_lone_surrogates_in_headers_are_refused() -> None:
     for fields in ({"type": "\ud800"}, {"correlation_id": "\ud800"}, {"reply_to": Queue("\ud800")}):
         with pytest.raises(MessageFormatError, match="lone surrogate"):
             written(**fields)

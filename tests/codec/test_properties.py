@@ -43,14 +43,14 @@ def read(wire: dict[str, str], **more: Any) -> dict[str, Any]:
         (float("nan"), "NaN", "double"), (float("-inf"), "-Infinity", "double"), ("text", "text", None), ("", "", None),
     ],
 )  # fmt: skip
-def test_each_type(value: Any, text: str, mark: str | None) -> None:
+def test_a_property_of_each_type_has_its_text_and_mark(value: Any, text: str, mark: str | None) -> None:
     wire = written({"n": value})
     assert wire == {"n": text} | ({"n_jsmtype": mark} if mark is not None else {})
     assert strategies.same(read(wire)["n"], value)
 
 
 @given(st.dictionaries(names, strategies.properties, max_size=8))
-def test_round_trip(values: dict[str, Any]) -> None:
+def test_properties_are_read_as_they_were_written(values: dict[str, Any]) -> None:
     found = read(written(values))
     assert list(found) == list(values)
     assert all(map(strategies.same, found.values(), values.values()))
@@ -133,7 +133,7 @@ def test_the_group_id_comes_from_the_key_first() -> None:
     assert read({}, key="foreign") == {"JMSXGroupID": "foreign"}
 
 
-def test_group_sequence() -> None:
+def test_a_group_sequence_set_by_the_sender_goes_before_the_records() -> None:
     assert read({}, sequence_id=5) == {"JMSXGroupSeq": 5}
     assert read({"JMSXGroupSeq": "7", "JMSXGroupSeq_jsmtype": "int"}, sequence_id=5) == {"JMSXGroupSeq": 7}
     assert strategies.same(properties.sequence(1 << 40), Long(1 << 40))

@@ -32,7 +32,7 @@ def test_streams_have_the_bytes_that_java_writes(values: list[Value], data: str)
 
 
 @given(st.lists(bodies, max_size=20))
-def test_round_trip(values: list[Value]) -> None:
+def test_a_stream_is_read_as_it_was_written(values: list[Value]) -> None:
     found = decode_stream(encode_stream(values))
     assert len(found) == len(values) and all(map(same, found, values))
 
@@ -50,7 +50,7 @@ def test_a_cut_stream_never_gives_a_wrong_value(values: list[Value], data: st.Da
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_a_stream_or_raise_a_format_error(data: bytes) -> None:
     try:
         decode_stream(data)
     except MessageFormatError:
@@ -65,7 +65,7 @@ def test_a_malformed_stream_is_refused(data: str) -> None:
         decode_stream(bytes.fromhex(data))
 
 
-def test_malformed_text() -> None:
+def test_a_text_that_is_no_utf8_is_refused() -> None:
     with pytest.raises(MessageFormatError, match="UTF-8"):
         decode_stream(bytes.fromhex("02 0001 ff"))
 

@@ -60,7 +60,7 @@ def test_a_configured_delay_is_the_delay() -> None:
     assert asks_for_delay(growing) and [delays.next(place) for _ in range(3)] == [1.0, 3.0, 5.0]
 
 
-def test_configured_delays() -> None:
+def test_delays_begin_at_the_first_even_above_the_longest_and_stay_below_it() -> None:
     delays = GiveBackDelays(first=90.0, longest=60.0)
     assert delays.next(WireId(1, 1)) == 90
     quick = GiveBackDelays(first=0.01, longest=0.02, multiplier=1.0)

@@ -13,7 +13,7 @@ def record(name: str, priority: str | None) -> Record:
 
 
 @pytest.mark.parametrize(("text", "expected"), [(None, 4), ("0", 0), ("9", 9), ("10", 4), ("x", 4), ("", 4), ("²", 4)])
-def test_record_priority(text: str | None, expected: int) -> None:
+def test_a_record_without_a_readable_priority_has_4(text: str | None, expected: int) -> None:
     assert record_priority(record("r", text)) == expected
 
 

@@ -40,7 +40,7 @@ UNIFORM = [0.0, 0.25, 0.5, 0.75, 0.999999]
 
 
 @pytest.mark.parametrize("partitions", LINEAR)
-def test_linear_table(partitions: int) -> None:
+def test_priorities_are_spread_over_partitions_as_the_table_says(partitions: int) -> None:
     assert [linear_partition(priority, partitions, 0.0) for priority in range(10)] == LINEAR[partitions]
 
 

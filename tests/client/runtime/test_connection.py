@@ -19,7 +19,7 @@ async def test_a_client_id_becomes_part_of_the_connection_id(url: str, name: Nam
         assert connection._runtime.connection_id == f"{name('client')}_{connection._runtime.uuid}"
 
 
-async def test_warn_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_same_warning_is_logged_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "jmsaio"):
         connection._runtime.warn_once("only once")
         connection._runtime.warn_once("only once")

@@ -23,7 +23,7 @@ from tests.support.broker import TestBroker
 Name = Callable[[str], str]
 
 
-async def test_emulated_transaction(url: str, name: Name) -> None:
+async def test_an_emulated_transaction_sends_at_once_and_acknowledges_at_commit(url: str, name: Name) -> None:
     async with jmsaio.connect(url, emulate_transactions=True) as connection:
         queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
         await fill(connection, queue, 3)
@@ -263,7 +263,7 @@ async def test_closing_waits_for_a_commit_that_runs(
         assert await rest(connection, queue, wait=1.0) == []
 
 
-async def test_sticky_partitions(url: str, name: Name) -> None:
+async def test_a_transaction_sends_to_one_partition_and_the_next_one_to_another(url: str, name: Name) -> None:
     """What a transaction sends goes to one partition; the next one has another number."""
     topic = f"persistent://public/default/{name('sticky')}"
     options: ConnectOptions = {"emulate_transactions": True, "transactions_sticky_partitions": True}

@@ -79,7 +79,9 @@ async def test_shared_consumers_share(session: jmsaio.Session, name: Name) -> No
         assert await text(later, 0.5) is None
 
 
-async def test_shared_durable(session: jmsaio.Session, name: Name) -> None:
+async def test_a_shared_durable_subscription_keeps_messages_between_consumers(
+    session: jmsaio.Session, name: Name
+) -> None:
     topic, subscription = session.create_topic(name("shared-durable")), name("sub")
     one = await session.create_shared_durable_consumer(topic, subscription)
     await one.close()

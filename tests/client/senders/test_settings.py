@@ -27,7 +27,7 @@ async def test_attributes_and_setters_are_the_same(session: jmsaio.Session) -> N
 
 
 @pytest.mark.parametrize("wrong", [0, 3, True, "1"])
-def test_delivery_modes(wrong: object) -> None:
+def test_a_delivery_mode_that_jms_lacks_is_refused(wrong: object) -> None:
     with pytest.raises(jmsaio.JMSError, match="delivery_mode"):
         checked_mode(wrong)  # type: ignore[arg-type]  # what a caller may do
 

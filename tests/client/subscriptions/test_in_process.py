@@ -11,7 +11,7 @@ import jmsaio
 Name = Callable[[str], str]
 
 
-async def test_client_ids(url: str, name: Name) -> None:
+async def test_a_client_id_is_set_once_before_use_and_by_one_connection(url: str, name: Name) -> None:
     client = name("id")
     async with jmsaio.connect(url, client_id=client) as connection:
         assert connection.client_id == client

@@ -30,7 +30,7 @@ from tests.codec.strategies import bodies, loose_texts, same
         ),
     ],
 )
-def test_map_vectors(values: dict[str, Value], data: str) -> None:
+def test_a_map_is_written_and_read_as_java_does(values: dict[str, Value], data: str) -> None:
     assert write_map(values) == stream(data)
     assert read_map(stream(data)) == values
 
@@ -38,7 +38,7 @@ def test_map_vectors(values: dict[str, Value], data: str) -> None:
 @pytest.mark.parametrize(
     ("value", "data"), [("foo", "74 0003 666f6f"), (7, f"73 {INTEGER} {NUMBER} 00000007"), (None, "70")]
 )
-def test_object_vectors(value: Value, data: str) -> None:
+def test_an_object_is_written_and_read_as_java_does(value: Value, data: str) -> None:
     assert write_object(value) == stream(data)
     assert same(read_object(stream(data)), value)
 

@@ -17,21 +17,21 @@ from tests.codec.strategies import bodies, loose_texts
 
 
 @given(st.dictionaries(loose_texts, bodies, min_size=1, max_size=5), st.data())
-def test_truncated_maps(values: dict[str, Value], data: st.DataObject) -> None:
+def test_a_truncated_map_is_malformed(values: dict[str, Value], data: st.DataObject) -> None:
     payload = write_map(values)
     with pytest.raises(MalformedMessageError):
         read_map(payload[: data.draw(st.integers(0, len(payload) - 1))])
 
 
 @given(bodies, st.data())
-def test_truncated_objects(value: Value, data: st.DataObject) -> None:
+def test_a_truncated_object_is_malformed(value: Value, data: st.DataObject) -> None:
     payload = write_object(value)
     with pytest.raises(MalformedMessageError):
         read_object(payload[: data.draw(st.integers(0, len(payload) - 1))])
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_any_bytes(data: bytes, magic: bool) -> None:
+def test_any_bytes_are_read_or_raise_a_format_error(data: bytes, magic: bool) -> None:
     payload = b"\xac\xed\x00\x05" + data if magic else data
     for read in (read_map, read_object):
         try:
@@ -110,7 +110,7 @@ def test_other_classes_stay_unread(data: str, class_name: str) -> None:
         "73 74 0001 61",
     ],
 )
-def test_malformed_objects(data: str) -> None:
+def test_a_malformed_object_is_refused(data: str) -> None:
     with pytest.raises(MalformedMessageError):
         read_object(stream(data))
 
@@ -129,7 +129,7 @@ def test_malformed_objects(data: str) -> None:
         "77 07 00000002 0001 6b 74 0001 76 77 03 0001 6c 71 007e0000",
     ],
 )
-def test_malformed_maps(data: str) -> None:
+def test_a_malformed_map_is_refused(data: str) -> None:
     with pytest.raises(MalformedMessageError):
         read_map(stream(data))
 

@@ -365,12 +365,12 @@ async def test_hidden_failure_naive(pulsar_broker: TestBroker) -> None:
     assert answer == {"answers": ["Ok"], "got": ["a", "b"], "same message again": ["InvalidMessage"]}
 
 
-async def test_delayed_naive(pulsar_broker: TestBroker) -> None:
+async def test_naive_code_receives_a_delayed_message_before_an_earlier_one(pulsar_broker: TestBroker) -> None:
     answer = (await naive("delayed_overtakes", pulsar_broker.service_url)).answer
     assert answer == {"order": ["second, delayed", "first"]}
 
 
-async def test_partitions_naive(pulsar_broker: TestBroker) -> None:
+async def test_the_last_answer_of_naive_code_hides_the_other_partitions(pulsar_broker: TestBroker) -> None:
     ended = await naive("partitions_hide", pulsar_broker.service_url, pulsar_broker.web_service_url)
     assert len(ended.answer["partitions"]) > 1
 
@@ -414,7 +414,7 @@ async def test_giving_everything_back_brings_nothing_twice(kit: Kit, kind: Subsc
     await box.nothing()
 
 
-async def test_neighbours_naive(pulsar_broker: TestBroker) -> None:
+async def test_a_naive_negative_acknowledgement_brings_its_neighbours_again(pulsar_broker: TestBroker) -> None:
     assert (await naive("neighbours_come_again", pulsar_broker.service_url)).answer["came again"] != ["2"]
 
 

@@ -24,13 +24,13 @@ async def test_the_configuration_says_how_much_may_stay_unacknowledged(pulsar_br
     await transport.aclose(5)
 
 
-async def test_without_admin(pulsar_broker: TestBroker) -> None:
+async def test_a_transport_without_admin_has_none(pulsar_broker: TestBroker) -> None:
     transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
     assert transport.admin is None
     await transport.aclose(5)
 
 
-async def test_unknown_host() -> None:
+async def test_an_unknown_host_is_named_in_the_error() -> None:
     with pytest.raises(BrokerUnavailableError) as caught:
         await open_transport(load("pulsar://no-such-host.invalid:6650", connect_timeout=0.5))
     assert caught.value.host == "no-such-host.invalid"
@@ -52,7 +52,7 @@ async def test_cancelled_connecting_leaves_nothing() -> None:
         assert scope.cancelled_caught
 
 
-async def test_bad_names(kit: Kit) -> None:
+async def test_bad_topic_names_and_unknown_tenants_are_refused(kit: Kit) -> None:
     with pytest.raises(InvalidDestinationError):
         await kit.sender("persistent://a")
     with pytest.raises(JMSError):

@@ -34,7 +34,7 @@ def internal(**fields: Any) -> dict[str, Any]:
         ({"lastAckedTimestamp": NOW_MS - 20 * HOUR}, 3),
     ],
 )
-def test_a_subscription(fields: dict[str, int], hours: int) -> None:
+def test_a_subscription_was_last_active_at_the_latest_of_its_times(fields: dict[str, int], hours: int) -> None:
     found = read_activity({"subscriptions": {"s t": sub(**fields)}}, internal(), None, NOW)
     assert found.now == NOW_MS
     assert found.subscriptions["s t"].last == found.last_of_all == NOW_MS - hours * HOUR

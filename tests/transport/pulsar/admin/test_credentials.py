@@ -142,7 +142,7 @@ def test_a_token_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) ->
         Credentials(AuthKind.TOKEN, {"file": str(tmp_path / name)}).token()
 
 
-def test_basic_header() -> None:
+def test_the_basic_header_holds_name_and_password_in_utf8() -> None:
     header = Credentials(AuthKind.BASIC, {"username": "änn", "password": "p:w"}).basic()
     scheme, _, value = header.partition(" ")
     assert scheme == "Basic"

@@ -107,7 +107,7 @@ def test_cursor_keys_are_encoded_as_java_does(name: str, key: str) -> None:
     assert cursor_key(name) == key
 
 
-def test_start_positions() -> None:
+def test_start_positions_are_the_message_ids_that_pulsar_reads_so() -> None:
     earliest, latest = start_position(Position.EARLIEST), start_position(Position.LATEST)
     assert (earliest["ledgerId"], earliest["entryId"]) == (-1, -1)
     assert (latest["ledgerId"], latest["entryId"]) == (2**63 - 1, 2**63 - 1)

@@ -446,7 +446,9 @@ async def test_bad_certificates_are_named(
         ({"tls_enable_hostname_verification": True, "tls_allow_insecure_connection": True}, False, ssl.CERT_NONE),
     ],
 )
-async def test_tls_checks(make_admin: MakeAdmin, options: dict[str, object], names: bool, mode: ssl.VerifyMode) -> None:
+async def test_host_names_and_certificates_are_checked_as_configured(
+    make_admin: MakeAdmin, options: dict[str, object], names: bool, mode: ssl.VerifyMode
+) -> None:
     context = make_admin("https://127.0.0.1:1", **options)._tls()
     assert (context.check_hostname, context.verify_mode) == (names, mode)
 

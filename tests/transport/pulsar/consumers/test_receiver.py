@@ -240,7 +240,7 @@ async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: 
     assert slow.told == ["begun", "ended"]
 
 
-async def test_several_topics(kit: Kit) -> None:
+async def test_a_receiver_of_several_topics_names_each_records_topic(kit: Kit) -> None:
     topics = [new_topic(), new_topic()]
     box = await kit.box(SubscriptionType.SHARED, *topics)
     for topic in topics:
@@ -271,7 +271,7 @@ async def test_a_pattern_receives_from_all_topics_that_match(kit: Kit, kind: Sub
     assert texts(await box.take(1)) == ["later"]
 
 
-async def test_record_parts(kit: Kit) -> None:
+async def test_each_part_of_a_record_arrives_also_empty_and_null(kit: Kit) -> None:
     box = await kit.box()
     sender = await kit.sender()
     outgoing = record(b"", {"word": "wörd", "empty": ""})
@@ -289,7 +289,7 @@ async def test_record_parts(kit: Kit) -> None:
     assert one.size > 0
 
 
-async def test_key_shared(kit: Kit) -> None:
+async def test_records_of_one_key_go_to_one_receiver(kit: Kit) -> None:
     """Records of one key go to one receiver."""
     boxes = [await kit.box(SubscriptionType.KEY_SHARED), await kit.box(SubscriptionType.KEY_SHARED)]
     sender = await kit.sender(config=ProducerConfig(batcher_builder="KEY_BASED"))
@@ -311,7 +311,7 @@ async def test_key_shared(kit: Kit) -> None:
     assert len(keys[0] | keys[1]) == 8
 
 
-async def test_consumer_metadata(kit: Kit, pulsar_broker: object) -> None:
+async def test_the_broker_knows_a_consumers_name_and_metadata(kit: Kit, pulsar_broker: object) -> None:
     import httpx
 
     await kit.box(metadata={"jms.destination.type": "queue"}, consumer_name="mine", properties={"own": "1"})

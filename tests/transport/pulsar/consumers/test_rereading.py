@@ -147,7 +147,7 @@ async def test_a_partition_of_a_topic(line: Line) -> None:
     assert {one.topic.rpartition("-")[2] == str(one.message_id.partition) for one in taken} == {True}
 
 
-async def test_a_pattern(line: Line) -> None:
+async def test_a_damaged_record_of_a_pattern_is_read_again_from_its_topic(line: Line) -> None:
     topic = new_topic("many")
     await send(await line.direct.sender(topic), "first")
     box = await line.kit.box(pattern=f"{topic}.*")

@@ -19,7 +19,9 @@ from tests.transport.pulsar.conftest import HANG, Kit, send
     ("size", "total", "count", "expected"),
     [(1000, 50000, 1, 1000), (1000, 50000, 100, 500), (1000, 10, 100, 1), (0, 50000, 1, 1), (0, 50000, 3, 1)],
 )
-def test_queue_size(size: int, total: int, count: int, expected: int) -> None:
+def test_the_queue_of_one_partition_is_its_share_and_never_empty(
+    size: int, total: int, count: int, expected: int
+) -> None:
     """Never 0, with which pulsar-client drops all of a batch but its first record."""
     config = ConsumerConfig(receiver_queue_size=size, max_total_receiver_queue_size_across_partitions=total)
     assert queue_size(Subscription((), "s", SubscriptionType.SHARED, config), count) == expected

@@ -35,7 +35,7 @@ async def test_moved_after_so_many_redeliveries(kit: Kit, kind: SubscriptionType
     await (await kit.box(kind)).nothing()
 
 
-async def test_first_subscription(kit: Kit) -> None:
+async def test_a_dead_letter_waits_for_a_consumer_that_comes_later(kit: Kit) -> None:
     """The letter waits for a consumer that comes later."""
     topic = new_topic("dead")
     policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic, initial_subscription_name="keep")

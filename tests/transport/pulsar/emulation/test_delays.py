@@ -65,7 +65,7 @@ def test_equal_times_stay_equal_whatever_pauses_between_two_readings_of_the_cloc
     assert len(set(times)) == 1
 
 
-def test_the_bounds() -> None:
+def test_delayed_records_are_bounded_by_number_and_by_bytes() -> None:
     delayed = DelayedRecords("")
     assert (delayed.most_records, delayed.most_bytes) == (MOST_RECORDS, MOST_BYTES) == (10_000, 64 * 1024 * 1024)
 

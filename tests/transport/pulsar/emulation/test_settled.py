@@ -113,7 +113,7 @@ def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
     assert len(known.open) == 3
 
 
-def test_clear_forgets() -> None:
+def test_after_clear_no_record_is_known_as_settled() -> None:
     known = Settled()
     known.begin(BatchAcker(1, 3, -1, 4, 1))
     acknowledge(known, 1)

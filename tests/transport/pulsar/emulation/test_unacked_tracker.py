@@ -79,7 +79,7 @@ async def test_new_records_after_the_repeated_ones() -> None:
     assert [one.place for one in desk.admit(FakeMessage(2, 1), FakeMessage(3, 0))] == [(1, 2, 1), (1, 3, 0)]
 
 
-async def test_clear_forgets() -> None:
+async def test_after_clear_acknowledged_records_are_admitted_again() -> None:
     desk = Desk(False)
     records = desk.admit(*batch())
     desk.unacked.acknowledge(records[:2])
@@ -198,7 +198,7 @@ async def test_a_closed_transport_is_told_nothing() -> None:
     assert desk.consumer.acknowledged == []
 
 
-async def test_told_at() -> None:
+async def test_the_time_when_the_broker_was_last_told_is_noted() -> None:
     desk, clock = Desk(True), asyncio.get_running_loop().time
     assert desk.unacked.told_at is None
     desk.unacked.acknowledge(desk.admit(*whole_batch())[:1])

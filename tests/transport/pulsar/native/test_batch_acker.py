@@ -54,7 +54,7 @@ def test_the_id_of_the_whole(ledger: int, entry: int, partition: int, size: int)
     assert batch.whole() == _pulsar.MessageId(partition, ledger, entry, -1)
 
 
-def test_in_pieces() -> None:
+def test_a_batch_that_comes_in_pieces_is_extended_until_complete() -> None:
     messages = [*batch_of(5, 1), *batch_of(2, 2)]
     batch = begun(messages)
     assert batch.extend(messages[:3], 0) == 3

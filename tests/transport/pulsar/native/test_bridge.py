@@ -78,7 +78,7 @@ async def test_cancelled_while_something_is_made() -> None:
     assert discarded == ["made"]
 
 
-async def test_cancelled_question() -> None:
+async def test_answers_after_a_cancelled_question_are_ignored() -> None:
     operation = Operation()
     task = asyncio.ensure_future(Bridge().ask(operation, "look", 5))
     await anyio.lowlevel.checkpoint()
@@ -140,7 +140,7 @@ async def test_released_parts_take_no_more_calls() -> None:
     assert isinstance(holder.native, Released)
 
 
-async def test_ask_all() -> None:
+async def test_the_first_of_several_operations_that_fails_is_named() -> None:
     bridge = Bridge()
     operations = [Operation() for _ in range(3)]
     names = ["part 0", "part 1", "part 2"]
@@ -164,7 +164,7 @@ def test_post_to_a_closed_loop_is_silent() -> None:
     from_thread(bridge.post, print, "nor this")
 
 
-async def test_wait_for() -> None:
+async def test_waiting_says_whether_it_ended_in_time() -> None:
     assert await wait_for(anyio.lowlevel.checkpoint(), 1)
     assert not await wait_for(anyio.sleep(5), 0.01)
     assert not await wait_for(anyio.sleep(5), -1)

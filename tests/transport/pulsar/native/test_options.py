@@ -71,7 +71,9 @@ def test_producer_options_reach_pulsar_client() -> None:
 
 @pytest.mark.parametrize("compression", get_args(Compression))
 @pytest.mark.parametrize("access", get_args(AccessMode))
-def test_every_choice(compression: Compression, access: AccessMode) -> None:
+def test_every_compression_and_access_mode_is_known_to_pulsar_client(
+    compression: Compression, access: AccessMode
+) -> None:
     producer_configuration(ProducerConfig(compression_type=compression, access_mode=access), {})
 
 

@@ -30,7 +30,7 @@ def test_nothing_is_asked_before_it_is_used() -> None:
     assert native.asked == ["data", "properties", "message_id"]
 
 
-def test_all_parts() -> None:
+def test_a_record_has_all_parts_of_its_native_message() -> None:
     record = record_of(FakeMessage(4, 2, key="k"))
     assert record.key == "k"
     assert (record.event_time, record.publish_time) == (11, 12)

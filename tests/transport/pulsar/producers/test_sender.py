@@ -104,7 +104,7 @@ async def test_cancelled_ready_changes_nothing(kit: Kit) -> None:
     assert len(outcomes) == 1
 
 
-async def test_too_large(kit: Kit) -> None:
+async def test_a_record_that_is_too_large_is_refused_and_its_neighbours_arrive(kit: Kit) -> None:
     """Refused at once, and a neighbour in the same group is neither lost nor failed."""
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
@@ -168,7 +168,7 @@ async def test_delayed_records_have_their_own_answer(kit: Kit) -> None:
     ],
     ids=["single", "by key", "chunked", "compressed"],
 )
-async def test_producer_settings(kit: Kit, config: ProducerConfig) -> None:
+async def test_records_arrive_with_each_setting_of_the_producer(kit: Kit, config: ProducerConfig) -> None:
     box = await kit.box()
     sender = await kit.sender(config=config)
     outcomes = await send(sender, "a", "b", "c")
@@ -292,7 +292,7 @@ async def test_producer_name_in_use(kit: Kit) -> None:
         await kit.sender(config=config)
 
 
-async def test_exclusive_access(kit: Kit) -> None:
+async def test_a_second_sender_with_exclusive_access_is_refused(kit: Kit) -> None:
     config = ProducerConfig(access_mode="Exclusive")
     await kit.sender(config=config)
     with pytest.raises(JMSError):
@@ -305,7 +305,7 @@ async def test_transactions_are_refused(kit: Kit) -> None:
         sender.send(record("a"), lambda place, error: None, transaction=object())  # type: ignore[arg-type]  # any object
 
 
-async def test_producer_metadata(kit: Kit, pulsar_broker: object) -> None:
+async def test_the_broker_knows_a_producers_properties_and_metadata(kit: Kit, pulsar_broker: object) -> None:
     import httpx
 
     config = attrs.evolve(ProducerConfig(), properties={"own": "1"})
