@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-import uuid
-from collections.abc import AsyncIterator
 
 import attrs
-import httpx
 import pytest
 
 import jmsaio
@@ -23,10 +19,7 @@ from jmsaio.maintenance.sweep import (
     find_leftovers,
 )
 from jmsaio.model import temporary_names
-from jmsaio.transport.base import Position
-from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity
-from tests.support.broker import TestBroker
 
 BASE = "persistent://public/default/"
 NOW = 10_000_000
@@ -176,89 +169,7 @@ async def test_errors_come_as_they_are() -> None:
         await find(Refusing({TEMP: active(), f"{TEMP}2": active()}))
 
 
-# --- the real broker, in a namespace without other clients --------------------------------------------------------
-
-
-@pytest.fixture
-async def namespace(pulsar_broker: TestBroker) -> AsyncIterator[str]:
-    """A namespace of its own: with age 0 other tests' destinations would go."""
-    name = f"public/sweep-{uuid.uuid4().hex[:12]}"
-    async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", timeout=30) as client:
-        (await client.put(f"/namespaces/{name}", json={})).raise_for_status()
-        yield name
-
-
-@pytest.fixture
-async def admin(pulsar_broker: TestBroker) -> AsyncIterator[RestAdmin]:
-    admin = open_admin(load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url))
-    yield admin
-    await admin.aclose()
-
-
-@pytest.mark.broker
-async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin: RestAdmin) -> None:
-    base = f"persistent://{namespace}/"
-    url = f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
-    for topic, partitions in (("jms-temp-queue-left", 0), ("jms-temp-topic-left", 2), ("orders", 0), ("parted", 2)):
-        await admin.create_topic(base + topic, partitions)
-    for topic, name in (
-        ("jms-temp-queue-left", "jms-queue"), ("orders", "jmsaio-nd-left"), ("orders", "durable"),
-        ("parted", "jmsaio-nd-left"),
-    ):  # fmt: skip
-        await admin.create_subscription(base + topic, name, Position.EARLIEST)
-    async with jmsaio.connect(url) as connection, connection.create_session() as session:
-        live = await session.create_temporary_queue()
-        async with session.create_consumer(live), session.create_consumer(session.create_topic("orders")):
-            async with session.create_producer(session.create_queue(base + "jms-temp-queue-left")) as producer:
-                await producer.send("the last one")
-                assert await find_leftovers(admin, namespace, 3600) == []
-                assert base + "jms-temp-queue-left" not in {
-                    one.topic for one in await find_leftovers(admin, namespace, 0)
-                }
-            await connection._runtime.senders.close_topic(base + "jms-temp-queue-left", 20)
-            found = await find_leftovers(admin, namespace, 0)
-            expected = [
-                (base + "jms-temp-queue-left", None), (base + "jms-temp-topic-left", None),
-                (base + "orders", "jmsaio-nd-left"), (base + "parted", "jmsaio-nd-left"),
-            ]  # fmt: skip
-            assert [one.place for one in found] == expected
-            assert all(one.idle is not None and one.idle < 600 for one in found)
-            results = await delete_leftovers(admin, namespace, 0, found, 0.1)
-            assert list(results.values()) == [None] * 4
-            assert await find_leftovers(admin, namespace, 0) == []
-            assert (await admin.stats(base + "orders")).subscriptions.keys() >= {"durable"}
-            assert len((await admin.stats(base + "orders")).subscriptions) == 2  # and the live consumer's
-            left = {topic.rpartition("/")[2] for topic in await admin.topics(namespace)}
-            assert {name for name in left if not name.startswith("jms-temp-queue-")} == {
-                "orders", "parted-partition-0", "parted-partition-1",
-            }  # fmt: skip
-
-
-@pytest.mark.broker
-async def test_a_crashed_client(pulsar_broker: TestBroker, namespace: str, admin: RestAdmin) -> None:
-    """What a client leaves that ends without closing anything."""
-    url = f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
-    script = (
-        "import asyncio, jmsaio, os\n"
-        "async def main():\n"
-        f"    connection = await jmsaio.connect({url!r})\n"
-        "    session = await connection.create_session()\n"
-        "    await session.create_consumer(await session.create_temporary_queue())\n"
-        "    await session.create_consumer(session.create_topic('news'))\n"
-        "    os._exit(7)\n"
-        "asyncio.run(main())\n"
-    )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
-    assert await process.wait() == 7
-    async with asyncio.timeout(60):
-        while len(found := await find_leftovers(admin, namespace, 0)) < 2:  # until the broker sees that it is gone
-            await asyncio.sleep(0.2)
-    assert [one.subscription is None for one in found] == [True, False]
-    assert list((await delete_leftovers(admin, namespace, 0, found, 0)).values()) == [None, None]
-    assert await find_leftovers(admin, namespace, 0) == []
-
-
-async def test_what_comes_into_use_while_it_is_watched_is_not_deleted() -> None:
+async def test_a_leftover_that_comes_into_use_while_watched_is_not_deleted() -> None:
     admin = FakeAdmin({TEMP: active()})
     (found,) = await find_leftovers(admin, "public/default", 3600)  # type: ignore[arg-type]  # a fake
     deleting = asyncio.ensure_future(delete_leftovers(admin, "public/default", 3600, [found], 0.1))  # type: ignore[arg-type]  # a fake
