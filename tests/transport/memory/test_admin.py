@@ -4,6 +4,7 @@ import pytest
 
 from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError
 from jmsaio.testing import EmbeddedBroker
+from jmsaio.transport.base import Position
 from tests.transport.contract.harness import Harness
 from tests.transport.memory.connecting import connect
 
@@ -43,8 +44,13 @@ async def test_namespaces_are_apart(harness: Harness) -> None:
 
 
 async def test_a_broker_that_is_down_answers_nothing(embedded: EmbeddedBroker, harness: Harness) -> None:
-    with embedded.faults.outage(), pytest.raises(BrokerUnavailableError):
-        await harness.admin.topics("public/default")
+    topic = harness.topic()
+    with embedded.faults.outage():
+        with pytest.raises(BrokerUnavailableError):
+            await harness.admin.topics("public/default")
+        with pytest.raises(BrokerUnavailableError):
+            await harness.admin.create_subscription(topic, "s", Position.LATEST)
+    assert topic not in await harness.admin.topics("public/default")
 
 
 async def test_the_configuration_may_forbid_it(embedded: EmbeddedBroker) -> None:

@@ -77,6 +77,32 @@ async def test_one_timer_for_the_next_thing_to_happen() -> None:
     link.cut()
 
 
+async def test_the_timer_stays_while_nothing_is_due_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, loop = Broker("x"), asyncio.get_running_loop()
+    link, armed = Link(broker, loop), list[float]()
+    call_later = loop.call_later
+
+    def noted(delay: float, *call: Any) -> asyncio.TimerHandle:
+        armed.append(delay)
+        return call_later(delay, *call)
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    broker.clients.append(PokedLink(link))
+    with broker.lock:
+        broker.timers.add(broker.steady() + 60, lambda argument, token: None)
+    for _ in range(3):
+        await asyncio.sleep(0)
+        with broker.lock:
+            link.wake()
+    await asyncio.sleep(0)
+    assert len(armed) == 1
+    with broker.lock:
+        broker.timers.add(broker.steady() + 30, lambda argument, token: None)
+    await asyncio.sleep(0)
+    assert len(armed) == 2
+    link.cut()
+
+
 class PokedLink:
     gone = False
 

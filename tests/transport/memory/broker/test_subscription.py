@@ -173,6 +173,18 @@ def test_a_record_not_acknowledged_in_time_is_redelivered_and_counted(bench: Ben
     assert (consumer.take(2), subscription.size) == ([], 0)
 
 
+def test_records_taken_one_after_another_are_overdue_one_after_another(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe(), ack_timeout=10)
+    bench.send("1", "2")
+    consumer.take(1)
+    bench.clock.advance(5)
+    consumer.take(1)
+    bench.clock.advance(5)
+    assert texts(consumer.take(2)) == ["1"]
+    bench.clock.advance(5)
+    assert texts(consumer.take(2)) == ["2"]
+
+
 def test_ack_timeout_with_a_growing_delay(bench: Bench) -> None:
     backoff = Backoff(min_delay=1, max_delay=100, multiplier=10)
     consumer = bench.join(bench.subscribe(), ack_timeout=10, ack_timeout_backoff=backoff)
