@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import cast
 
 import attrs
+import pytest
 
+from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.record import StoredRecord
 from tests.kit.records import texts
 from tests.transport.memory.bench import Bench, FakePort
@@ -15,6 +17,14 @@ def test_taking_more_than_the_queue_holds(bench: Bench) -> None:
     assert texts(consumer.take(7)) == list("1234567")
     assert texts(list(consumer.queue)) == ["8"]
     assert set(consumer.held) == set(range(8))
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED])
+def test_a_consumer_holds_no_more_than_its_receiver_queue(bench: Bench, kind: SubscriptionType) -> None:
+    consumer = bench.join(bench.subscribe(), kind, size=3)
+    bench.send(*"12345678")
+    assert texts(consumer.take(1)) == ["1"]
+    assert texts(list(consumer.queue)) == ["2", "3", "4"]
 
 
 def test_without_prefetch_a_record_comes_when_asked_for(bench: Bench) -> None:

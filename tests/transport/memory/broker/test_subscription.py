@@ -156,6 +156,30 @@ def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
     assert texts(subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog) == ["x"]
 
 
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SubscriptionType.SHARED])
+def test_a_new_record_comes_after_one_that_was_given_back(bench: Bench, kind: SubscriptionType) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, kind)
+    bench.send("1")
+    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    bench.send("2")
+    assert texts(consumer.take(2)) == ["1", "2"]
+
+
+def test_a_key_is_free_for_a_new_consumer_once_its_records_are_acknowledged(bench: Bench) -> None:
+    subscription, keys = bench.subscribe(), "abcdefghijklmnop"
+    first = bench.join(subscription, SubscriptionType.KEY_SHARED)
+    for key in keys:
+        bench.send("held" if key in "abcdefgh" else "acknowledged", key=key)
+    acknowledge(first, [record for record in first.take(100) if record.payload == b"acknowledged"])
+    second = bench.join(subscription, SubscriptionType.KEY_SHARED)
+    for key in keys:
+        bench.send("new", key=key)
+    moved = {record.key for record in second.take(100)}
+    assert moved
+    assert moved <= set("ijklmnop")
+
+
 def test_a_record_not_acknowledged_in_time_is_redelivered_and_counted(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
