@@ -148,7 +148,7 @@ class MemorySender:
         fault = broker.faults.next_send(self._topic) if broker.faults.sends else None
         broker.disturbed = broker.down or bool(broker.faults.sends)
         result: StoredRecord | JMSError | None = None
-        if fault is not None and fault.error is not None and not fault.stored:
+        if fault is not None and not fault.stored:
             result = fault.error
         elif unit is None:
             result = log.append(record, size, sequence, broker.now())

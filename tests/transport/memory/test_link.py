@@ -103,6 +103,27 @@ async def test_the_timer_stays_while_nothing_is_due_earlier(monkeypatch: pytest.
     link.cut()
 
 
+async def test_what_is_due_is_done_with_one_ring_of_the_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, loop, done = Broker("x"), asyncio.get_running_loop(), asyncio.Event()
+    link, rings = Link(broker, loop), list[None]()
+    tick = broker.tick
+
+    def counted() -> None:
+        rings.append(None)
+        tick()
+
+    monkeypatch.setattr(broker, "tick", counted)
+    broker.clients.append(PokedLink(link))
+    with broker.lock:
+        broker.timers.add(broker.steady() + 0.01, lambda argument, token: done.set())
+    async with asyncio.timeout(GUARD):
+        await done.wait()
+    for _ in range(3):
+        await asyncio.sleep(0.01)
+    assert len(rings) == 1
+    link.cut()
+
+
 class PokedLink:
     gone = False
 

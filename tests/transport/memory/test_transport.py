@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import BrokerUnavailableError
+from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.memory import open_transport
 from jmsaio.transport.memory.broker.broker import broker_named
@@ -55,6 +55,20 @@ async def test_closing_gives_back_and_aborts(embedded: EmbeddedBroker, harness: 
     assert outcomes.errors == [None]
     assert await keeper.consume(1) == ["1"]
     assert await keeper.rest(0.05) == []
+
+
+async def test_closing_ends_what_was_opened_first_and_is_in_use_still(harness: Harness) -> None:
+    topic = harness.topic()
+    opened = [(await harness.sender(topic), await harness.inbox(topic), await harness.reader(topic)) for _ in range(2)]
+    await harness.transport.aclose(1)
+    for sender, inbox, reader in opened:
+        outcomes = Outcomes()
+        with pytest.raises(ObjectClosedError):
+            sender.send(record("x"), outcomes)
+        with pytest.raises(ObjectClosedError):
+            inbox.receiver.receive(1)
+        with pytest.raises(ObjectClosedError):
+            await reader.read(1, 1)
 
 
 async def test_nothing_opens_while_the_broker_is_down(embedded: EmbeddedBroker, harness: Harness) -> None:

@@ -15,7 +15,7 @@ class SendFault:
 
     Attributes:
         topic: full name of the topic that it is sent to; None: any.
-        error: what the sender hears, or None for success.
+        error: what the sender hears, or None for success, which only a stored record has.
         stored: the broker stores the record all the same.
         delay: seconds before the sender hears anything.
     """
