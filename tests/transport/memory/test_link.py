@@ -77,6 +77,15 @@ async def test_one_timer_for_the_next_thing_to_happen() -> None:
     link.cut()
 
 
+async def test_what_is_deferred_is_called_at_the_end_at_the_latest() -> None:
+    broker, calls = Broker("x"), list[str]()
+    link = Link(broker, asyncio.get_running_loop())
+    with broker.lock:
+        link.defer(Deferred(calls))
+    link.cut()
+    assert calls == ["call"]
+
+
 async def test_the_timer_stays_while_nothing_is_due_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
     broker, loop = Broker("x"), asyncio.get_running_loop()
     link, armed = Link(broker, loop), list[float]()

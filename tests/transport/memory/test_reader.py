@@ -7,8 +7,9 @@ import pytest
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError
 from jmsaio.testing import EmbeddedBroker
 from jmsaio.transport.base import Position
-from tests.kit.records import texts
+from tests.kit.records import Outcomes, record, texts
 from tests.transport.contract.harness import GUARD, Harness
+from tests.transport.memory.connecting import connect
 
 
 async def test_a_topic_with_partitions_is_refused(harness: Harness) -> None:
@@ -27,6 +28,21 @@ async def test_what_is_not_read_stays_in_memory(embedded: EmbeddedBroker, harnes
     assert texts(await reader.read(1, GUARD)) == ["1"]
     await reader.aclose(GUARD)
     assert embedded.used == 0
+
+
+async def test_closing_a_reader_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    reader = await harness.reader(topic)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in ("kept for the reader", "waits"):
+        sender.send(record(text), outcomes)
+    await asyncio.sleep(0)
+    assert outcomes.errors == [None]
+    await reader.aclose(GUARD)
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None, None]
+    await harness.stop()
 
 
 async def test_a_read_that_waits_ends_with_the_reader_or_the_topic(harness: Harness) -> None:

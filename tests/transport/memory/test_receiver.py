@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, NotFoundError, TransactionRolledBackError, TransportError
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker, ManualClock
-from jmsaio.transport.base import Position, SubscriptionType
-from tests.kit.records import record, texts
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from tests.kit.records import Outcomes, record, texts
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
 
@@ -188,6 +189,35 @@ async def test_a_pattern_leaves_out_what_is_taken(harness: Harness) -> None:
     other = await harness.inbox(f"{prefix}-a", name="other")
     await harness.fill(f"{prefix}-a", record("x"))
     assert await inbox.consume(1) == await other.consume(1) == ["x"]
+
+
+async def test_records_that_come_at_once_wake_once(harness: Harness) -> None:
+    topic, woken = harness.topic(), list[None]()
+    wanted = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig())
+    receiver = await harness.transport.open_receiver(wanted, lambda: woken.append(None))
+    assert receiver.receive(10) == []
+    woken.clear()
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in "123":
+        sender.send(record(text), outcomes)
+    await sender.drain(GUARD)
+    assert len(woken) == 1
+    assert texts(receiver.receive(10)) == ["1", "2", "3"]
+    await receiver.aclose(GUARD)
+
+
+async def test_a_delivery_of_what_is_gone_is_not_counted(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "1")
+    taken = await inbox.take(1)
+    await harness.admin.delete_subscription(topic, "s", force=True)
+    inbox.receiver.count_delivery(taken)
+    inbox.receiver.acknowledge(taken)
+    inbox.receiver.negative_acknowledge(taken, 0)
+    again = await harness.inbox(topic)
+    await harness.fill(topic, "2")
+    assert [each.redelivery_count for each in await again.take(1)] == [0]
 
 
 async def test_the_delay_of_what_is_given_back_is_in_seconds(harness: Harness, clock: ManualClock) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from jmsaio.errors import NotFoundError, SendError, SendInDoubtError
+from jmsaio.errors import NotFoundError, ObjectClosedError, SendError, SendInDoubtError
 from jmsaio.testing import EmbeddedBroker, ManualClock
 from jmsaio.transport.memory.broker.record import OVERHEAD
 from tests.kit.records import Outcomes, record
@@ -152,6 +152,35 @@ async def test_a_deleted_topic_fails_what_is_sent(harness: Harness) -> None:
     sender.send(record("x"), outcomes)
     await sender.drain(GUARD)
     assert isinstance(outcomes.errors[0], NotFoundError)
+
+
+async def test_all_that_waits_for_memory_fails_with_the_end_of_its_topic(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    full, topic = harness.topic(), harness.topic()
+    await harness.inbox(full)
+    await harness.fill(full, "takes all memory")
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in ("waits", "waits, too"):
+        sender.send(record(text), outcomes)
+    await harness.admin.delete_topic(topic, force=True)
+    await _settled()
+    assert [type(error) for error in outcomes.errors] == [NotFoundError, NotFoundError]
+    await harness.stop()
+
+
+async def test_a_sender_that_is_being_closed_takes_nothing_more(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
+    embedded.faults.delay_answers(5)
+    sender, outcomes = await harness.sender(harness.topic()), Outcomes()
+    sender.send(record("x"), outcomes)
+    closing = asyncio.ensure_future(sender.aclose(GUARD))
+    await _settled()
+    with pytest.raises(ObjectClosedError):
+        sender.send(record("y"), outcomes)
+    clock.advance(5)
+    await closing
+    assert outcomes.errors == [None]
 
 
 async def test_sequence_ids_go_on_from_the_one_given(harness: Harness) -> None:

@@ -156,6 +156,15 @@ def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
     assert texts(subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog) == ["x"]
 
 
+def test_what_is_pending_is_told_in_the_order_of_sending(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription)
+    bench.send(*map(str, range(20)))
+    taken = consumer.take(20)
+    acknowledge(consumer, [record for record in taken if record.number not in (1, 8, 17)])
+    assert subscription.pending() == [1, 8, 17]
+
+
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SubscriptionType.SHARED])
 def test_a_new_record_comes_after_one_that_was_given_back(bench: Bench, kind: SubscriptionType) -> None:
     subscription = bench.subscribe()
