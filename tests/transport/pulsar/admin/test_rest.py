@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Unpack
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import attrs
@@ -221,6 +222,23 @@ async def test_no_call_is_made_for_what_is_no_name(make_admin: MakeAdmin) -> Non
         for call in (admin.partitions("orders"), admin.topics("public"), admin.delete_subscription(TOPIC, "")):
             assert isinstance(await failure(call), InvalidDestinationError)
     assert server.requests == []
+
+
+@pytest.mark.parametrize(("partitions", "sums"), [(0, {}), (2, {"perPartition": "false"})])
+async def test_statistics_are_asked_for_with_exact_backlogs_and_no_more_than_is_used(
+    make_admin: MakeAdmin, partitions: int, sums: dict[str, str]
+) -> None:
+    async with scripted(Answer(200, {"partitions": partitions}), Answer(200, {})) as server:
+        await make_admin(server.url).stats(TOPIC)
+    query = dict(parse_qsl(urlsplit(server.requests[-1].target).query))
+    assert query == {
+        "getPreciseBacklog": "true",
+        "subscriptionBacklogSize": "false",
+        "getEarliestTimeInBacklog": "false",
+        "excludePublishers": "false",
+        "excludeConsumers": "false",
+        **sums,
+    }
 
 
 async def test_statistics_with_fields_that_are_missing_or_null(make_admin: MakeAdmin) -> None:
