@@ -32,10 +32,10 @@ from jmsaio.transport.base import Position, Subscription, SubscriptionType, Tran
 from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
-from jmsaio.transport.pulsar.emulation.delays import DelayedRecords
-from jmsaio.transport.pulsar.emulation.handed import Handed
-from jmsaio.transport.pulsar.emulation.nack_tracker import NackTracker
-from jmsaio.transport.pulsar.emulation.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
+from jmsaio.transport.pulsar.emulation.unacked.delays import DelayedRecords
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageHandle
@@ -75,7 +75,7 @@ class PulsarReceiver:
         subscription: Subscription,
         wake: Wake,
         closed: Callable[[PulsarReceiver], None],
-        handed: Handed | None = None,
+        handed: PriorDeliveries | None = None,
         counts: Tally | None = None,
         share: Share | None = None,
     ) -> None:
@@ -99,8 +99,8 @@ class PulsarReceiver:
         self._sizing = Sizing(bridge, self._stopping, self._native_consumers, self._share)
         source = ", ".join(subscription.topics) or subscription.pattern or ""
         self.delayed = None if self._shared else DelayedRecords(source)
-        self._nacked = NackTracker(bridge.loop, self._due)
-        self._late = NackTracker(bridge.loop, self._timed_out)
+        self._nacked = DelayQueue(bridge.loop, self._due)
+        self._late = DelayQueue(bridge.loop, self._timed_out)
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._turn = 0

@@ -1,8 +1,8 @@
 """``Stopping``: a receiver that takes nothing more while its application has records that it may settle yet.
 
-pulsar-client can't be told to stop: it fills its queue as long as a consumer is open, and nothing but closing it gives
-the prefetched records back uncounted. Closing gives back what the application has, too. Other receivers of this
-transport keep their copies of that aside until it is settled (``Handed``); other clients get it at once, as they do
+pulsar-client can't be told to stop: it fills its queue as long as a consumer is open, and only closing the consumer
+gives the prefetched records back uncounted. Closing gives back what the application has, too. Other receivers of this
+transport keep their copies of that until it is settled (``PriorDeliveries``); other clients get it at once, as they do
 from the Java client.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.pulsar.consumers.late import LateSettler
+from jmsaio.transport.pulsar.consumers.late_acker import LateAcker
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
@@ -58,7 +58,7 @@ class Stopping:
         self._unacked = unacked
         self._native_consumers = native_consumers
         self.woken = woken
-        self._settlers: list[LateSettler] = []
+        self._settlers: list[LateAcker] = []
         self._briefly = False
         self._since = 0.0  # loop's time of the last stop
 
@@ -100,7 +100,7 @@ class Stopping:
         for native_consumer in self._native_consumers:
             words = f"close {native_consumer.topic or self._subscription.pattern}, subscription {name}"
             native = native_consumer.native
-            settler = LateSettler(
+            settler = LateAcker(
                 self._bridge, partial(self.open_native, native_consumer.topic, 0), words, _CLOSE, briefly
             )
             self._settlers.append(settler)

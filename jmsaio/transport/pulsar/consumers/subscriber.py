@@ -17,8 +17,8 @@ from jmsaio.transport.pulsar.admin.turns import subscribing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
-from jmsaio.transport.pulsar.emulation.handed import Handed
-from jmsaio.transport.pulsar.emulation.tally import tally
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.tally import tally
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandle, SubscribingClientHandle
@@ -48,7 +48,7 @@ class Subscriber:
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
     share: Share
     broker: str = ""
-    handed: Handed = attrs.field(factory=Handed, init=False)
+    handed: PriorDeliveries = attrs.field(factory=PriorDeliveries, init=False)
 
     async def partitions(self, topic: str) -> list[str]:
         """Full names of a topic's partitions, or its own name if it has none."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
-from jmsaio.transport.pulsar.emulation.handed import Handed
-from jmsaio.transport.pulsar.emulation.settled import Known, Settled
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import MessageHandle
@@ -50,12 +50,12 @@ class UnackedTracker:
     """
 
     def __init__(
-        self, bridge: Bridge, shared: bool, name: str = "", handed: Handed | None = None,
+        self, bridge: Bridge, shared: bool, name: str = "", handed: PriorDeliveries | None = None,
         come_back: Callable[[list[PulsarRecord]], object] = ignore,
     ) -> None:  # fmt: skip
         self.shared = shared
         self.name = name
-        self.handed = Handed() if handed is None else handed
+        self.handed = PriorDeliveries() if handed is None else handed
         self.come_back = come_back
         self.told_at: float | None = None
         self._bridge = bridge
@@ -308,6 +308,20 @@ class UnackedTracker:
                 self.reread.add(another)
             delivered.append(another)
         return delivered
+
+    def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
+        """Those of ``records``, of another receiver, that the application has, and those that it acknowledged."""
+        out = {(one.place, one.publish_time) for one, back in self.out.items() if not back}
+        self.settled.fold()
+        held: list[PulsarRecord] = []
+        settled: list[PulsarRecord] = []
+        for record in records:
+            place, published = record.place, record.publish_time
+            if (place, published) in out:
+                held.append(record)
+            elif self.settled.look_up(place, published, True, now) is Known.DUPLICATE:
+                settled.append(record)
+        return held, settled
 
     def unseen(self, records: Iterable[PulsarRecord]) -> None:
         """Records go back that no application got from here: those that one had before say so when redelivered."""

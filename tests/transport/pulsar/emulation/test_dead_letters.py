@@ -8,7 +8,7 @@ import pytest
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.pulsar.emulation import tally
+from jmsaio.transport.pulsar.emulation.unacked import tally
 from tests.kit.records import Outcomes
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 

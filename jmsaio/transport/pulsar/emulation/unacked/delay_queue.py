@@ -16,7 +16,7 @@ SLICE = 500
 
 
 @attrs.define(eq=False)
-class NackTracker(Generic[Item]):
+class DelayQueue(Generic[Item]):
     """Calls ``due`` with the records whose time has come.
 
     Args:

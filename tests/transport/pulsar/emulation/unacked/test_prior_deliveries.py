@@ -1,17 +1,17 @@
-"""``Handed``: what applications have from receivers that stopped."""
+"""``PriorDeliveries``: what applications have from receivers that stopped."""
 
 from __future__ import annotations
 
 import pytest
 
-from jmsaio.transport.pulsar.emulation import handed
-from jmsaio.transport.pulsar.emulation.handed import Handed
+from jmsaio.transport.pulsar.emulation.unacked import prior_deliveries
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.kit.native_fakes import FakeMessage, FakeNativeConsumer, make_record
 
 
 def test_what_was_given_back_is_told_once() -> None:
-    known, record = Handed(), make_record(5, 1)
+    known, record = PriorDeliveries(), make_record(5, 1)
     known.add("s", [record], held=False)
     assert list(known.entries(record.topic, "s")) == [(1, 5)]
     assert known.find("other", record) is None
@@ -23,7 +23,7 @@ def test_what_was_given_back_is_told_once() -> None:
 
 @pytest.mark.parametrize("acknowledged", [True, False])
 def test_copies_wait_until_the_application_settles(acknowledged: bool) -> None:
-    known, record, told = Handed(), make_record(5), list[bool]()
+    known, record, told = PriorDeliveries(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     for _ in range(2):
         case = known.find("s", make_record(5))
@@ -37,19 +37,19 @@ def test_copies_wait_until_the_application_settles(acknowledged: bool) -> None:
 
 def test_what_was_acknowledged_is_known_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker may have sent it to others before; later somebody moved the subscription back."""
-    known, record = Handed(), make_record(5)
+    known, record = PriorDeliveries(), make_record(5)
     known.add("s", [record], held=True)
     known.settled("s", [record], acknowledged=True)
     for _ in range(2):
         case = known.find("s", make_record(5))
         assert case is not None and case.acknowledged and not case.held
-    monkeypatch.setattr(handed, "CROSSING", 0.0)
+    monkeypatch.setattr(prior_deliveries, "CROSSING", 0.0)
     assert known.find("s", record) is None
     assert len(known) == 0
 
 
 def test_given_back_without_copies_is_remembered_for_the_next() -> None:
-    known, record = Handed(), make_record(5)
+    known, record = PriorDeliveries(), make_record(5)
     known.add("s", [record], held=True)
     known.settled("s", [record], acknowledged=False)
     case = known.find("s", record)
@@ -57,16 +57,16 @@ def test_given_back_without_copies_is_remembered_for_the_next() -> None:
 
 
 def test_another_record_at_the_same_place_is_not_known() -> None:
-    known, record = Handed(), make_record(5)
+    known, record = PriorDeliveries(), make_record(5)
     known.add("s", [record], held=True)
     other = PulsarRecord(FakeMessage(5, published=99), FakeNativeConsumer(), 1, 0)  # type: ignore[arg-type]  # the part of a native consumer that it needs
     assert known.find("s", other) is None
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handed, "ENTRIES", 3)
-    monkeypatch.setattr(handed, "SUBSCRIPTIONS", 2)
-    known, native_consumer = Handed(), FakeNativeConsumer()
+    monkeypatch.setattr(prior_deliveries, "ENTRIES", 3)
+    monkeypatch.setattr(prior_deliveries, "SUBSCRIPTIONS", 2)
+    known, native_consumer = PriorDeliveries(), FakeNativeConsumer()
     for name in "abc":
         known.add(name, [make_record(entry, native_consumer=native_consumer) for entry in range(5)], held=False)
     assert len(known) == 2
@@ -75,7 +75,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
-    known, record, told = Handed(), make_record(5), list[bool]()
+    known, record, told = PriorDeliveries(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     case = known.find("s", record)
     assert case is not None
@@ -88,7 +88,7 @@ def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
 
 def test_what_was_moved_is_forgotten() -> None:
     """Copies are let go; settling what was had before says nothing of it any more."""
-    known, told = Handed(), list[bool]()
+    known, told = PriorDeliveries(), list[bool]()
     native_consumers = [FakeNativeConsumer("a"), FakeNativeConsumer("b")]
     records = [make_record(5, native_consumer=native_consumer) for native_consumer in native_consumers]
     for name in ("s", "other"):
@@ -112,8 +112,8 @@ def test_what_was_moved_is_forgotten() -> None:
 @pytest.mark.parametrize("limit", ["ENTRIES", "SUBSCRIPTIONS"])
 def test_copies_of_what_is_forgotten_are_let_go(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Nobody else would ever hand them out."""
-    monkeypatch.setattr(handed, limit, 1)
-    known, record, told = Handed(), make_record(5), list[bool]()
+    monkeypatch.setattr(prior_deliveries, limit, 1)
+    known, record, told = PriorDeliveries(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     case = known.find("s", record)
     assert case is not None

@@ -1,4 +1,4 @@
-"""``LateSettler``: acknowledgements after the native consumer was closed."""
+"""``LateAcker``: acknowledgements after the native consumer was closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError
-from jmsaio.transport.pulsar.consumers.late import LateSettler
+from jmsaio.transport.pulsar.consumers.late_acker import LateAcker
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeMessage
 
@@ -46,7 +46,7 @@ class Opened:
 
 async def test_what_comes_together_goes_through_one_consumer_that_is_closed_then() -> None:
     opened = Opened()
-    settler = LateSettler(Bridge(), opened.open, "s", 5)
+    settler = LateAcker(Bridge(), opened.open, "s", 5)
     settler.acknowledge_async(A, None)
     settler.acknowledge_async(B, None)
     settler.negative_acknowledge(C)
@@ -61,7 +61,7 @@ async def test_what_comes_together_goes_through_one_consumer_that_is_closed_then
 async def test_what_can_not_be_told_is_an_error_and_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     opened = Opened()
     opened.failure = BrokerUnavailableError("gone")
-    settler = LateSettler(Bridge(), opened.open, "close t", 5)
+    settler = LateAcker(Bridge(), opened.open, "close t", 5)
     settler.acknowledge_async(A, None)
     assert await settler.drained(5)
     assert isinstance(settler.failure, BrokerUnavailableError)
@@ -77,7 +77,7 @@ async def test_closing_is_bounded() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    settler = LateSettler(Bridge(), never, "s", 5)
+    settler = LateAcker(Bridge(), never, "s", 5)
     settler.acknowledge_async(A, None)
     assert not await settler.drained(0.01)
     with anyio.fail_after(5):
@@ -88,7 +88,7 @@ async def test_closing_is_bounded() -> None:
 async def test_what_is_held_goes_to_the_consumer_that_is_opened_anew() -> None:
     opened, anew = Opened(), Opened()
     anew.told.append([])
-    settler = LateSettler(Bridge(), opened.open, "s", 5, holding=True)
+    settler = LateAcker(Bridge(), opened.open, "s", 5, holding=True)
     assert await settler.drained(0)
     settler.acknowledge_async(A, None)
     assert not await settler.drained(0.01)
@@ -100,7 +100,7 @@ async def test_what_is_held_goes_to_the_consumer_that_is_opened_anew() -> None:
 
 async def test_what_is_held_is_told_by_itself_when_nothing_is_opened_anew() -> None:
     opened = Opened()
-    settler = LateSettler(Bridge(), opened.open, "s", 5, holding=True)
+    settler = LateAcker(Bridge(), opened.open, "s", 5, holding=True)
     settler.acknowledge_async(A, None)
     settler.let_go()
     settler.acknowledge_async(B, None)

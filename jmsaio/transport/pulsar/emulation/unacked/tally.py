@@ -8,13 +8,11 @@ processes did can't be told apart.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import attrs
 
-from jmsaio.transport.pulsar.emulation.settled import Known
-from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
 #: Entries, and records, remembered.
@@ -22,6 +20,15 @@ REMEMBERED = 50_000
 
 _Place = TypeVar("_Place", tuple[int, int], Key)
 _Identity = tuple[str, tuple[str, ...], str | None]
+
+
+class Tracker(Protocol):
+    """What one receiver took and has not settled, as far as others ask for it."""
+
+    def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
+        """Those of ``records`` that its application has, and those that it acknowledged."""
+
+
 _tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionary()
 
 
@@ -33,7 +40,7 @@ class Tally:
         trackers: of those receivers.
     """
 
-    trackers: WeakSet[UnackedTracker] = attrs.field(factory=WeakSet, init=False)
+    trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
 
@@ -62,7 +69,7 @@ class Tally:
         return self.failures(place) + max(0, counted - self._entries.get(place[:2], 0))
 
     def copies(
-        self, own: UnackedTracker, records: list[PulsarRecord], now: float
+        self, own: Tracker, records: list[PulsarRecord], now: float
     ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Copies of what another receiver of this process took: those that it has, and those that it acknowledged.
 
@@ -74,14 +81,9 @@ class Tally:
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
         for other in others if suspects else ():
-            out = {(one.place, one.publish_time) for one, back in other.out.items() if not back}
-            other.settled.fold()
-            for record in suspects:
-                place, published = record.place, record.publish_time
-                if (place, published) in out:
-                    held.append(record)
-                elif other.settled.look_up(place, published, True, now) is Known.DUPLICATE:
-                    settled.append(record)
+            theirs = other.recognize(suspects, now)
+            held += theirs[0]
+            settled += theirs[1]
         return held, settled
 
 

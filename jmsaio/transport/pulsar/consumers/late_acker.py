@@ -1,4 +1,4 @@
-"""``LateSettler``: stands in for a native consumer that was closed while its application had records.
+"""``LateAcker``: stands in for a native consumer that was closed while its application had records.
 
 pulsar-client can't be told to stop: as long as a consumer is open, the broker fills its queue. So a receiver that stops
 closes it, and what is acknowledged later goes through a consumer without a queue that is open for this moment only.
@@ -22,7 +22,7 @@ from jmsaio.transport.pulsar.native.handles import (
 _log = logging.getLogger("jmsaio")
 
 
-class LateSettler:
+class LateAcker:
     """Takes the calls of ``_pulsar.Consumer`` that settle records.
 
     Args:

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.pulsar.emulation import settled
-from jmsaio.transport.pulsar.emulation.settled import CROSSING, Known, Settled
+from jmsaio.transport.pulsar.emulation.unacked import settled
+from jmsaio.transport.pulsar.emulation.unacked.settled import CROSSING, Known, Settled
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.records import texts

@@ -46,7 +46,7 @@ class Case:
 
 
 @attrs.define(eq=False)
-class Handed:
+class PriorDeliveries:
     """The cases of one transport, by topic and subscription, by entry, by index.
 
     Attributes:

@@ -10,8 +10,8 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.emulation import tally as module
-from jmsaio.transport.pulsar.emulation.tally import Tally, tally
+from jmsaio.transport.pulsar.emulation.unacked import tally as module
+from jmsaio.transport.pulsar.emulation.unacked.tally import Tally, tally
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.transport.pulsar.emulation.test_unacked_tracker import Desk, batch

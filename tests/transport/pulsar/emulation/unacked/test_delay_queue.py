@@ -1,4 +1,4 @@
-"""``NackTracker``: records come back in the order of their times, never inside ``add``."""
+"""``DelayQueue``: records come back in the order of their times, never inside ``add``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import anyio
 import attrs
 
-from jmsaio.transport.pulsar.emulation.nack_tracker import SLICE, NackTracker
+from jmsaio.transport.pulsar.emulation.unacked.delay_queue import SLICE, DelayQueue
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.kit.native_fakes import make_record
 from tests.transport.pulsar.conftest import HANG
@@ -40,7 +40,7 @@ class Due:
 
 async def test_order_of_times_not_of_adding() -> None:
     due = Due()
-    returns = NackTracker(asyncio.get_running_loop(), due.due)
+    returns = DelayQueue(asyncio.get_running_loop(), due.due)
     late, early, middle = make_record(3), make_record(1), make_record(2)
     returns.add(late, 0.06)
     returns.add(early, 0.01)
@@ -51,7 +51,7 @@ async def test_order_of_times_not_of_adding() -> None:
 
 async def test_equal_times_keep_the_order_of_adding() -> None:
     due = Due()
-    returns = NackTracker(asyncio.get_running_loop(), due.due)
+    returns = DelayQueue(asyncio.get_running_loop(), due.due)
     records = [make_record(number) for number in range(20)]
     for record in records:
         returns.add(record, 0)
@@ -79,7 +79,7 @@ class Clock:
 def test_one_timer_for_the_earliest_and_nothing_before_its_time() -> None:
     clock: Any = Clock()
     calls: list[list[PulsarRecord]] = []
-    returns = NackTracker(clock, calls.append)
+    returns = DelayQueue(clock, calls.append)
     slow, fast, slower = make_record(1), make_record(2), make_record(3)
     returns.add(slow, 10)
     returns.add(fast, 2)
@@ -98,7 +98,7 @@ def test_one_timer_for_the_earliest_and_nothing_before_its_time() -> None:
 
 async def test_a_negative_delay_is_none() -> None:
     due = Due()
-    returns = NackTracker(asyncio.get_running_loop(), due.due)
+    returns = DelayQueue(asyncio.get_running_loop(), due.due)
     returns.add(make_record(), -5)
     assert due.calls == []
     await due.wait(1)
@@ -113,7 +113,7 @@ async def test_due_may_add_again() -> None:
         if len(due.records) < 3:
             returns.add(records[0], 0)
 
-    returns = NackTracker(loop, again)
+    returns = DelayQueue(loop, again)
     record = make_record()
     returns.add(record, 0)
     await due.wait(3)
@@ -122,7 +122,7 @@ async def test_due_may_add_again() -> None:
 
 async def test_closed_ones_never_come() -> None:
     due = Due()
-    returns = NackTracker(asyncio.get_running_loop(), due.due)
+    returns = DelayQueue(asyncio.get_running_loop(), due.due)
     returns.add(make_record(), 0)
     returns.add(make_record(), 0.01)
     returns.close()
@@ -134,7 +134,7 @@ async def test_closed_ones_never_come() -> None:
 async def test_many_at_once_come_in_slices() -> None:
     """Nothing of the loop waits until all of them are worked off."""
     due = Due()
-    returns = NackTracker(asyncio.get_running_loop(), due.due)
+    returns = DelayQueue(asyncio.get_running_loop(), due.due)
     records = [make_record(number) for number in range(3 * SLICE)]
     for record in records:
         returns.add(record, 0)
