@@ -13,10 +13,10 @@ import logging
 
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.rules.share import Share
+from jmsaio.transport.pulsar.consumers.native_consumers import NativeConsumers
 from jmsaio.transport.pulsar.consumers.stopping import Stopping
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, end, wait_for
 from jmsaio.transport.pulsar.native.handles import MessageHandle
-from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 
 _log = logging.getLogger("jmsaio")
 
@@ -33,9 +33,7 @@ _TIMEOUT = 30.0
 class Sizing:
     """The receiver queue of one receiver."""
 
-    def __init__(
-        self, bridge: Bridge, stopping: Stopping, native_consumers: list[NativeConsumer], share: Share
-    ) -> None:
+    def __init__(self, bridge: Bridge, stopping: Stopping, native_consumers: NativeConsumers, share: Share) -> None:
         self._bridge = bridge
         self._stopping = stopping
         self._native_consumers = native_consumers
@@ -146,7 +144,7 @@ class Sizing:
         pulsar-client's own consumers would survive that, too.
         """
         try:
-            await self._stopping.stop([], [], _TIMEOUT, briefly=True)
+            await self._stopping.stop(_TIMEOUT, briefly=True)
         except JMSError as error:  # it is closed all the same; the broker takes everything back when it notices
             _log.warning("a consumer was closed without the broker's answer: %s", error)
         try:

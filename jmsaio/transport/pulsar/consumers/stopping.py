@@ -9,23 +9,22 @@ from the Java client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.late_acker import LateAcker
+from jmsaio.transport.pulsar.consumers.native_consumers import NativeConsumers
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
-from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
-from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
 OpenNative = Callable[[str | None, int], Coroutine[Any, Any, ConsumerHandle]]
 
-#: Seconds to close the consumer that told late acknowledgements.
+#: Seconds to close the consumer that sent late acknowledgements.
 _CLOSE = 10.0
 
 
@@ -34,7 +33,6 @@ class Stopping:
 
     Attributes:
         stopped: its native consumers are closed.
-        held: applications have records of it that its consumers gave back.
         open_native: subscribes once more.
         size: native receiver queue of each topic; for ``resume``.
         usual_size: what the configuration says of it.
@@ -46,11 +44,10 @@ class Stopping:
         bridge: Bridge,
         subscription: Subscription,
         unacked: UnackedTracker,
-        native_consumers: list[NativeConsumer],
+        native_consumers: NativeConsumers,
         woken: Callable[[], None],
     ) -> None:
         self.stopped = False
-        self.held = False
         self.open_native: OpenNative | None = None
         self.size = self.usual_size = queue_size(subscription, 1)
         self._bridge = bridge
@@ -58,7 +55,7 @@ class Stopping:
         self._unacked = unacked
         self._native_consumers = native_consumers
         self.woken = woken
-        self._settlers: list[LateAcker] = []
+        self._ackers: list[LateAcker] = []
         self._briefly = False
         self._since = 0.0  # loop's time of the last stop
 
@@ -69,63 +66,34 @@ class Stopping:
     def can_move(self) -> bool:
         """Whether stopping takes nothing out of the application's hands: on an exclusive subscription it never does."""
         exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
-        return not self.stopped and (exclusive or all(self._unacked.out.values()))
+        return not self.stopped and (exclusive or not self._unacked.any_delivered)
 
-    async def stop(
-        self, seen: Sequence[PulsarRecord], unseen: Sequence[PulsarRecord], timeout: float, *, briefly: bool = False
-    ) -> None:
+    async def stop(self, timeout: float, *, briefly: bool = False) -> None:
         """Close the native consumers.
 
         Args:
-            seen: records that the application had and gave back, whose delay does not count any more.
-            unseen: other records on their way back.
             timeout: seconds to wait.
-            briefly: ``resume`` follows at once, and tells what is acknowledged until then; or else ``let_go``.
+            briefly: ``resume`` follows at once, and passes on what is acknowledged until then; or else ``let_go``.
 
         Cancellation: closing goes on.
         """
         if self.stopped or self.open_native is None:
             return
         self.stopped, self._briefly, self._since = True, briefly, self._bridge.loop.time()
-        unacked, name = self._unacked, self._subscription.name
-        unacked.tell_all()
-        unacked.unseen(unacked.dismiss(unseen))
-        unacked.handed.add(name, unacked.dismiss(seen), held=False)
-        if not briefly:  # copies go back to the broker, too
-            unacked.dismiss(unacked.handed.take_copies(name, unacked.out))
-        kept = [record for record, back in unacked.out.items() if not back]
-        unacked.handed.add(name, kept, held=True)
-        self.held = self.held or bool(kept)
+        self._unacked.stop(briefly=briefly)
         closing = {}
         for native_consumer in self._native_consumers:
-            words = f"close {native_consumer.topic or self._subscription.pattern}, subscription {name}"
+            topic = native_consumer.topic
+            words = f"close {topic or self._subscription.pattern}, subscription {self._subscription.name}"
             native = native_consumer.native
-            settler = LateAcker(
-                self._bridge, partial(self.open_native, native_consumer.topic, 0), words, _CLOSE, briefly
-            )
-            self._settlers.append(settler)
-            native_consumer.stop(settler)
+            acker = LateAcker(self._bridge, partial(self.open_native, topic, 0), words, _CLOSE, briefly)
+            self._ackers.append(acker)
+            native_consumer.stop(acker)
             closing[self._bridge.start(native.close_async, words)] = words
         await self._bridge.ask_all(closing, timeout)
 
-    def settled(self, records: Sequence[object], acknowledged: bool) -> None:
-        """The application settled records: others that keep copies of them are told."""
-        known = [record for record in records if isinstance(record, PulsarRecord)]
-        self._unacked.handed.settled(self._subscription.name, known, acknowledged)
-
-    def leave(self, unseen: Container[PulsarRecord]) -> None:
-        """The receiver is closed: what its application got and did not settle comes to others, marked."""
-        unacked, name = self._unacked, self._subscription.name
-        copies = unacked.handed.take_copies(name, unacked.out)
-        own = [record for record in unacked.out if record not in copies]
-        if self.held:
-            self.settled(own, acknowledged=False)
-        unacked.unseen(record for record in own if record in unseen)
-        unacked.forget_aside()
-        unacked.handed.add(name, [record for record in own if record not in unseen], held=False)
-
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
-        """Subscribe again. What is redelivered of what the application has is known by its unacked.
+        """Subscribe again. The tracker recognises what the application has when it is redelivered.
 
         Args:
             timeout: seconds to wait.
@@ -150,47 +118,44 @@ class Stopping:
             native_consumer.resume(native, native.receive_async, native.receive)
         self._hand_over(natives)
         self.stopped = False
-        self._settlers.clear()
+        self._ackers.clear()
         if prefetch:
             self._bridge.loop.call_soon(self.woken)
 
     def _hand_over(self, natives: list[ConsumerHandle]) -> None:
-        """Have the new consumers tell what was acknowledged meanwhile. It is redelivered: they subscribed before."""
-        now = self._bridge.loop.time()
-        told = [settler.hand_over(native) for settler, native in zip(self._settlers, natives, strict=True)]
-        if any(told):
-            self._unacked.told_at = now
-        self._unacked.settled.away = (self._since, now)
+        """Have the new consumers pass on what was acknowledged meanwhile. They subscribed before: it is redelivered."""
+        passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
+        self._unacked.resume(self._since, any(passed))
 
     def let_go(self) -> None:
-        """``resume`` does not follow, or has failed: late acknowledgements are told without it."""
+        """``resume`` does not follow, or has failed: late acknowledgements are sent without it."""
         self._briefly = False
-        for settler in self._settlers:
-            settler.let_go()
+        for acker in self._ackers:
+            acker.let_go()
 
     async def drain(self, timeout: float) -> None:
-        """Wait until late acknowledgements are told.
+        """Wait until late acknowledgements are sent.
 
         Raises:
             OperationTimeoutError: they were not, in time.
             JMSError: why they can't be; those messages are redelivered.
         """
-        if not self._settlers:
+        if not self._ackers:
             return
         deadline = self._bridge.loop.time() + timeout
         failures: list[JMSError] = []
-        for settler in self._settlers:
-            if not await settler.drained(deadline - self._bridge.loop.time()):
-                raise OperationTimeoutError(f"acknowledge in {self._subscription.name}: not told within {timeout:g} s")
-            if settler.failure is not None:
-                failures.append(settler.failure)
-                settler.failure = None
+        for acker in self._ackers:
+            if not await acker.drained(deadline - self._bridge.loop.time()):
+                raise OperationTimeoutError(f"acknowledge in {self._subscription.name}: not sent within {timeout:g} s")
+            if acker.failure is not None:
+                failures.append(acker.failure)
+                acker.failure = None
         if failures:
             raise failures[0]
 
     async def aclose(self, timeout: float) -> None:
-        """Wait until late acknowledgements are told, at most ``timeout`` seconds."""
-        await asyncio.gather(*(settler.aclose(timeout) for settler in self._settlers))
+        """Wait until late acknowledgements are sent, at most ``timeout`` seconds."""
+        await asyncio.gather(*(acker.aclose(timeout) for acker in self._ackers))
 
 
 def queue_size(subscription: Subscription, count: int) -> int:

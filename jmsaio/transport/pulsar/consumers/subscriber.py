@@ -48,7 +48,7 @@ class Subscriber:
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
     share: Share
     broker: str = ""
-    handed: PriorDeliveries = attrs.field(factory=PriorDeliveries, init=False)
+    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries, init=False)
 
     async def partitions(self, topic: str) -> list[str]:
         """Full names of a topic's partitions, or its own name if it has none."""
@@ -60,20 +60,12 @@ class Subscriber:
     ) -> PulsarReceiver:
         """Subscribe; see ``PulsarTransport.open_receiver``."""
         self.bridge.check()
-        counts = tally(self.broker, subscription.identity)
-        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.handed, counts, self.share)
-        receiver.opens_with(partial(self._subscribe_anew, subscription))
-        policy = subscription.config.dead_letter
+        counts, policy = tally(self.broker, subscription.identity), subscription.config.dead_letter
+        letters = None
         if policy is not None:
-            receiver.dead_letters = DeadLetters(
-                policy,
-                subscription.name,
-                self.open_sender,
-                self._open_other,
-                receiver.letter_moved,
-                receiver.letter_failed,
-                receiver.failures,
-            )
+            letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other)
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
+        receiver.opens_with(partial(self._subscribe_anew, subscription))
         try:
             if subscription.pattern is not None:
                 receiver.add_native_consumer(await self._subscribe_pattern(subscription, subscription.pattern), None)

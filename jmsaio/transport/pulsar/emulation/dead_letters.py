@@ -18,6 +18,8 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
+#: Gets a record, and whether it is stored in its dead-letter topic.
+Ended = Callable[[PulsarRecord, bool], None]
 
 
 class DeadLetters:
@@ -28,9 +30,6 @@ class DeadLetters:
         subscription: name of the receiver's subscription.
         open_sender: makes senders.
         open_receiver: makes the dead letter topic's first subscription.
-        moved: told that a record is stored there, so that it can be acknowledged here.
-        failed: told that a record could not be moved.
-        count: how often a record came again, as far as that counts; default: its redelivery count.
     """
 
     def __init__(
@@ -39,32 +38,26 @@ class DeadLetters:
         subscription: str,
         open_sender: OpenSender,
         open_receiver: OpenReceiver,
-        moved: Callable[[PulsarRecord], None],
-        failed: Callable[[PulsarRecord], None],
-        count: Callable[[PulsarRecord], int] = lambda record: record.redelivery_count,
     ) -> None:
         self._policy = policy
         self._subscription = subscription
         self._open_sender = open_sender
         self._open_receiver = open_receiver
-        self._moved = moved
-        self._failed = failed
-        self._count = count
         self._senders: dict[str, Sender] = {}
-        self._waiting: list[tuple[PulsarRecord, Mapping[str, str] | None]] = []
+        self._waiting: list[tuple[PulsarRecord, Ended, Mapping[str, str] | None]] = []
         self._task: asyncio.Task[None] | None = None
 
-    def given_back_too_often(self, record: PulsarRecord) -> bool:
-        """True when the next redelivery would be one too many."""
-        return self._count(record) >= self._policy.max_redeliver_count
+    def given_back_too_often(self, count: int) -> bool:
+        """True when one redelivery more, after so many, would be one too many."""
+        return count >= self._policy.max_redeliver_count
 
-    def came_too_often(self, record: PulsarRecord) -> bool:
-        """True when this delivery is one too many: its consumers died with it."""
-        return self._count(record) > self._policy.max_redeliver_count
+    def came_too_often(self, count: int) -> bool:
+        """True when so many redeliveries are too many: the record's consumers died with it."""
+        return count > self._policy.max_redeliver_count
 
-    def put(self, records: list[PulsarRecord], properties: Mapping[str, str] | None = None) -> None:
-        """Move records, with ``properties`` instead of their own; ``moved`` or ``failed`` is called for each, later."""
-        self._waiting += [(record, properties) for record in records]
+    def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
+        """Move records, with ``properties`` instead of their own; ``ended`` is called for each, later."""
+        self._waiting += [(record, ended, properties) for record in records]
         if self._task is None and records:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -72,14 +65,14 @@ class DeadLetters:
         try:
             while self._waiting:
                 records, self._waiting = self._waiting, []
-                for record, properties in records:
-                    await self._move(record, properties)
+                for record, ended, properties in records:
+                    await self._move(record, ended, properties)
         finally:
             self._task = None
 
-    async def _move(self, record: PulsarRecord, properties: Mapping[str, str] | None) -> None:
+    async def _move(self, record: PulsarRecord, ended: Ended, properties: Mapping[str, str] | None) -> None:
         def done(place: WireId | None, error: JMSError | None) -> None:
-            (self._moved if error is None else self._failed)(record)
+            ended(record, error is None)
 
         try:
             sender = await self._sender(record.topic)
@@ -95,7 +88,7 @@ class DeadLetters:
             sender.send(letter, done)
         except JMSError:
             # It is redelivered from the broker, and is tried again then.
-            self._failed(record)
+            ended(record, False)
 
     async def _sender(self, origin: str) -> Sender:
         topic = self._policy.dead_letter_topic or f"{origin}-{self._subscription}-DLQ"

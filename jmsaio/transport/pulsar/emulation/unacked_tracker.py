@@ -1,421 +1,286 @@
-"""``UnackedTracker``: the records of one receiver that are out, on their way back, or acknowledged and not forgotten.
+"""``UnackedTracker``: owns the records that one receiver took, from their arrival until they are settled.
 
-pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back are redelivered.
-What is out or acknowledged already is recognised here and not handed out twice.
-
-A batch is acknowledged as a whole with its last record (``BatchAcker``). If that takes too long, what is
-acknowledged of it is reported record by record.
+The receiver and what closes and reopens its native consumers ask it alone; its parts, in ``unacked/``, are its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Container, Iterable
-from functools import partial
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.model.wire import ReceivedRecord, SetAside
+from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
+from jmsaio.transport.pulsar.emulation.unacked.admission import Admission
+from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
+from jmsaio.transport.pulsar.emulation.unacked.delays import DelayedRecords
+from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
+from jmsaio.transport.pulsar.emulation.unacked.nack_tracker import NackTracker
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
-from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
+from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
-from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
+from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
+from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Seconds between looks at batches that wait for their last record: none waits longer than two.
-HOLD = 0.015
-
-#: Ledger, entry, partition and index in the batch.
-Place = tuple[int, int, int, int]
+#: Types whose records go back to the broker, one entry at a time.
+SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
+#: Seconds until a copy of a record that another receiver has goes back.
+COPY_DELAY = 1.0
+#: Seconds until a record is redelivered whose dead letter could not be stored.
+_DEAD_LETTER_RETRY = 1.0
 
 
 class UnackedTracker:
-    """What one receiver answers for.
+    """The records of one receiver.
 
     Args:
         bridge: the event loop.
-        shared: see below.
-        name: the subscription.
-        handed: what applications got from receivers that stopped.
-        come_back: gets records that were kept aside and are to be handed out now.
+        subscription: what is received.
+        woken: called when there is something to ``take``.
+        prior: what applications got from receivers that stopped, one for all receivers of a transport.
+        tally: what this process gave back of a shared subscription, one for all its receivers in this process.
+        letters: where records go that were given back too often, or None.
 
     Attributes:
-        shared: the subscription's records are given back to the broker, one entry at a time, and the broker counts.
-        settled: what was acknowledged.
-        out: records not settled, in the order of their delivery: False with the application, True on their way back.
-        aside: records that no consumer here wants now, by native consumer and place: not settled, and not in ``out``.
-            Their time of publishing and redelivery count; those of an entry that was read again as records.
-        reread: records, of those in ``out`` or ``aside``, that the broker counts as acknowledged: they never go back.
-        told_at: the loop's time when pulsar-client was last told of an acknowledgement, None before the first.
+        shared: the broker redelivers what is given back, by entries, and counts.
     """
 
     def __init__(
-        self, bridge: Bridge, shared: bool, name: str = "", handed: PriorDeliveries | None = None,
-        come_back: Callable[[list[PulsarRecord]], object] = ignore,
-    ) -> None:  # fmt: skip
-        self.shared = shared
-        self.name = name
-        self.handed = PriorDeliveries() if handed is None else handed
-        self.come_back = come_back
-        self.told_at: float | None = None
+        self,
+        bridge: Bridge,
+        subscription: Subscription,
+        woken: Callable[[], object] = ignore,
+        prior: PriorDeliveries | None = None,
+        tally: Tally | None = None,
+        letters: DeadLetters | None = None,
+    ) -> None:
+        self.shared = shared = subscription.type in SHARED
         self._bridge = bridge
-        self._waiting: dict[BatchAcker, NativeConsumer] = {}  # batches with parts
-        self._aged: list[BatchAcker] = []  # those that waited already at the last look
-        self._timer: asyncio.TimerHandle | None = None
-        self.out: dict[PulsarRecord, bool] = {}
-        self.aside: dict[NativeConsumer, dict[Place, tuple[int, int] | PulsarRecord]] = {}
-        # What the broker sent again while the record was out.
-        self._copies: dict[PulsarRecord, list[MessageHandle]] = {}
-        self.settled = Settled()
-        self.reread: set[PulsarRecord] = set()
+        self._subscription = subscription
+        self._letters = letters
+        self._tally = Tally() if tally is None else tally
+        if shared:
+            self._tally.trackers.add(self)
+        prior = PriorDeliveries() if prior is None else prior
+        source = ", ".join(subscription.topics) or subscription.pattern or ""
+        delayed = None if shared else DelayedRecords(source)
+        self._unsettled = unsettled = Unsettled()
+        self._settled = settled = Settled()
+        self._acks = acks = AckGrouping(bridge, unsettled, settled)
+        self._handover = handover = Handover(prior, subscription.name, unsettled, acks, self._redeliver)
+        self._admission = Admission(bridge, shared, unsettled, settled, acks, handover)
+        self._nacks = NackTracker(bridge, unsettled, acks, handover, self._tally, delayed, woken)
+        self._timeouts = DelayQueue[weakref.ref[PulsarRecord]](bridge.loop, self._timed_out)
+
+    @property
+    def count(self) -> int:
+        """Records that are not settled; of those set aside only what was read again."""
+        return len(self._unsettled.out)
+
+    @property
+    def any_delivered(self) -> bool:
+        """Whether the application has a record that it may settle."""
+        return not all(self._unsettled.out.values())
+
+    def take(self, limit: int) -> list[PulsarRecord]:
+        """Up to ``limit`` records that are redelivered from here."""
+        return self._nacks.take(limit)
+
+    def room(self, wanted: int) -> int:
+        """How many of ``wanted`` more records may be received now."""
+        return self._nacks.room(wanted)
 
     def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
-        """Make records of native messages and put them out, except those that are known already."""
-        out, shared = self.out, self.shared
-        returned: _Returned | None = None
-        handed = self.handed.entries(native_consumer.topic, self.name)
-        for together, batch, again in native_consumer.entries(natives):
-            count = together[0].redelivery_count() if shared else 0
-            concerned = handed and _entry(together[0]) in handed
-            if again or count or concerned or native_consumer.topic is None:
-                if returned is None:
-                    returned = _Returned(self, native_consumer)
-                returned.admit(together, again, taken)
-                continue
-            serial = native_consumer.serial
-            if batch is not None and batch.first == 0:
-                batch.first = serial + 1
-                if native_consumer.persistent:
-                    self.settled.begin(batch)
-            for native in together:
-                serial += 1
-                record = PulsarRecord(native, native_consumer, serial, 0, batch)
-                out[record] = False
-                taken.append(record)
-            native_consumer.serial = serial
+        """Append to ``taken`` the records of native messages, except of those that are known already."""
+        self._admission.admit(native_consumer, natives, taken)
 
-    def acknowledge(self, records: Iterable[object], waiting: bool = False) -> None:
-        """Acknowledge what is out; anything else is ignored.
+    def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
+        """What of ``taken`` the application gets now; the rest stays here, or goes where it belongs."""
+        if not self.shared:
+            taken = self._nacks.keep_early(taken)
+        elif self._tally:
+            taken = self._without_copies(taken)
+            self._count_redeliveries(taken)
+        if self._letters is not None:
+            taken = self._without_dead(taken, self._letters)
+        timeout = self._subscription.config.ack_timeout
+        if timeout is not None:
+            for record in taken:
+                self._timeouts.add(weakref.ref(record), timeout)
+        return taken
 
-        Args:
-            records: what the application of the seam hands back.
-            waiting: records on their way back are meant, not those with the application.
-        """
-        out, copies, reread = self.out, self._copies, self.reread
-        remember, now = self.settled.recent.append, self._bridge.loop.time()
-        for record in records:
-            if out.get(record, not waiting) is not waiting:  # type: ignore[call-overload]  # foreign ones are not in it
-                continue
-            assert isinstance(record, PulsarRecord)
-            del out[record]
-            if reread and record in reread:
-                reread.discard(record)
-                continue
-            batch = record.batch
-            if batch is None:
-                native, native_consumer = record.native, record.native_consumer
-                native_consumer.native.acknowledge_async(native, None)
-                if native_consumer.persistent or native_consumer.topic is None:
-                    remember((native.message_id(), native.publish_timestamp(), now))
-            else:
-                batch.left = left = batch.left - 1
-                batch.settled |= 1 << record.serial - batch.first
-                if left == 0:
-                    self._finish(batch, record.native_consumer, now)
-                elif batch.parts:
-                    batch.parts.append(record.native)
-                else:
-                    self._wait(batch, record)
-            if copies:
-                for native in copies.pop(record, ()):
-                    record.native_consumer.native.acknowledge_async(native, None)
-        self.told_at = now
+    def _without_copies(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
+        """Keep back what another receiver of this process has got, too: it is settled there."""
+        held, settled = self._tally.copies(self, taken, self._bridge.loop.time())
+        if not held and not settled:
+            return taken
+        self._acks.acknowledge(settled)
+        self._nacks.add(self._unsettled.give_back(held), COPY_DELAY + NATIVE_NACK_DELAY, counted=False)
+        copies = {*held, *settled}
+        return [record for record in taken if record not in copies]
 
-    def _finish(self, batch: BatchAcker, native_consumer: NativeConsumer, now: float) -> None:
-        """All of a batch is acknowledged: one call tells it."""
-        self._waiting.pop(batch, None)
-        batch.parts = []
-        whole = batch.whole()
-        native_consumer.native.acknowledge_async(whole, None)
-        if self.settled.open.get(batch.entry) is batch:
-            del self.settled.open[batch.entry]
-            self.settled.recent.append((whole, batch.published, now))
+    def _count_redeliveries(self, taken: list[PulsarRecord]) -> None:
+        """Leave out what the broker counted although no application had the record."""
+        for record in taken:
+            counted = record.native.redelivery_count() if record.redelivery_count else 0
+            if counted:
+                count = self._tally.redeliveries(record.place, counted)
+                record.redelivery_count = max(count, int(self._handover.was_delivered(record)))
 
-    def _wait(self, batch: BatchAcker, record: PulsarRecord) -> None:
-        """The first acknowledgement of a batch waits for the others."""
-        batch.parts.append(record.native)
-        self._waiting[batch] = record.native_consumer
-        if self._timer is None:
-            self._timer = self._bridge.loop.call_later(HOLD, self._look)
+    def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
+        """Move what came too often to the dead letters."""
+        dead = {record for record in taken if letters.came_too_often(self._failures(record))}
+        if not dead:
+            return taken
+        letters.put(self._unsettled.give_back(record for record in taken if record in dead), self._dead_letter_ended)
+        return [record for record in taken if record not in dead]
 
-    def _look(self) -> None:
-        """Tell what has waited since the last look."""
-        self._timer = None
-        if self._bridge.failure is not None:
-            return
-        self._tell(self._aged)
-        self._aged = list(self._waiting)
-        if self._aged:
-            self._timer = self._bridge.loop.call_later(HOLD, self._look)
+    def redeliver_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> None:
+        """Deliver an entry that was read again, because pulsar-client acknowledged it unseen."""
+        self._redeliver(self._admission.admit_reread(native_consumer, natives))
 
-    def tell_all(self) -> None:
-        """Tell what waits."""
-        self._tell(list(self._waiting))
-        self._aged = []
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _redeliver(self, records: list[PulsarRecord]) -> None:
+        self._nacks.redeliver(records)
 
-    def _tell(self, batches: Iterable[BatchAcker]) -> None:
-        for batch in batches:
-            native_consumer = self._waiting.pop(batch, None)
-            if native_consumer is None:  # it was finished meanwhile
-                continue
-            parts, batch.parts = batch.parts, []
-            for native in parts:
-                native_consumer.native.acknowledge_async(native, None)
-            self.told_at = self._bridge.loop.time()
-
-    def set_aside(self, records: Iterable[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records until they are turned back; the records themselves where a place won't do.
-
-        A pattern's consumer is told of records by messages that name their topic, ids of a topic that is not persistent
-        tell nothing, and what was read again does not come from the broker any more.
-        """
-        return [self._set_aside(record) for record in records]
-
-    def _set_aside(self, record: ReceivedRecord) -> SetAside:
-        if not isinstance(record, PulsarRecord) or not record.native_consumer.persistent:
-            return record
-        if record in self.reread or self.out.get(record) is not False:
-            return record
-        del self.out[record]
-        self._copies.pop(record, None)
-        place = _place(record)
-        self.aside.setdefault(record.native_consumer, {})[place] = record.publish_time, record.redelivery_count
-        return place
-
-    def _take_aside(self, place: Place) -> PulsarRecord | None:
-        for native_consumer, kept in self.aside.items():
-            known = kept.pop(place, None)
-            if known is not None:
-                return (
-                    known
-                    if isinstance(known, PulsarRecord)
-                    else PulsarRecord.light(native_consumer, WireId(*place), *known)
-                )
-        return None
-
-    def forget_aside(self) -> None:
-        """What was set aside goes back with the end of the native consumers, unless it was read again."""
-        self.unseen(
-            PulsarRecord.light(native_consumer, WireId(*place), *known)
-            for native_consumer, kept in self.aside.items()
-            for place, known in kept.items()
-            if not isinstance(known, PulsarRecord) and known[1]
-        )
-        for kept in self.aside.values():
-            for place in [place for place, known in kept.items() if not isinstance(known, PulsarRecord)]:
-                del kept[place]
-
-    def set_aside_at(self, record: PulsarRecord) -> int | None:
-        """When the record was published that was set aside at the place of ``record``; None: none was."""
-        known = self.aside.get(record.native_consumer, {}).get(_place(record))
-        return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
-
-    def turn_back(self, records: Iterable[object]) -> list[PulsarRecord]:
-        """Mark records as on their way back; those that are not with the application are left out of the answer."""
-        out, turned = self.out, []
-        for one in records:
-            if isinstance(one, PulsarRecord):
-                if out.get(one) is False:
-                    turned.append(one)
-            elif isinstance(one, tuple):
-                record = self._take_aside(one)
-                if record is not None:
-                    turned.append(record)
-        for record in turned:
-            out[record] = True
-        return turned
-
-    def dismiss(self, records: Iterable[PulsarRecord]) -> list[PulsarRecord]:
-        """Answer no longer for records on their way back; those that are not are left out of the answer."""
-        dismissed = [record for record in records if self.out.pop(record, False)]
-        for record in dismissed:
-            self._copies.pop(record, None)
-        if dismissed and self.shared:
-            self.tell_all()  # the entry goes back as it is known there
-        return dismissed
-
-    def clear(self) -> None:
-        """Answer for nothing any more: the subscription was moved."""
-        self.out.clear()
-        self.aside.clear()
-        self.reread.clear()
-        self._copies.clear()
-        self.settled.clear()
-        self._waiting.clear()
-
-    def forget(self, native_consumer: NativeConsumer) -> None:
-        """The ids of a native consumer start over: what is out of the old ones can't be acknowledged any more."""
-        for record in [record for record in self.out if record.native_consumer is native_consumer]:
-            del self.out[record]
-            self.reread.discard(record)
-            self._copies.pop(record, None)
-        for known in self.aside.pop(native_consumer, {}).values():
-            if isinstance(known, PulsarRecord):
-                self.reread.discard(known)
-        self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not native_consumer}
-        self.settled.clear()
-        native_consumer.forget()
-        if native_consumer.topic is not None:
-            self.handed.forget(self.name, native_consumer.topic.__eq__)
-
-    def admit_again(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> list[PulsarRecord]:
-        """Make records of an entry that was read again, and put them out as on their way back.
-
-        Of what is out already, of an earlier delivery, nothing is made: that only stays here from now on.
-        """
-        known = {record.place: record for record in self.out if record.native_consumer is native_consumer}
-        aside = self.aside.get(native_consumer, {})
-        self.settled.fold()
-        admitted = []
-        for native in natives:
-            record = PulsarRecord(native, native_consumer, native_consumer.serial, 1)
-            first, published, place = known.get(record.place), record.publish_time, _place(record)
-            kept = aside.get(place)
-            if isinstance(kept, tuple):
-                first = aside[place] = PulsarRecord.light(native_consumer, WireId(*place), *kept)
-            elif kept is not None:
-                first = kept
-            if first is not None and first.publish_time == published:
-                first.native = native
-                self.reread.add(first)
-            elif self.settled.look_up(record.place, published, True, self._bridge.loop.time()) is not Known.DUPLICATE:
-                self.out[record] = True
-                self.reread.add(record)
-                admitted.append(record)
-        return admitted
-
-    def again(self, records: Iterable[PulsarRecord], uncounted: Container[PulsarRecord]) -> list[PulsarRecord]:
-        """Put dismissed records out as on their way back, for another delivery from here."""
-        delivered = []
-        for record in records:
-            another = record.again(record not in uncounted)
-            self.out[another] = True
-            if record in self.reread:
-                self.reread.discard(record)
-                self.reread.add(another)
-            delivered.append(another)
-        return delivered
+    def unsettled_of(self, ledger: int, entry: int) -> int:
+        """Records of an entry that was read again which are not acknowledged."""
+        return sum(record.place[:2] == (ledger, entry) for record in self._unsettled.reread)
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """Those of ``records``, of another receiver, that the application has, and those that it acknowledged."""
-        out = {(one.place, one.publish_time) for one, back in self.out.items() if not back}
-        self.settled.fold()
+        """Those of another receiver's ``records`` that the application has here, and those that it acknowledged."""
+        out = {(one.place, one.publish_time) for one, back in self._unsettled.out.items() if not back}
+        self._settled.fold()
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
         for record in records:
             place, published = record.place, record.publish_time
             if (place, published) in out:
                 held.append(record)
-            elif self.settled.look_up(place, published, True, now) is Known.DUPLICATE:
+            elif self._settled.look_up(place, published, True, now) is Known.DUPLICATE:
                 settled.append(record)
         return held, settled
 
-    def unseen(self, records: Iterable[PulsarRecord]) -> None:
-        """Records go back that no application got from here: those that one had before say so when redelivered."""
-        self.handed.add(self.name, [record for record in records if record.redelivery_count], held=False)
+    def acknowledge(self, records: Sequence[object], *, given_back: bool = False) -> None:
+        """Acknowledge records with the application, or those that were given back; anything else is ignored."""
+        self._acks.acknowledge(records, given_back)
+        self._handover.settled(records, acknowledged=True)
 
-    def is_held(self, record: PulsarRecord) -> bool:
-        """True when a record stays here: an application has it from a stopped receiver, or acknowledged it since."""
-        case = self.handed.find(self.name, record)
-        if case is None:
-            return False
-        record.redelivery_count = max(1, record.redelivery_count)  # for one that was given back
-        if not case.held and not case.acknowledged:
-            return False
-        self.out[record] = True
-        if case.acknowledged:
-            self.acknowledge((record,), waiting=True)
-        else:
-            case.copies[record] = partial(self._settled_elsewhere, record)
-        return True
+    def give_back(self, records: Sequence[SetAside], delay: float, *, counted: bool) -> None:
+        """Have records redelivered after ``delay`` seconds, or moved to the dead letters.
 
-    def _settled_elsewhere(self, record: PulsarRecord, acknowledged: bool) -> None:
-        if acknowledged:
-            self.acknowledge((record,), waiting=True)
-        elif self.out.get(record):
-            self.come_back([record])
-
-    def add_copy(self, record: PulsarRecord, native: MessageHandle) -> None:
-        """The broker sent a record again that is out.
-
-        Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
+        Args:
+            records: what the client gives back; what it does not have is ignored.
+            delay: in seconds.
+            counted: the application had them. On shared subscriptions the broker counts always.
         """
-        self._copies.setdefault(record, []).append(native)
+        found, letters = self._unsettled.give_back(records), self._letters
+        if letters is not None and counted:
+            dead = {record for record in found if letters.given_back_too_often(self._failures(record))}
+            letters.put([record for record in found if record in dead], self._dead_letter_ended)
+            found = [record for record in found if record not in dead]
+        self._nacks.add(found, delay, counted=counted)
 
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
+        """Keep only the places of records that are given back later."""
+        return self._unsettled.set_aside(records)
 
-def _place(record: PulsarRecord) -> Place:
-    """A plain tuple, see ``SetAside``."""
-    ledger, entry, partition, index = record.message_id
-    return ledger, entry, partition, index
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead letters; without a policy it is acknowledged."""
+        if self._letters is None:
+            self.acknowledge((record,))
+        else:
+            self._letters.put(self._unsettled.give_back((record,)), self._dead_letter_ended, properties)
 
+    def _dead_letter_ended(self, record: PulsarRecord, stored: bool) -> None:
+        """A dead letter was stored in its topic, or could not be."""
+        if self._bridge.failure is not None:
+            return
+        if stored:
+            self.acknowledge((record,), given_back=True)
+        else:
+            self._nacks.retry(record, _DEAD_LETTER_RETRY)
 
-def _entry(native: MessageHandle) -> tuple[int, int]:
-    place = native.message_id()
-    return place.ledger_id(), place.entry_id()
+    def _failures(self, record: PulsarRecord) -> int:
+        """How often a record came again, for the dead letters.
 
+        Where selectors reject records, only what applications of this process gave back counts: the broker's number
+        includes the rejections of other processes.
+        """
+        here = self.shared and self._subscription.selective
+        return self._tally.failures(record.place) if here else record.redelivery_count
 
-class _Returned:
-    """Messages that came again, of one native consumer, compared with what its unacked knows."""
+    def _timed_out(self, references: list[weakref.ref[PulsarRecord]]) -> None:
+        """Records that were not acknowledged in time go back; our own timer, for pulsar-client's starts at 10 s."""
+        if self._bridge.failure is not None:
+            return
+        backoff = self._subscription.config.ack_timeout_backoff
+        for record in [record for reference in references if (record := reference()) is not None]:
+            delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
+            self.give_back([record], delay, counted=True)
 
-    def __init__(self, unacked: UnackedTracker, native_consumer: NativeConsumer) -> None:
-        self._unacked = unacked
-        self._native_consumer = native_consumer
-        self._out: dict[Key, PulsarRecord] | None = None
-        self._now = unacked._bridge.loop.time()
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """Count one more delivery, here alone: the broker takes no counts."""
+        for record in records:
+            if self._unsettled.out.get(record) is False:  # type: ignore[call-overload]  # foreign ones are not in it
+                assert isinstance(record, PulsarRecord)
+                record.redelivery_count += 1
 
-    def admit(self, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]) -> None:
-        """Put out what is not known; ``again``: the first of them is not behind what came before."""
-        unacked, native_consumer = self._unacked, self._native_consumer
-        for native in natives:
-            native_consumer.serial += 1
-            count = native.redelivery_count() if unacked.shared else 0
-            record = PulsarRecord(native, native_consumer, native_consumer.serial, count)
-            if (count or again) and self._is_known(record):
-                continue
-            if len(unacked.handed) and unacked.is_held(record):
-                continue
-            unacked.out[record] = False
-            if self._out is not None:
-                self._out[record.place] = record
-            taken.append(record)
+    @property
+    def last_ack(self) -> float | None:
+        """The loop's time of the last acknowledgement that pulsar-client got; None: all are sent."""
+        return self._acks.last
 
-    def _is_known(self, record: PulsarRecord) -> bool:
-        """True when the record is out, or acknowledged and acknowledged again now; marks it when it came before."""
-        unacked, native_consumer = self._unacked, self._native_consumer
-        place, published = record.place, record.publish_time
-        if self._out is None:
-            self._out = {one.place: one for one in unacked.out if one.native_consumer is native_consumer}
-            unacked.settled.fold()
-        first, aside = self._out.get(place), unacked.set_aside_at(record)
-        if first is not None and first.publish_time == published:
-            unacked.add_copy(first, record.native)
-            return True
-        if aside == published:
-            return True
-        counted = record.redelivery_count > 0
-        known = unacked.settled.look_up(place, published, counted, self._now)
-        if first is not None or aside is not None or known is Known.FOREIGN:
-            unacked.forget(native_consumer)
-            self._out.clear()
-        elif known is Known.DUPLICATE:
-            native_consumer.native.acknowledge_async(record.native, None)
-            return True
-        elif not counted and (
-            known is Known.HANDED_OUT or (not unacked.shared and native_consumer.is_known(record.native))
-        ):
-            record.redelivery_count = 1
-            unacked.settled.came_anew(place)
-        return False
+    def flush(self) -> None:
+        """Hand pulsar-client the acknowledgements that wait for the rest of their batch."""
+        self._acks.flush()
+
+    def sent(self, last: float) -> None:
+        """The acknowledgements up to a ``last_ack`` are sent."""
+        if self._acks.last == last:
+            self._acks.last = None
+
+    def stop(self, *, briefly: bool) -> None:
+        """The native consumers close; the broker gives their records to others, and those know what stays here.
+
+        Args:
+            briefly: they are reopened at once: what is given back waits here.
+        """
+        self._acks.flush()
+        seen, unseen = ([], []) if briefly else self._nacks.stop()
+        self._handover.stop(seen, unseen, briefly=briefly)
+
+    def resume(self, stopped: float, acknowledged: bool) -> None:
+        """The native consumers were reopened.
+
+        Args:
+            stopped: the loop's time when they were closed.
+            acknowledged: something was acknowledged meanwhile, which they passed on now.
+        """
+        now = self._bridge.loop.time()
+        if acknowledged:
+            self._acks.last = now
+        self._settled.away = (stopped, now)
+
+    def clear(self, moved: Callable[[str], bool]) -> None:
+        """Forget all records: the subscription was moved on the topics for which ``moved`` is true."""
+        self._timeouts.close()
+        self._unsettled.clear()
+        self._settled.clear()
+        self._acks.clear()
+        self._handover.forget(moved)
+        self._nacks.clear()
+
+    def close(self) -> None:
+        """Redeliver nothing more from here. What is out can be acknowledged until ``leave``."""
+        self._tally.trackers.discard(self)
+        self._nacks.close()
+        self._timeouts.close()
+
+    def leave(self) -> None:
+        """The native consumers close for good: other receivers get what is not settled."""
+        self._handover.close(self._nacks.unseen)

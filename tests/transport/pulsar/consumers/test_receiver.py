@@ -12,7 +12,7 @@ from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, O
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.consumers import subscriber
-from jmsaio.transport.pulsar.emulation.unacked_tracker import HOLD
+from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import HOLD
 from tests.kit.records import record, texts
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, send
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import anyio
@@ -9,8 +10,13 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG, Kit, send
 
@@ -25,6 +31,33 @@ def test_the_queue_of_one_partition_is_its_share_and_never_empty(
     """Never 0, with which pulsar-client drops all of a batch but its first record."""
     config = ConsumerConfig(receiver_queue_size=size, max_total_receiver_queue_size_across_partitions=total)
     assert queue_size(Subscription((), "s", SubscriptionType.SHARED, config), count) == expected
+
+
+async def test_a_second_stop_changes_nothing() -> None:
+    """What is given back to a stopped receiver lets the copies of others go when its delay is over."""
+    bridge, prior = Bridge(), PriorDeliveries()
+    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
+
+    async def open_native(topic: str | None, size: int) -> FakeConsumer:
+        return FakeConsumer()
+
+    one, other = (PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None, prior) for _ in range(2))
+    for receiver in (one, other):
+        receiver.opens_with(open_native)
+        receiver.add_native_consumer(FakeConsumer(deque([FakeMessage(0)])), "t")
+    [record] = one.receive(1)
+    await one.stop(1)
+    assert other.receive(1) == []
+    one.negative_acknowledge([record], 0.2)
+    await one.stop(1)
+    again: list[ReceivedRecord] = []
+    with anyio.fail_after(HANG):
+        while not again:
+            await anyio.sleep(0.01)
+            again = other.receive(1)
+    assert [(one.message_id.entry, one.redelivery_count) for one in again] == [(0, 1)]
+    for receiver in (one, other):
+        await receiver.aclose(1)
 
 
 @pytest.mark.broker

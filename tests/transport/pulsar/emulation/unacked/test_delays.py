@@ -117,11 +117,11 @@ async def test_more_are_kept_than_the_receiver_queue_takes_and_none_is_acknowled
     box = await kit.box(EXCLUSIVE, receiver_queue_size=3)
     await send_delayed(kit, 20, 4)
     assert texts(await box.take(1)) == ["at once"]
-    assert len(box.receiver.delayed) == 20
+    assert len(box.receiver._unacked._nacks._delayed) == 20
     assert kit.transport.admin is not None
     assert await kit.transport.admin.backlog(kit.topic, "sub") >= 20
     assert texts(await box.take(20)) == [str(number) for number in range(20)]
-    assert len(box.receiver.delayed) == 0
+    assert len(box.receiver._unacked._nacks._delayed) == 0
     await box.nothing(0.3)
 
 
@@ -142,7 +142,7 @@ async def test_those_that_are_due_come_in_the_order_of_their_times(kit: Kit) -> 
 @pytest.mark.broker
 async def test_at_the_bound_what_is_behind_waits(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
     box = await kit.box(EXCLUSIVE, receiver_queue_size=3)
-    box.receiver.delayed.most_records = 8
+    box.receiver._unacked._nacks._delayed.most_records = 8
     await send_delayed(kit, 20, 4)
     found = texts(await box.take(21, limit=5))
     assert sorted(found) == sorted([*map(str, range(20)), "at once"])
@@ -168,10 +168,10 @@ async def test_seeking_forgets_what_waits(kit: Kit) -> None:
     await send_delayed(kit, 3, 2)
     assert texts(await box.take(1)) == ["at once"]
     await box.receiver.seek(int(time.time() * 1000) + 60_000, 20)
-    assert len(box.receiver.delayed) == 0
+    assert len(box.receiver._unacked._nacks._delayed) == 0
     await box.nothing(2.5)
 
 
 @pytest.mark.broker
 async def test_shared_subscriptions_leave_delays_to_the_broker(kit: Kit) -> None:
-    assert (await kit.box(SubscriptionType.SHARED)).receiver.delayed is None
+    assert (await kit.box(SubscriptionType.SHARED)).receiver._unacked._nacks._delayed is None

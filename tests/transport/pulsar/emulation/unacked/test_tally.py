@@ -14,7 +14,7 @@ from jmsaio.transport.pulsar.emulation.unacked import tally as module
 from jmsaio.transport.pulsar.emulation.unacked.tally import Tally, tally
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
-from tests.transport.pulsar.emulation.test_unacked_tracker import Desk, batch
+from tests.kit.unacked import Desk, batch
 
 IDENTITY = ("s", ("t",), None)
 
@@ -46,20 +46,19 @@ def test_it_is_bounded() -> None:
     assert len(counts._entries) == module.REMEMBERED
 
 
-async def test_copies_of_what_another_receiver_took_are_told() -> None:
+async def test_copies_of_what_another_receiver_took_are_found() -> None:
     """What it has and what it acknowledged, of entries that were given back; not what is on its way back."""
-    counts, one, other = Tally(), Desk(True), Desk(True)
-    for desk in (one, other):
-        counts.trackers.add(desk.unacked)
+    counts = Tally()
+    one, other = Desk(True, tally=counts), Desk(True, tally=counts)
     taken = one.admit(*batch(), *batch(entry=1))
     again = other.admit(*batch(count=1), *batch(count=1, entry=1))
-    assert counts.copies(other.unacked, again, 0.0) == ([], [])
+    assert counts.copies(other.tracker, again, 0.0) == ([], [])
     counts.entry_returned(1, 0)
-    one.unacked.acknowledge(taken[:1])
-    one.unacked.turn_back(taken[1:2])
-    assert counts.copies(other.unacked, again, 0.0) == (again[2:4], again[:1])
-    counts.trackers.discard(one.unacked)
-    assert counts.copies(other.unacked, again, 0.0) == ([], [])
+    one.tracker.acknowledge(taken[:1])
+    one.tracker.give_back(taken[1:2], 1.0, counted=False)
+    assert counts.copies(other.tracker, again, 0.0) == (again[2:4], again[:1])
+    one.tracker.close()
+    assert counts.copies(other.tracker, again, 0.0) == ([], [])
 
 
 @pytest.mark.parametrize("acknowledged", [True, False])
@@ -72,7 +71,7 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
     subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     copies = [*batch(count=1), FakeMessage(1), FakeMessage(2)]
     one, other = (
-        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, counts=counts)
+        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, tally=counts)
         for wake in (lambda: None, woken.set)
     )
     for receiver, messages in ((one, batch()), (other, copies)):

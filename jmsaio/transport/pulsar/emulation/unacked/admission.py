@@ -1,0 +1,174 @@
+"""``Admission``: makes records of native messages, except of those that are here or were acknowledged.
+
+pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back are redelivered.
+What is out or acknowledged already is recognised here and not delivered twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jmsaio.model.wire import WireId
+from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
+from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
+from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
+from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled, place_of
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.handles import MessageHandle
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
+from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
+
+
+class Admission:
+    """Admits the messages of one receiver.
+
+    Args:
+        bridge: the event loop.
+        counted: the broker counts redeliveries, as it does on shared subscriptions.
+        unsettled: the receiver's records; what is admitted comes in.
+        settled: what it acknowledged.
+        acks: its acknowledgements.
+        handover: what it knows of other receivers' records.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        counted: bool,
+        unsettled: Unsettled,
+        settled: Settled,
+        acks: AckGrouping,
+        handover: Handover,
+    ) -> None:
+        self._bridge = bridge
+        self._counted = counted
+        self._unsettled = unsettled
+        self._settled = settled
+        self._acks = acks
+        self._handover = handover
+
+    def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
+        """Append to ``taken`` the records of native messages, except of those that are known already."""
+        out, counted = self._unsettled.out, self._counted
+        redelivered: _Redelivered | None = None
+        delivered = self._handover.entries(native_consumer.topic)
+        for together, batch, again in native_consumer.entries(natives):
+            count = together[0].redelivery_count() if counted else 0
+            concerned = delivered and _entry(together[0]) in delivered
+            if again or count or concerned or native_consumer.topic is None:
+                if redelivered is None:
+                    redelivered = _Redelivered(self, native_consumer)
+                redelivered.admit(together, again, taken)
+                continue
+            serial = native_consumer.serial
+            if batch is not None and batch.first == 0:
+                batch.first = serial + 1
+                if native_consumer.persistent:
+                    self._settled.begin(batch)
+            for native in together:
+                serial += 1
+                record = PulsarRecord(native, native_consumer, serial, 0, batch)
+                out[record] = False
+                taken.append(record)
+            native_consumer.serial = serial
+
+    def admit_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> list[PulsarRecord]:
+        """Make records of an entry that was read again, and put them out as given back.
+
+        No record is made of what is here already, of an earlier delivery; but from now on it is only here.
+        """
+        unsettled = self._unsettled
+        known = {record.place: record for record in unsettled.out if record.native_consumer is native_consumer}
+        aside = unsettled.aside.get(native_consumer, {})
+        self._settled.fold()
+        admitted = []
+        for native in natives:
+            record = PulsarRecord(native, native_consumer, native_consumer.serial, 1)
+            first, published, place = known.get(record.place), record.publish_time, place_of(record)
+            kept = aside.get(place)
+            if isinstance(kept, tuple):
+                first = aside[place] = PulsarRecord.light(native_consumer, WireId(*place), *kept)
+            elif kept is not None:
+                first = kept
+            if first is not None and first.publish_time == published:
+                first.native = native
+                unsettled.reread.add(first)
+            elif self._settled.look_up(record.place, published, True, self._bridge.loop.time()) is not Known.DUPLICATE:
+                unsettled.out[record] = True
+                unsettled.reread.add(record)
+                admitted.append(record)
+        return admitted
+
+    def start_over(self, native_consumer: NativeConsumer) -> None:
+        """The ids of a native consumer start over: nothing that is known of the old ones holds."""
+        self._unsettled.forget(native_consumer)
+        self._acks.forget(native_consumer)
+        self._settled.clear()
+        native_consumer.forget()
+        if native_consumer.topic is not None:
+            self._handover.forget(native_consumer.topic.__eq__)
+
+
+def _entry(native: MessageHandle) -> tuple[int, int]:
+    place = native.message_id()
+    return place.ledger_id(), place.entry_id()
+
+
+class _Redelivered:
+    """Messages of one native consumer that may be here already, compared with what is known."""
+
+    def __init__(self, admission: Admission, native_consumer: NativeConsumer) -> None:
+        self._admission = admission
+        self._unsettled = admission._unsettled
+        self._settled = admission._settled
+        self._native_consumer = native_consumer
+        self._out: dict[Key, PulsarRecord] | None = None
+        self._now = admission._bridge.loop.time()
+
+    def admit(self, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]) -> None:
+        """Put out what is not known; ``again``: the first of them is not behind what came before."""
+        native_consumer, counted, handover = self._native_consumer, self._admission._counted, self._admission._handover
+        for native in natives:
+            native_consumer.serial += 1
+            count = native.redelivery_count() if counted else 0
+            record = PulsarRecord(native, native_consumer, native_consumer.serial, count)
+            if (count or again) and self._is_known(record):
+                continue
+            if handover.keep_copy(record):
+                continue
+            self._unsettled.out[record] = False
+            if self._out is not None:
+                self._out[record.place] = record
+            taken.append(record)
+
+    def _is_known(self, record: PulsarRecord) -> bool:
+        """True when the record is here, or acknowledged and acknowledged again now.
+
+        Marks it as redelivered when it was delivered before.
+        """
+        unsettled, settled, native_consumer = self._unsettled, self._settled, self._native_consumer
+        place, published = record.place, record.publish_time
+        if self._out is None:
+            self._out = {one.place: one for one in unsettled.out if one.native_consumer is native_consumer}
+            settled.fold()
+        first, aside = self._out.get(place), unsettled.aside_at(record)
+        if first is not None and first.publish_time == published:
+            # Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
+            unsettled.copies.setdefault(first, []).append(record.native)
+            return True
+        if aside == published:
+            return True
+        counted = record.redelivery_count > 0
+        known = settled.look_up(place, published, counted, self._now)
+        if first is not None or aside is not None or known is Known.FOREIGN:
+            self._admission.start_over(native_consumer)
+            self._out.clear()
+        elif known is Known.DUPLICATE:
+            native_consumer.native.acknowledge_async(record.native, None)
+            return True
+        elif not counted and (
+            known is Known.HANDED_OUT or (not self._admission._counted and native_consumer.is_known(record.native))
+        ):
+            record.redelivery_count = 1
+            settled.came_anew(place)
+        return False

@@ -1,0 +1,77 @@
+"""The unacked tracker of one receiver, over a native consumer that a test feeds."""
+
+from __future__ import annotations
+
+import anyio
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
+from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
+from jmsaio.transport.pulsar.native.record import PulsarRecord
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
+
+
+class Desk:
+    """A tracker and its parts, as it has put them together."""
+
+    def __init__(
+        self,
+        shared: bool,
+        *,
+        config: ConsumerConfig | None = None,
+        prior: PriorDeliveries | None = None,
+        tally: Tally | None = None,
+        letters: DeadLetters | None = None,
+    ) -> None:
+        kind = SubscriptionType.SHARED if shared else SubscriptionType.EXCLUSIVE
+        subscription = Subscription(("t",), "s", kind, config or ConsumerConfig())
+        self.woken = 0
+        self.bridge = Bridge()
+        self.consumer = FakeConsumer()
+        self.native_consumer = self.receive_from("t")
+        self.tracker = UnackedTracker(self.bridge, subscription, self._wake, prior, tally, letters)
+        self.unsettled = self.tracker._unsettled
+        self.settled = self.tracker._settled
+        self.acks = self.tracker._acks
+        self.handover = self.tracker._handover
+        self.admission = self.tracker._admission
+        self.nacks = self.tracker._nacks
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def receive_from(self, topic: str) -> NativeConsumer:
+        """Have what is admitted from now on come from this topic."""
+        native = self.consumer
+        self.native_consumer = NativeConsumer(
+            self.bridge, native, native.receive_async, native.receive, topic, "r", lambda: None
+        )
+        return self.native_consumer
+
+    def admit(self, *messages: FakeMessage) -> list[PulsarRecord]:
+        """The records of messages that came, as far as they are not known."""
+        taken: list[PulsarRecord] = []
+        self.tracker.admit(self.native_consumer, list(messages), taken)
+        return taken
+
+    async def until_acknowledged(self, count: int) -> list[object]:
+        """What pulsar-client was given as acknowledged, once it is so many."""
+        with anyio.fail_after(20):
+            while len(self.consumer.acknowledged) < count:
+                await anyio.sleep(0.005)
+        return self.consumer.acknowledged
+
+
+def batch(count: int = 0, entry: int = 0) -> list[FakeMessage]:
+    """Four records of one entry whose number of records is not given: each is acknowledged by itself."""
+    return [FakeMessage(entry, index, count, b"x") for index in range(4)]
+
+
+def whole_batch(entry: int = 0, count: int = 0) -> list[FakeMessage]:
+    """Four records of one entry, which is acknowledged as a whole."""
+    return [FakeMessage(entry, index, count, batch_size=4) for index in range(4)]
