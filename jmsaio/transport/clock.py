@@ -10,7 +10,6 @@ The embedded broker and the client both go by the clock of their transport. Boun
 from __future__ import annotations
 
 import asyncio
-import heapq
 import inspect
 import time
 import weakref
@@ -19,6 +18,8 @@ from functools import partial
 from typing import Protocol
 
 import attrs
+
+from jmsaio.transport.time_heap import TimeHeap
 
 
 class Clock(Protocol):
@@ -126,30 +127,22 @@ class Timers:
         earlier: called when something was added that comes before everything else.
     """
 
-    __slots__ = ("_cancelled", "_earlier", "_heap", "_number")
+    __slots__ = ("_earlier", "_heap")
 
     def __init__(self, earlier: Callable[[], None]) -> None:
-        self._heap: list[tuple[float, int, Callable[[int, int], None], int]] = []
-        self._cancelled: set[int] = set()
-        self._number = 0
+        self._heap: TimeHeap[tuple[Callable[[int, int], None], int]] = TimeHeap()
         self._earlier = earlier
 
     def add(self, due: float, action: Callable[[int, int], None], argument: int = 0) -> int:
         """Have ``action(argument, token)`` called at ``due``, in steady time; the token."""
-        self._number += 1
-        heapq.heappush(self._heap, (due, self._number, action, argument))
-        if self._heap[0][1] == self._number:
+        token = self._heap.add(due, (action, argument))
+        if self._heap.is_first(token):
             self._earlier()
-        return self._number
+        return token
 
     def cancel(self, token: int) -> None:
         """It shall not happen; nothing if it happened already. Takes constant time on average."""
-        cancelled, heap = self._cancelled, self._heap
-        cancelled.add(token)
-        if len(cancelled) > max(64, len(heap) // 2):  # else what was cancelled would fill the memory
-            self._heap = [entry for entry in heap if entry[1] not in cancelled]
-            heapq.heapify(self._heap)
-            cancelled.clear()
+        self._heap.cancel(token)
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -157,20 +150,13 @@ class Timers:
     @property
     def due(self) -> float | None:
         """When the next action is due, or None."""
-        self._skip()
-        return self._heap[0][0] if self._heap else None
-
-    def _skip(self) -> None:
-        while self._heap and self._heap[0][1] in self._cancelled:
-            self._cancelled.discard(heapq.heappop(self._heap)[1])
+        return self._heap.due
 
     def run(self, now: float) -> None:
         """Call every action that is due at ``now``."""
-        self._skip()
-        while self._heap and self._heap[0][0] <= now:
-            _, token, action, argument = heapq.heappop(self._heap)
+        while (entry := self._heap.pop(now)) is not None:
+            token, (action, argument) = entry
             action(argument, token)
-            self._skip()
 
 
 class Timer(Protocol):

@@ -68,7 +68,9 @@ class NativeConsumers:
 
     def in_turn(self) -> list[NativeConsumer]:
         """All of them; each call begins with the next one."""
-        first = self._turn % len(self._all) if self._all else 0
+        if len(self._all) <= 1:
+            return self._all
+        first = self._turn % len(self._all)
         self._turn += 1
         return self._all[first:] + self._all[:first]
 

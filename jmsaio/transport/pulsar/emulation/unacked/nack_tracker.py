@@ -81,11 +81,12 @@ class NackTracker:
 
     def keep_early(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """Leave out what came before its delivery time: it is redelivered then, uncounted."""
-        early = {} if self._delayed is None else self._delayed.early(taken)
-        if self._delayed is None or not early:
+        delayed = self._delayed
+        early = delayed.early(taken) if delayed is not None else None
+        if delayed is None or not early:
             return taken
         for record in self._unsettled.give_back(early):
-            self._delayed.keep(record)
+            delayed.keep(record)
             self.unseen.add(record)
             self._queue.add_at(record, early[record])
         return [record for record in taken if record not in early]
@@ -97,6 +98,8 @@ class NackTracker:
     def take(self, limit: int) -> list[PulsarRecord]:
         """Up to ``limit`` records that are redelivered from here; they are with the application now."""
         taken: list[PulsarRecord] = []
+        if not self._again and not self._was_early:
+            return taken
         for waiting in (self._again, self._was_early):
             while waiting and len(taken) < limit:
                 record = waiting.popleft()

@@ -40,21 +40,21 @@ class Due:
 
 async def test_order_of_times_not_of_adding() -> None:
     due = Due()
-    returns = DelayQueue(asyncio.get_running_loop(), due.due)
+    queue = DelayQueue(asyncio.get_running_loop(), due.due)
     late, early, middle = make_record(3), make_record(1), make_record(2)
-    returns.add(late, 0.06)
-    returns.add(early, 0.01)
-    returns.add(middle, 0.03)
+    queue.add(late, 0.06)
+    queue.add(early, 0.01)
+    queue.add(middle, 0.03)
     await due.wait(3)
     assert due.records == [early, middle, late]
 
 
 async def test_equal_times_keep_the_order_of_adding() -> None:
     due = Due()
-    returns = DelayQueue(asyncio.get_running_loop(), due.due)
+    queue = DelayQueue(asyncio.get_running_loop(), due.due)
     records = [make_record(number) for number in range(20)]
     for record in records:
-        returns.add(record, 0)
+        queue.add(record, 0)
     assert due.calls == []  # never inside the call
     await due.wait(20)
     assert due.records == records
@@ -79,11 +79,11 @@ class Clock:
 def test_one_timer_for_the_earliest_and_nothing_before_its_time() -> None:
     clock: Any = Clock()
     calls: list[list[PulsarRecord]] = []
-    returns = DelayQueue(clock, calls.append)
+    queue = DelayQueue(clock, calls.append)
     slow, fast, slower = make_record(1), make_record(2), make_record(3)
-    returns.add(slow, 10)
-    returns.add(fast, 2)
-    returns.add(slower, 20)
+    queue.add(slow, 10)
+    queue.add(fast, 2)
+    queue.add(slower, 20)
     assert [when for when, _, _ in clock.timers] == [110, 102]
     clock.timers[0][2].cancel.assert_called_once_with()
     clock.now = 102.0
@@ -98,8 +98,8 @@ def test_one_timer_for_the_earliest_and_nothing_before_its_time() -> None:
 
 async def test_a_negative_delay_is_none() -> None:
     due = Due()
-    returns = DelayQueue(asyncio.get_running_loop(), due.due)
-    returns.add(make_record(), -5)
+    queue = DelayQueue(asyncio.get_running_loop(), due.due)
+    queue.add(make_record(), -5)
     assert due.calls == []
     await due.wait(1)
 
@@ -111,22 +111,22 @@ async def test_due_may_add_again() -> None:
     def again(records: list[PulsarRecord]) -> None:
         due.due(records)
         if len(due.records) < 3:
-            returns.add(records[0], 0)
+            queue.add(records[0], 0)
 
-    returns = DelayQueue(loop, again)
+    queue = DelayQueue(loop, again)
     record = make_record()
-    returns.add(record, 0)
+    queue.add(record, 0)
     await due.wait(3)
     assert due.records == [record] * 3
 
 
 async def test_closed_ones_never_come() -> None:
     due = Due()
-    returns = DelayQueue(asyncio.get_running_loop(), due.due)
-    returns.add(make_record(), 0)
-    returns.add(make_record(), 0.01)
-    returns.close()
-    returns.close()
+    queue = DelayQueue(asyncio.get_running_loop(), due.due)
+    queue.add(make_record(), 0)
+    queue.add(make_record(), 0.01)
+    queue.close()
+    queue.close()
     await asyncio.sleep(0.05)
     assert due.calls == []
 
@@ -134,9 +134,9 @@ async def test_closed_ones_never_come() -> None:
 async def test_many_at_once_come_in_slices() -> None:
     """Nothing of the loop waits until all of them are worked off."""
     due = Due()
-    returns = DelayQueue(asyncio.get_running_loop(), due.due)
+    queue = DelayQueue(asyncio.get_running_loop(), due.due)
     records = [make_record(number) for number in range(3 * SLICE)]
     for record in records:
-        returns.add(record, 0)
+        queue.add(record, 0)
     await due.wait(len(records))
     assert due.records == records and max(map(len, due.calls)) <= SLICE

@@ -1,0 +1,68 @@
+"""``TimeHeap``: what is due at different times, the earliest first."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Generic, TypeVar
+
+import attrs
+
+Item = TypeVar("Item")
+
+
+@attrs.define(eq=False)
+class TimeHeap(Generic[Item]):
+    """Items by the time at which they are due; of the same time, in the order of adding. It has no clock of its own."""
+
+    _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
+    _cancelled: set[int] = attrs.field(factory=set, init=False)
+    _number: int = attrs.field(default=0, init=False)
+
+    def __len__(self) -> int:
+        """How many there are; those that were cancelled may count."""
+        return len(self._heap)
+
+    def add(self, due: float, item: Item) -> int:
+        """Add an item. Returns a token for ``cancel``."""
+        self._number = number = self._number + 1
+        heapq.heappush(self._heap, (due, number, item))
+        return number
+
+    def cancel(self, token: int) -> None:
+        """Remove an item; nothing if it was taken already. Takes constant time on average."""
+        cancelled, heap = self._cancelled, self._heap
+        cancelled.add(token)
+        if len(cancelled) > max(64, len(heap) // 2):  # else what was cancelled would fill the memory
+            self._heap = [entry for entry in heap if entry[1] not in cancelled]
+            heapq.heapify(self._heap)
+            cancelled.clear()
+
+    def is_first(self, token: int) -> bool:
+        """Whether the item of a token comes before all others."""
+        return bool(self._heap) and self._heap[0][1] == token
+
+    @property
+    def due(self) -> float | None:
+        """When the first item is due; None: there is none."""
+        self._skip()
+        return self._heap[0][0] if self._heap else None
+
+    def pop(self, now: float) -> tuple[int, Item] | None:
+        """Take the first item and its token if it is due at ``now``."""
+        self._skip()
+        if not self._heap or self._heap[0][0] > now:
+            return None
+        _, token, item = heapq.heappop(self._heap)
+        return token, item
+
+    def take_all(self) -> list[Item]:
+        """Take all items, due or not, in no order."""
+        heap, self._heap = self._heap, []
+        items = [item for _, token, item in heap if token not in self._cancelled]
+        self._cancelled.clear()
+        return items
+
+    def _skip(self) -> None:
+        """Drop what was cancelled, as far as it comes first."""
+        while self._cancelled and self._heap and self._heap[0][1] in self._cancelled:
+            self._cancelled.discard(heapq.heappop(self._heap)[1])
