@@ -48,6 +48,9 @@ class UnackedTracker:
 
     Attributes:
         shared: the broker redelivers what is given back, by entries, and counts.
+        take: ``NackTracker.take``; the parts' own methods, for one call less with each record.
+        room: ``NackTracker.room``.
+        admit: ``Admission.admit``.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class UnackedTracker:
         self._bridge = bridge
         self._subscription = subscription
         self._letters = letters
+        self._timeout = subscription.config.ack_timeout
         self._tally = Tally() if tally is None else tally
         if shared:
             self._tally.trackers.add(self)
@@ -75,6 +79,7 @@ class UnackedTracker:
         self._handover = handover = Handover(prior, subscription.name, unsettled, acks, self._redeliver)
         self._admission = Admission(bridge, shared, unsettled, settled, acks, handover)
         self._nacks = NackTracker(bridge, unsettled, acks, handover, self._tally, delayed, woken)
+        self.take, self.room, self.admit = self._nacks.take, self._nacks.room, self._admission.admit
         self._timeouts = DelayQueue[weakref.ref[PulsarRecord]](bridge.loop, self._timed_out)
 
     @property
@@ -87,18 +92,6 @@ class UnackedTracker:
         """Whether the application has a record that it may settle."""
         return not all(self._unsettled.out.values())
 
-    def take(self, limit: int) -> list[PulsarRecord]:
-        """Up to ``limit`` records that are redelivered from here."""
-        return self._nacks.take(limit)
-
-    def room(self, wanted: int) -> int:
-        """How many of ``wanted`` more records may be received now."""
-        return self._nacks.room(wanted)
-
-    def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
-        """Append to ``taken`` the records of native messages, except of those that are known already."""
-        self._admission.admit(native_consumer, natives, taken)
-
     def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """What of ``taken`` the application gets now; the rest stays here, or goes where it belongs."""
         if not self.shared:
@@ -108,10 +101,9 @@ class UnackedTracker:
             self._count_redeliveries(taken)
         if self._letters is not None:
             taken = self._without_dead(taken, self._letters)
-        timeout = self._subscription.config.ack_timeout
-        if timeout is not None:
+        if self._timeout is not None:
             for record in taken:
-                self._timeouts.add(weakref.ref(record), timeout)
+                self._timeouts.add(weakref.ref(record), self._timeout)
         return taken
 
     def _without_copies(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
@@ -168,7 +160,8 @@ class UnackedTracker:
     def acknowledge(self, records: Sequence[object], *, given_back: bool = False) -> None:
         """Acknowledge records with the application, or those that were given back; anything else is ignored."""
         self._acks.acknowledge(records, given_back)
-        self._handover.settled(records, acknowledged=True)
+        if self._handover.left:
+            self._handover.settled(records, acknowledged=True)
 
     def give_back(self, records: Sequence[SetAside], delay: float, *, counted: bool) -> None:
         """Have records redelivered after ``delay`` seconds, or moved to the dead letters.

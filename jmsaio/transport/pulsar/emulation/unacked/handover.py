@@ -24,6 +24,9 @@ class Handover:
         unsettled: the receiver's records.
         acks: the receiver's acknowledgements.
         redeliver: gets records that were kept back as copies and are to be delivered now.
+
+    Attributes:
+        left: the application has records that a stop gave to others, and may settle them.
     """
 
     def __init__(
@@ -39,7 +42,7 @@ class Handover:
         self._unsettled = unsettled
         self._acks = acks
         self._redeliver = redeliver
-        self._left = False  # the application may settle records that a stop gave to others
+        self.left = False
 
     def entries(self, topic: str | None) -> Collection[Entry]:
         """The entries of a topic of which something was delivered before."""
@@ -92,7 +95,7 @@ class Handover:
             unsettled.remove(self._prior.take_copies(self._name, unsettled.out))
         kept = [record for record, given_back in unsettled.out.items() if not given_back]
         self._prior.add(self._name, kept, held=True)
-        self._left = self._left or bool(kept)
+        self.left = self.left or bool(kept)
 
     def close(self, unseen: Container[PulsarRecord]) -> None:
         """The receiver is closed: what its application did not settle comes to others, marked as redelivered.
@@ -114,7 +117,7 @@ class Handover:
 
     def settled(self, records: Iterable[object], acknowledged: bool) -> None:
         """The application settled records: receivers that keep copies of them acknowledge or deliver those."""
-        if self._left:
+        if self.left:
             known = [record for record in records if isinstance(record, PulsarRecord)]
             self._prior.settled(self._name, known, acknowledged)
 
