@@ -56,7 +56,7 @@ async def case(url: str, name: Name, request: pytest.FixtureRequest) -> AsyncIte
 
 
 def dropped(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.message for record in caplog.records if "is made anew" in record.message]
+    return [record.message for record in caplog.records if "is recreated" in record.message]
 
 
 async def test_the_same_is_resumed(case: Case, caplog: pytest.LogCaptureFixture) -> None:
@@ -223,4 +223,4 @@ async def test_pulsar_without_admin_resumes_with_one_warning(
         await case.send("kept")
         assert await case.kept(1, "x = 1") == ["kept"]
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert ["can't be told" in record.message for record in warnings] == [True]
+    assert ["could not find out" in record.message for record in warnings] == [True]

@@ -113,7 +113,7 @@ class PulsarTransport:
             config.service_url,
             lambda: [part for part in list(self._open) if isinstance(part, PulsarReceiver)],
             self.open_reader,
-            self._watch.tell,
+            self._watch.report,
         )
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) 
             )
     for log, subscription in found.items():
         _log.warning(
-            "subscription %r of %s is opened with another topic, selector or noLocal: it is made anew, and %d "
+            "subscription %r of %s is opened with another topic, selector or noLocal: it is recreated, and the %d "
             "messages kept for it are dropped", wanted.name, log.name, subscription.size,
         )  # fmt: skip
         broker.remove(subscription, None)

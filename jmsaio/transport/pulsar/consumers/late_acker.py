@@ -1,7 +1,7 @@
-"""``LateAcker``: stands in for a native consumer that was closed while its application had records.
+"""``LateAcker``: takes acknowledgements in place of a native consumer that was closed.
 
-pulsar-client can't be told to stop: as long as a consumer is open, the broker fills its queue. So a receiver that stops
-closes it, and what is acknowledged later goes through a consumer without a queue that is open for this moment only.
+pulsar-client can't pause: as long as a consumer is open, the broker fills its queue. So a receiver that stops closes
+it, and what is acknowledged later goes through a consumer without a queue that is opened for this only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LateAcker:
             for two consumers would be one too many for an exclusive subscription.
 
     Attributes:
-        failure: why the last acknowledgements could not be told; taken by ``PulsarReceiver.settle``.
+        failure: why the last acknowledgements could not be sent; taken by ``PulsarReceiver.settle``.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class LateAcker:
             self._task = self._bridge.task(self._run())
 
     def hand_over(self, native: SettlingHandle) -> bool:
-        """Tell what waits through a consumer that was reopened; True when there was something."""
+        """Send what waits through a consumer that was reopened; True when there was something."""
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             native.acknowledge_async(message, None)
@@ -73,7 +73,7 @@ class LateAcker:
         return bool(waiting)
 
     def let_go(self) -> None:
-        """Tell by itself what waits: no consumer is reopened."""
+        """Send by itself what waits: no consumer is reopened."""
         self._holding = False
         self._decided.set()
         self._begin()
@@ -82,7 +82,7 @@ class LateAcker:
         """Nothing: closing the consumer gave everything back."""
 
     async def drained(self, timeout: float) -> bool:
-        """Wait until everything taken is told; False when the time is over."""
+        """Wait until everything taken is sent; False when the time is over."""
         deadline = self._bridge.loop.time() + timeout
         if self._holding and self._waiting and not await wait_for(self._decided.wait(), timeout):
             return False
@@ -90,7 +90,7 @@ class LateAcker:
         return task is None or await wait_for(asyncio.wait([task]), deadline - self._bridge.loop.time())
 
     async def aclose(self, timeout: float) -> None:
-        """Wait as ``drained``; what was not told is redelivered."""
+        """Wait as ``drained``; what was not sent is redelivered."""
         if not await self.drained(timeout) and self._task is not None:
             self._task.cancel()
 
@@ -105,7 +105,7 @@ class LateAcker:
                 await self._bridge.ask(native.close_async, f"close {self._what}", self._timeout)
         except JMSError as error:
             self.failure = error
-            _log.warning("acknowledgements of %s could not be told, so these messages are redelivered: %s",
+            _log.warning("acknowledgements of %s could not be sent, so these messages will be redelivered: %s",
                          self._what, error)  # fmt: skip
             self._waiting.clear()
         finally:

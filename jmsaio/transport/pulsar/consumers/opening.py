@@ -13,7 +13,7 @@ from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFo
 from jmsaio.transport.base import Admin, Subscription, SubscriptionType, Wake
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.emulation.ephemeral import delete_leftover, delete_unused
-from jmsaio.transport.pulsar.emulation.replacement import cannot_tell, delete_other, write_properties
+from jmsaio.transport.pulsar.emulation.replacement import delete_other, warn_unknown, write_properties
 
 _log = logging.getLogger("jmsaio")
 
@@ -47,7 +47,7 @@ class Opening:
         try:
             await write_properties(self.admin, wanted, topics)
         except (AdminError, JMSSecurityError) as error:
-            cannot_tell(self._warn, str(error))
+            warn_unknown(self._warn, str(error))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await receiver.aclose(self.timeout)
@@ -61,7 +61,7 @@ class Opening:
         try:
             receiver = await self._subscribe_or_create(wanted, wake)
         except ConsumerBusyError:
-            raise  # it is someone else's
+            raise  # the subscription is in use, so it stays
         except BaseException:
             await delete_unused(self.admin, wanted, self.timeout, patient=True)
             raise

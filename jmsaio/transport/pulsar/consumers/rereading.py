@@ -1,9 +1,9 @@
 """``Rereading``: what pulsar-client dropped because it arrived damaged is read again and delivered.
 
-pulsar-client acknowledges an entry whose checksum is wrong, and tells its log alone. The broker takes that for an
-acknowledgement and never sends the entry again, but as a rule still has it: a reader gets it. From then on only this
-process knows that it is not acknowledged: it is redelivered from here when it is given back, and it is told when its
-receiver is closed before that.
+pulsar-client acknowledges an entry whose checksum is wrong, and writes only to its log that it did. The broker never
+sends the entry again, but as a rule still has it: a reader gets it. From then on only this process knows that it is not
+acknowledged: it is redelivered from here when it is given back, and reported as lost if its receiver is closed before
+it is acknowledged.
 
 For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing any more: the
 consumer is reopened.
@@ -45,17 +45,17 @@ _log = logging.getLogger("jmsaio")
 
 
 class ReceiverPart(Protocol):
-    """A receiver, as far as it is concerned."""
+    """What is needed of a receiver."""
 
     @property
     def stopped(self) -> bool:
-        """It takes nothing for now: others come first."""
+        """It takes nothing for now; others are preferred."""
 
     def receives(self, damage: Damage) -> bool:
         """Whether the entry was meant for this receiver."""
 
     def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
-        """Hand out native messages that the broker counts as acknowledged."""
+        """Deliver native messages that the broker counts as acknowledged."""
 
     def unsettled(self, ledger: int, entry: int) -> int:
         """How many messages of such an entry are not acknowledged."""
@@ -76,21 +76,21 @@ class Rereading:
         broker: the service URL.
         receivers: those that are open; asked from other threads, too.
         open_reader: makes readers.
-        tell: tells the connection's listeners; False when there are none.
+        report: reports to the connection's listeners; False when there are none.
     """
 
     bridge: Bridge
     broker: str
     receivers: Callable[[], Sequence[ReceiverPart]]
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
-    tell: Callable[[LinkChange], bool]
+    report: Callable[[LinkChange], bool]
     _tasks: dict[asyncio.Task[None], Damage] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         _parts.append(weakref.ref(self))
 
     async def aclose(self) -> None:
-        """Read nothing more; what is not read yet is told as lost."""
+        """Read nothing more; what is not read yet is reported as lost."""
         _parts[:] = [part for part in _parts if part() not in (None, self)]
         tasks = dict(self._tasks)
         for task in tasks:
@@ -98,7 +98,7 @@ class Rereading:
         await asyncio.gather(*tasks, return_exceptions=True)
         for task, damage in tasks.items():
             if task.cancelled():
-                self._tell_loss(damage, "the connection was closed before it was read again")
+                self._report_loss(damage, "the connection was closed before it was read again")
 
     def concerned(self, damage: Damage) -> list[ReceiverPart]:
         """The receivers for one of which an entry was meant. For any thread."""
@@ -125,14 +125,14 @@ class Rereading:
         try:
             if not hindrance:
                 natives = await self._read(damage)
-                hindrance = "" if natives else "the topic has it no more"
+                hindrance = "" if natives else "the topic no longer has it"
         except JMSError as error:
             hindrance = str(error)
         receivers = sorted(self.concerned(damage), key=lambda receiver: receiver.stopped)
         if natives and not receivers:
             hindrance = "its consumer was closed meanwhile"
         if hindrance:
-            self._tell_loss(damage, hindrance)
+            self._report_loss(damage, hindrance)
         else:
             _log.warning("%s; it was read again and is delivered as redelivered", damage)
             receivers[0].deliver_again(damage.topic, natives)
@@ -142,7 +142,7 @@ class Rereading:
                 receiver.renew()
 
     async def _read(self, damage: Damage) -> list[MessageHandle]:
-        """All messages of the entry; none if the topic has it no more.
+        """All messages of the entry; none if the topic no longer has it.
 
         Raises:
             JMSError: it can't be read.
@@ -184,12 +184,12 @@ class Rereading:
     def _closed(self, receiver: ReceiverPart, damage: Damage) -> None:
         count = receiver.unsettled(damage.ledger, damage.entry)
         if count:
-            self._tell_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when their"
+            self._report_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when their"
                                     " consumer was closed")  # fmt: skip
 
-    def _tell_loss(self, damage: Damage, why: str) -> None:
-        text = f"{damage}; it does not come again: {why}; see 'jmsaio guide reliability' for how to look at it"
-        if not self.tell(LinkChange(text, TransportError(text))):
+    def _report_loss(self, damage: Damage, why: str) -> None:
+        text = f"{damage}; it will not be redelivered: {why}; see 'jmsaio guide reliability' for how to look at it"
+        if not self.report(LinkChange(text, TransportError(text))):
             _log.error("%s", text)
 
 
@@ -205,7 +205,7 @@ def take(damage: Damage) -> bool:
     """Have an entry read again by one of the transports of this process; False if it was meant for none of them.
 
     The log does not say which client wrote it: where several receive the same subscription, one of them reads. If they
-    talk to different brokers, none can know whether the entry is its own: it is told to all of them.
+    talk to different brokers, none can know whether the entry is its own: all of them report it as lost.
 
     Called from any thread.
     """

@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds in which nothing is handed out so that what is in the application's hands can be settled.
+#: Seconds in which nothing is delivered so that what is in the application's hands can be settled.
 PATIENCE = 0.25
 #: Seconds after which it subscribes again for another reason than its size, settled or not.
 RENEWAL = 3.0

@@ -1,6 +1,6 @@
-"""``Stopping``: a receiver that takes nothing more while its application has records that it may settle yet.
+"""``Stopping``: a receiver that takes nothing more while its application has records that it may still settle.
 
-pulsar-client can't be told to stop: it fills its queue as long as a consumer is open, and only closing the consumer
+pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer
 gives the prefetched records back uncounted. Closing gives back what the application has, too. Other receivers of this
 transport keep their copies of that until it is settled (``PriorDeliveries``); other clients get it at once, as they do
 from the Java client.

@@ -1,4 +1,4 @@
-"""Subscriptions that end with their last consumer, which pulsar-client does not offer.
+"""Subscriptions that end with their last consumer, which pulsar-client lacks.
 
 For the broker they are durable, and their last receiver deletes them before it closes. What that leaves is deleted here
 through the admin interface, never with force: the broker refuses while anyone consumes from the subscription.
@@ -83,7 +83,7 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
         except NotFoundError:
             continue
         except JMSError as error:
-            _log.info("whether a crash left %s of %s can't be told: %s", subscription.name, topic, error)
+            _log.info("could not find out whether a crash left %s of %s: %s", subscription.name, topic, error)
             return
         if SHARED_PROPERTY in properties:
             raise ConsumerBusyError(

@@ -1,9 +1,9 @@
-"""Replaces a durable subscription that is opened with other properties than it was made with.
+"""Replaces a durable subscription that is opened with other properties than it was created with.
 
 Jakarta Messaging 3.1, 4.11.3 "Unshared durable subscriptions": one that is opened with another selector or noLocal is
 deleted and recreated. pulsar-client can't set properties, so they are read and written through the admin interface when
-a receiver is opened, never later. A subscription without them was made by someone else, or without admin: it is
-resumed, and gets them then. A name on another topic is another subscription there: Pulsar's names are per topic.
+a receiver is opened, never later. A subscription without them was created by other software, or without admin: it is
+resumed, and gets them then. The same name on another topic is another subscription: Pulsar's names are per topic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable
     Args:
         admin: the admin interface.
         wanted: what is subscribed to.
-        warn: takes a warning where what the subscription was made with can't be told.
+        warn: takes a warning where the properties of the subscription can't be read.
 
     Returns:
         The topics whose subscription is to get the properties once it exists.
@@ -35,10 +35,10 @@ async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable
         ConsumerBusyError: the other one has consumers, or is shared otherwise.
     """
     if admin is None:
-        cannot_tell(warn, "jms.usePulsarAdmin=false")
+        warn_unknown(warn, "jms.usePulsarAdmin=false")
         return ()
     if wanted.pattern is not None:
-        cannot_tell(warn, "a topics pattern")
+        warn_unknown(warn, "a topics pattern")
         return ()
     try:
         for _ in range(_LOOKS):
@@ -51,7 +51,7 @@ async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable
             if await _delete(admin, wanted, tuple(found)):
                 return wanted.topics
     except (AdminError, JMSSecurityError) as error:
-        cannot_tell(warn, str(error))
+        warn_unknown(warn, str(error))
         return ()
     raise ConsumerBusyError(
         f"the durable subscription {wanted.name!r} is active with another selector or noLocal; close its consumers "
@@ -80,12 +80,12 @@ def _check_sharing(found: Mapping[str, Mapping[str, str]], wanted: Subscription)
 
 
 def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
-    """Whether the properties say what the subscription was made with."""
+    """Whether the properties say what the subscription was created with."""
     return wanted.properties.keys() <= properties.keys()
 
 
 def _same(properties: Mapping[str, str], wanted: Subscription) -> bool:
-    """Whether it was made with the same, or no one knows with what."""
+    """Whether it was created with the same properties, or with unknown ones."""
     return not _marked(properties, wanted) or all(properties[key] == value for key, value in wanted.properties.items())
 
 
@@ -107,8 +107,8 @@ async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -
                 return False
             raise
         _log.warning(
-            "subscription %r of %s is opened with another selector or noLocal: it is made anew, and %d messages kept "
-            "for it are dropped", wanted.name, topic, dropped,
+            "subscription %r of %s is opened with another selector or noLocal: it is recreated, and the %d messages "
+            "kept for it are dropped", wanted.name, topic, dropped,
         )  # fmt: skip
     return True
 
@@ -130,9 +130,9 @@ async def write_properties(admin: Admin | None, wanted: Subscription, topics: tu
         await admin.set_subscription_properties(topic, wanted.name, {**properties, **wanted.properties})
 
 
-def cannot_tell(warn: Callable[[str], None], why: str) -> None:
-    """Warn that a subscription may be resumed although it was made with something else."""
+def warn_unknown(warn: Callable[[str], None], why: str) -> None:
+    """Warn that a subscription is resumed although it may have been created with other properties."""
     warn(
-        "whether a durable subscription is opened with another selector or noLocal than before can't be told "
-        f"({why}): it is resumed with what it holds"
+        "could not find out whether a durable subscription is opened with another selector or noLocal than before "
+        f"({why}): it is resumed with the messages it holds"
     )

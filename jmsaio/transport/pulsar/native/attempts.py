@@ -134,7 +134,7 @@ class Attempts(Generic[Opened]):
         if error is None:
             return answered.result()
         self._waiting.remove(answered)
-        if isinstance(error, ConsumerBusyError) and self._waiting:  # busy with an earlier attempt of ours?
+        if isinstance(error, ConsumerBusyError) and self._waiting:  # busy with an earlier attempt of this one?
             earlier = await self._first(_GRACE)
             if earlier is not None and earlier.exception() is None:
                 return earlier.result()
@@ -143,5 +143,5 @@ class Attempts(Generic[Opened]):
         raise error
 
     def _late(self) -> JMSError:
-        told = "" if self._refusal is None else f"; the broker refused it for the moment: {self._refusal}"
-        return OperationTimeoutError(f"{self.what}: no answer within {self.timeout:g} s{told}")
+        why = "" if self._refusal is None else f"; the broker refused it for the moment: {self._refusal}"
+        return OperationTimeoutError(f"{self.what}: no answer within {self.timeout:g} s{why}")

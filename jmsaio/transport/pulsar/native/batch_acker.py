@@ -1,7 +1,7 @@
-"""``BatchAcker``: the records of one stored entry, told as one when the last of them is acknowledged.
+"""``BatchAcker``: the records of one stored entry, acknowledged with one call when the last of them is.
 
 The broker stores, sends and forgets entries. pulsar-client takes acknowledgements record by record, which costs both
-sides about as much as the record itself, so those of a batch wait a moment for the rest of it (``UnackedTracker``).
+sides about as much as the record itself, so those of a batch wait a moment for the rest of it (``AckGrouping``).
 
 An id costs as much, too. A native consumer's records of one entry come one after another, so only the first and the
 last of those that are here are asked: when both belong to one entry and lie as far apart as their indices, all between
@@ -32,7 +32,7 @@ class BatchAcker:
         first: serial of its first record.
         left: records that are not acknowledged; those that did not come yet count.
         settled: bits of the indices that are acknowledged.
-        parts: native messages of it that are acknowledged and not told.
+        parts: native messages of it whose acknowledgement waits.
     """
 
     __slots__ = ("_next", "_place", "_size", "first", "left", "parts", "published", "settled")
@@ -99,20 +99,20 @@ def begin_batch(native: MessageHandle) -> BatchAcker | None:
 
 
 def check_message_ids() -> None:
-    """Make sure that this version of pulsar-client writes message ids as ``batch_size`` reads them.
+    """Check that this version of pulsar-client writes message ids in the form that ``batch_size`` reads.
 
     pulsar-client has no accessor for the number of records in a batch, so it is read from an id's serialized form,
     which is Pulsar's ``MessageIdData``. Called once for each transport.
 
     Raises:
-        ConfigurationError: it does not; names the version that is installed and those that work.
+        ConfigurationError: it does not; the error names the installed version and the supported ones.
     """
     try:
         place = _pulsar.MessageId.deserialize(_SAMPLE)
-        told = place.ledger_id(), place.entry_id(), place.partition(), place.batch_index(), batch_size(place)
+        read = place.ledger_id(), place.entry_id(), place.partition(), place.batch_index(), batch_size(place)
     except Exception as error:
         raise _unreadable() from error
-    if told != (7, 300, 2, 5, 9):
+    if read != (7, 300, 2, 5, 9):
         raise _unreadable()
 
 
@@ -125,7 +125,7 @@ def _unreadable() -> ConfigurationError:
 
 
 def batch_size(place: MessageIdHandle) -> int:
-    """Records in the batch of a native id: field 6 of ``MessageIdData``, after numbers; 0 where it is not told."""
+    """Records in the batch of a native id: field 6 of ``MessageIdData``, after numbers; 0 where it is not given."""
     data, position = place.serialize(), 0
     while position < len(data):
         key, position = _number(data, position)

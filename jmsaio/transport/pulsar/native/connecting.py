@@ -1,7 +1,7 @@
 """Connecting: whether a TCP connection to the broker works at all, and if not, why.
 
-pulsar-client tries again until its operation time-out and then tells no cause. So while it tries, TCP connections are
-made beside it: they tell the cause, and when an address stays silent for ``connectionTimeoutMs`` no one is there.
+pulsar-client tries again until its operation time-out and then gives no cause. So while it tries, TCP connections are
+made beside it: they show the cause, and when an address stays silent for ``connectionTimeoutMs`` no one is there.
 """
 
 from __future__ import annotations
@@ -80,5 +80,5 @@ class Reach:
         spoken = "a TCP connection works, but no one speaks Pulsar's protocol there"
         cause = "; ".join(f"{address}: {cause or spoken}" for address, cause in self._causes.items())
         host, _, port = self._addresses[0].rpartition(":")
-        within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is told at once
+        within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is reported at once
         return BrokerUnavailableError(f"no broker answers at {self._url}{within}: {cause}", host.strip("[]"), int(port))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, Self, SupportsInt
 
-#: ``_pulsar.Result``: its number tells how an operation ended.
+#: ``_pulsar.Result``: its number says how an operation ended.
 Result = SupportsInt
 #: Native callback of an operation that makes no value.
 OnResult = Callable[[Result], None]

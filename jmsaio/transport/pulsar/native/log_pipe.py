@@ -31,7 +31,7 @@ class Pipe:
     Attributes:
         reading: descriptor of the end that is read; reading never waits.
         writing: descriptor of the other end; ``/dev/fd/<writing>`` is its path.
-        identity: tells it from other files.
+        identity: distinguishes it from other files.
     """
 
     reading: int

@@ -5,7 +5,7 @@ thread; else it stays armed and its answer comes from a native thread, through `
 what it brings is kept here, so a caller that went away loses nothing. No ``message_listener``: it would make a thread
 state for every message and fight the loop for the GIL.
 
-One that answered inside the call tells that there is more: the rest is taken by the blocking receive with a time limit
+One that answered inside the call shows that there is more: the rest is taken by the blocking receive with a time limit
 of 0, which never waits and makes no callback (a sixth of the time of a message, measured).
 """
 
@@ -161,7 +161,7 @@ class NativeConsumer:
             inline[0] = None  # a large message is not kept here
             taken.append(message)
             receive_now = self._receive_now
-            # Nothing there, or the consumer failed: the next receive stays armed, or tells the failure.
+            # Nothing there, or the consumer failed: the next receive stays armed, or reports the failure.
             with suppress(_pulsar.PulsarException):
                 while len(taken) < limit:
                     taken.append(receive_now(0))
@@ -169,7 +169,7 @@ class NativeConsumer:
     def entries(self, natives: list[MessageHandle]) -> Iterator[tuple[list[MessageHandle], BatchAcker | None, bool]]:
         """Messages that were taken, by the entry that they belong to.
 
-        A pattern's topics are mixed, and the ids of a topic that is not persistent tell nothing: never behind.
+        A pattern's topics are mixed, and the ids of a topic that is not persistent are all alike: never behind.
 
         Yields:
             Messages of one entry (of a pattern: all), their batch if they have one, and whether the first of them is
@@ -191,7 +191,7 @@ class NativeConsumer:
             yield natives[start:end], batch, self._again
             if self.persistent:
                 last = natives[end - 1].message_id()
-                if not self._again or last > self._high:  # type: ignore[operator]  # one that comes again has a last
+                if not self._again or last > self._high:  # type: ignore[operator]  # there is a last one when one is redelivered
                     self._high = last
             start = end
 

@@ -1,9 +1,9 @@
-"""What pulsar-client writes to its log, read back: some of what goes wrong it tells nowhere else.
+"""Reads pulsar-client's log, because pulsar-client reports some failures nowhere else.
 
-The log belongs to the process: the first client in it decides where it goes, and pulsar-client never changes it. So it
-goes to a pipe of ours, which a daemon thread empties; a Python logger in its place would abort processes at exit. A
-line is written before what it tells of has any other effect, and ``read`` takes what is in the pipe at once: whoever
-reads after an answer knows every line that was written before it.
+The log belongs to the process: the first client in it decides where it goes, and pulsar-client never changes that. So
+it goes to a pipe, which a daemon thread empties; a Python logger in its place would abort processes at exit. A line is
+written before the failure has any other effect, and ``read`` takes everything that is in the pipe: whoever reads after
+an answer knows every line that was written before it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req
 _REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
 _REFUSED_AGAIN = re.compile(r"\[(.+), (.+), \d+\] Failed to reconnect consumer: (\w+)")
 
-#: What ConsumerImpl says of an entry whose checksum is wrong, or that can't be decompressed.
+#: ConsumerImpl's line about an entry whose checksum is wrong, or that can't be decompressed.
 _DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
-#: What ProducerImpl warns of although no message that it holds has failed.
+#: Warnings of ProducerImpl that do not mean that a message has failed.
 _HARMLESS = (
     "Failed to reconnect producer",
     "Temporary error in creating producer",
@@ -69,10 +69,10 @@ class Line:
 
     @property
     def casts_doubt(self) -> bool:
-        """True when sent messages may have failed of which pulsar-client tells only those that have a callback.
+        """True when sent messages may have failed: pulsar-client reports only those that have a callback.
 
-        That is a batch that the broker refused alone, one that could not be made, and what was waiting when a
-        reconnect was refused. Of the lines of a producer all count that are not known to be harmless.
+        It says nothing of a batch that the broker refused, of one that could not be made, and of what was waiting when
+        a reconnect was refused. All lines of a producer count that are not known to be harmless.
         """
         if "send error" in self.text:
             return True
@@ -120,7 +120,7 @@ class Refusal:
         return f"{self.reason} [{self.name}]" if self.reason else f"[{self.name}]"
 
 
-def _nobody(damage: Damage) -> bool:
+def _ignored(damage: Damage) -> bool:
     return False
 
 
@@ -131,13 +131,13 @@ class NativeLog:
     Attributes:
         doubts: number of lines so far that cast doubt on messages under way.
         count: number of lines so far.
-        on_damage: told of damaged entries, in whatever thread reads the log, and must not read it; False: no one here
-            receives that subscription.
+        on_damage: called with each damaged entry, in whatever thread reads the log; must not read it. Returns False
+            if no receiver of this process has that subscription.
     """
 
     doubts: int = 0
     count: int = 0
-    on_damage: Callable[[Damage], bool] = attrs.field(default=_nobody)
+    on_damage: Callable[[Damage], bool] = attrs.field(default=_ignored)
     _lines: deque[Line] = attrs.field(factory=lambda: deque(maxlen=LINES), init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _pipe: Pipe | None = attrs.field(default=None, init=False)
@@ -194,7 +194,7 @@ class NativeLog:
         return self._refusal(_REFUSED_CONSUMER, count, topic, subscription)
 
     def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
-        """As ``refusal``, of a consumer that was there before and connects again: pulsar-client tells it nowhere."""
+        """As ``refusal``, of a consumer that connects again, which pulsar-client reports nowhere else."""
         return self._refusal(_REFUSED_AGAIN, count, topic, subscription)
 
     def _refusal(
@@ -231,7 +231,7 @@ class NativeLog:
             if match := _DISCARDED.fullmatch(line.text):
                 damage = Damage(match[1], match[2], int(match[3]), int(match[4]))
                 if not self.on_damage(damage):
-                    _log.error("%s; it does not come again", damage)
+                    _log.error("%s; it will not be redelivered", damage)
 
     def _write_copy(self, copy: int, data: bytes) -> None:
         """A copy that can't be written ends; reading goes on, for pulsar-client waits when no one reads."""

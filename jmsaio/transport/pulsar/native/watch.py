@@ -1,13 +1,13 @@
-"""``Watch``: notices that the broker, or one subscription, is gone while nothing is asked of it.
+"""``Watch``: notices a lost connection to the broker, or to one subscription, while nothing is asked of it.
 
 pulsar-client connects again by itself and says so in its log only. What it lets one see is whether a consumer or a
 producer is connected (half a microsecond to ask), and how a request ends. So every second all of them are looked at,
 and while nothing arrives one consumer asks for the last message id of its topic: that goes over the consumer's own
-connection, and tells a link that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
+connection, and reveals a link that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
 
-A loss that is over within a second or two is not told: pulsar-client logs nothing of it but at its level INFO, without
-saying whose connection it was. A receiver that is stopped, or is being reopened, has no consumer to look at: then
-the broker is asked for something else.
+A loss that is over within a second or two is not reported: pulsar-client logs it only at its level INFO, without saying
+whose connection it was. A receiver that is stopped, or is being reopened, has no consumer to look at: then the broker
+is asked for something else.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ QUIET = 3.0
 SILENT = 7.0
 #: Seconds that consumers may be missing while the broker answers, before the reason is looked for.
 MISSING = 4.0
-#: Seconds after which that is told without a known reason: pulsar-client waits up to 60 s between two attempts.
+#: Seconds after which that is reported without a known reason: pulsar-client waits up to 60 s between two attempts.
 MISSING_LONG = 75.0
-#: Refusals that stay until someone mends their cause.
+#: Refusals that stay until someone removes their cause.
 _STAYS = frozenset(
     {"TopicNotFound", "SubscriptionNotFound", "ConsumerBusy", "AuthorizationError", "AuthenticationError"}
     | {"IncompatibleSchema"}
@@ -95,7 +95,7 @@ class Question:
 
     @property
     def answered(self) -> bool:
-        """The broker has said something, if only no."""
+        """The broker has answered, be it with a refusal."""
         return self.result is not None and self.result not in _NO_ANSWER
 
 
@@ -107,13 +107,13 @@ class Missing:
         since: loop time.
         due: loop time at which the reason is looked for.
         log: lines of pulsar-client's log before.
-        told: it was told.
+        reported: the listeners know.
     """
 
     since: float
     due: float
     log: int
-    told: bool = False
+    reported: bool = False
 
 
 @attrs.define(eq=False)
@@ -126,10 +126,10 @@ class Watch:
         senders: those that are open.
         receivers: those that are open.
         ask_broker: starts a request that needs no consumer; gets the native callback.
-        admin: tells why a subscription is missing, or None.
+        admin: asked why a subscription is missing, or None.
 
     Attributes:
-        listeners: told of changes.
+        listeners: called with each change.
     """
 
     bridge: Bridge
@@ -176,7 +176,7 @@ class Watch:
     # --- the link -----------------------------------------------------------------------------------------------
 
     def look(self, now: float) -> None:
-        """See what is connected and what was answered, and tell what has changed since the last look."""
+        """See what is connected and what was answered, and report what has changed since the last look."""
         receivers = self.receivers()
         consumers = [native for receiver in receivers for native in receiver.natives]
         producers = [native for sender in self.senders() for native in sender.natives]
@@ -185,11 +185,11 @@ class Watch:
             self._lost, self._question, self._away, self._excused = None, None, 0, False
             return
         connected = any(native.is_connected() for native in (*consumers, *producers))
-        if not watched:  # only the broker's answers tell
+        if not watched:  # only the broker's answers show it
             connected = self._lost is None
-        proof = self._proof(now, receivers)
+        proof = self._was_heard(now, receivers)
         self._away = 0 if connected else self._away + 1
-        if self._away == 1:  # what was asked over a connection that is gone tells nothing any more
+        if self._away == 1:  # no answer comes over a connection that is gone
             self._question = None
         self._excused = not connected and (self._excused or proof)
         question = self._question
@@ -207,7 +207,7 @@ class Watch:
         self._look_for_missing(now, receivers)
         self._log = NATIVE_LOG.read()
 
-    def _proof(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
+    def _was_heard(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
         """Whether the broker was heard since the last look."""
         heard, question = sum(receiver.heard for receiver in receivers), self._question
         proof = heard > self._heard or (question is not None and question.answered)
@@ -246,7 +246,7 @@ class Watch:
     def _lose(self, now: float, why: str) -> None:
         self._lost, self._dropped = now, False
         text = f"the connection to {self.address} is lost: {why}; it connects again by itself when it can"
-        self.tell(LinkChange(text, BrokerUnavailableError(text)))
+        self.report(LinkChange(text, BrokerUnavailableError(text)))
 
     def _find(self, now: float) -> None:
         since, self._lost = self._lost, None
@@ -254,19 +254,19 @@ class Watch:
         for missing in self._missing.values():
             missing.since, missing.due = now, now + MISSING
         if since is not None:
-            self.tell(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
+            self.report(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
 
-    def tell(self, change: LinkChange) -> bool:
-        """Tell the listeners of a change; False when there are none.
+    def report(self, change: LinkChange) -> bool:
+        """Report a change to the listeners; False when there are none.
 
-        One that raises is logged: the others are told, and the watch goes on.
+        If one raises, the error is logged; the others are called, and the watch goes on.
         """
         listeners = list(self.listeners)
         for listener in listeners:
             try:
                 listener(change)
             except Exception:
-                _log.exception("a listener raised when it was told: %s", change.text)
+                _log.exception("a listener raised an error when it was called with: %s", change.text)
         return bool(listeners)
 
     # --- single subscriptions -----------------------------------------------------------------------------------
@@ -280,15 +280,15 @@ class Watch:
                 continue
             if not all(native.is_connected() for native in receiver.natives):
                 self._missing.setdefault(receiver, Missing(now, now + MISSING, self._log))
-            elif (missing := self._missing.pop(receiver, None)) is not None and missing.told:
-                self.tell(LinkChange(f"subscription {receiver.subscription.name} receives again"))
+            elif (missing := self._missing.pop(receiver, None)) is not None and missing.reported:
+                self.report(LinkChange(f"subscription {receiver.subscription.name} receives again"))
 
     async def look_for_reasons(self, now: float) -> None:
-        """Find out why consumers are missing while the broker answers, and tell it once."""
+        """Find out why consumers are missing while the broker answers, and report it once."""
         if self._lost is not None:
             return
         for receiver, missing in list(self._missing.items()):
-            if missing.told or now < missing.due or not receiver.natives:
+            if missing.reported or now < missing.due or not receiver.natives:
                 continue
             missing.due = now + MISSING
             refusal = _refusal(receiver, missing)
@@ -297,13 +297,13 @@ class Watch:
             else:
                 error = await self._reason(receiver)
             if error is None and now - missing.since >= MISSING_LONG:
-                why = "pulsar-client does not tell why" if refusal is None else f"the broker refuses it: {refusal}"
+                why = "pulsar-client gives no reason" if refusal is None else f"the broker refuses it: {refusal}"
                 error = TransportError(
                     f"{_words(receiver)} is not connected, though the broker answers; {why}; it tries again by itself"
                 )
             if error is not None and self._missing.get(receiver) is missing:
-                missing.told = True
-                self.tell(LinkChange(str(error), error))
+                missing.reported = True
+                self.report(LinkChange(str(error), error))
 
     async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
         """What the broker's statistics say: whether an exclusive subscription has another consumer."""
@@ -314,7 +314,7 @@ class Watch:
             for topic in topics:
                 try:
                     found = (await self.admin.stats(topic)).subscriptions.get(receiver.subscription.name)
-                except JMSError:  # not told now: it is asked again, and at last told without a reason
+                except JMSError:  # it is asked again, and at last reported without a reason
                     return None
                 if found is not None and found.consumers:
                     return ConsumerBusyError(
@@ -336,7 +336,7 @@ def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
 
 
 def _refused(receiver: ReceiverPart, refusal: Refusal) -> JMSError:
-    what = f"{_words(receiver)} is lost; it comes back by itself when the cause is mended"
+    what = f"{_words(receiver)} is lost; it comes back by itself when the cause is removed"
     return translate(getattr(_Result, refusal.name), what, refusal.reason)
 
 

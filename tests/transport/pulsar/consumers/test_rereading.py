@@ -221,7 +221,7 @@ async def test_what_the_topic_has_no_more_is_told(line: Line) -> None:
     await line.send(1, 1)
     assert rereading.take(Damage(line.kit.topic, "sub", 0, 0))
     [text] = await line.losses(1)
-    assert f"0:0 of {line.kit.topic} " in text and "has it no more" in text
+    assert f"0:0 of {line.kit.topic} " in text and "no longer has it" in text
 
 
 async def test_a_topic_that_is_not_persistent(line: Line) -> None:

@@ -65,13 +65,13 @@ async def warnings(admin: FakeAdmin | None, wanted: Subscription = WANTED) -> li
 
 
 def dropped(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.message for record in caplog.records if "is made anew" in record.message]
+    return [record.message for record in caplog.records if "is recreated" in record.message]
 
 
 @pytest.mark.parametrize("error", [AdminError("down"), AdminError("broken", 500), JMSSecurityError("not yours")])
 async def test_an_admin_interface_that_fails_means_that_the_subscription_is_resumed(error: Exception) -> None:
     for admin in (FakeAdmin(error), FakeAdmin(OTHER, deleting=error)):
-        assert ["can't be told" in text for text in await warnings(admin)] == [True]
+        assert ["could not find out" in text for text in await warnings(admin)] == [True]
     with pytest.raises(type(error)):
         await warnings(FakeAdmin({}, writing=error))
 

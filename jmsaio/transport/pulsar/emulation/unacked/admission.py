@@ -167,8 +167,8 @@ class _Redelivered:
             native_consumer.native.acknowledge_async(record.native, None)
             return True
         elif not counted and (
-            known is Known.HANDED_OUT or (not self._admission._counted and native_consumer.is_known(record.native))
+            known is Known.REDELIVERED or (not self._admission._counted and native_consumer.is_known(record.native))
         ):
             record.redelivery_count = 1
-            settled.came_anew(place)
+            settled.was_moved_back(place)
         return False

@@ -30,13 +30,13 @@ def early_until(record: PulsarRecord, now: int) -> int | None:
     """When a record that is early at ``now`` is due, both in milliseconds since the epoch; None when it is due."""
     try:
         return due(record, now) or None
-    except MalformedMessageError:  # the application is told when it gets the record
+    except MalformedMessageError:  # the application gets the error with the record
         return None
 
 
 @attrs.define(eq=False)
 class DelayedRecords:
-    """The delayed records of one receiver. When each is due is its ``NackTracker``'s business.
+    """The delayed records of one receiver. Its ``NackTracker`` waits for their times.
 
     Attributes:
         what: what they were received from, for the warning.
@@ -78,7 +78,7 @@ class DelayedRecords:
         return released
 
     def clear(self) -> None:
-        """Keep none any more."""
+        """Keep none of them."""
         self._kept.clear()
         self._bytes = 0
         self._warned = False

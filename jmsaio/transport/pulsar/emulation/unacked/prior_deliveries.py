@@ -1,8 +1,8 @@
-"""Records that an application got from a receiver which has stopped or is closed, and that were not settled then.
+"""Records that an application got from a receiver that stopped or was closed before they were settled.
 
-The broker gives such records to other receivers at once, and does not say that they were delivered before. Those of
-the same transport know it from here: what is still in the application's hands is kept aside until it is settled, and
-what was given back is marked as redelivered.
+The broker gives such records to other receivers at once, without saying that they were delivered before. Receivers of
+the same transport learn it here: they keep back what the application still has until it is settled, and mark what was
+given back as redelivered.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Entry = tuple[int, int]
 
 
 @attrs.define(eq=False)
-class Case:
+class PriorDelivery:
     """One record that an application got.
 
     Attributes:
-        published: when it was published, which tells it from another one at the same place.
+        published: when it was published; another record may come to the same place.
         held: the application may still settle it.
-        acknowledged: it did so; what the broker sent to others before is no other delivery.
-        since: time at which that was.
-        copies: what other receivers got of it and keep aside; what each comes with is called with True when it was
-            acknowledged, with False when it was given back.
+        acknowledged: the application did; what the broker sent to others before is not another delivery.
+        since: time at which it did.
+        copies: copies that other receivers got and keep back, each with a function that is called when the record was
+            settled: with True if it was acknowledged, with False if it was given back.
     """
 
     published: int
@@ -47,28 +47,30 @@ class Case:
 
 @attrs.define(eq=False)
 class PriorDeliveries:
-    """The cases of one transport, by topic and subscription, by entry, by index.
+    """The deliveries of one transport, by topic and subscription, by entry, by index.
 
     Attributes:
-        marked: records that came and of which a case was known, whatever the broker's count says.
+        marked: records that were recognised here when they came, whatever the broker's count says.
     """
 
     marked: WeakSet[PulsarRecord] = attrs.field(factory=WeakSet, init=False)
-    _cases: OrderedDict[tuple[str, str], dict[Entry, dict[int, Case]]] = attrs.field(factory=OrderedDict, init=False)
+    _cases: OrderedDict[tuple[str, str], dict[Entry, dict[int, PriorDelivery]]] = attrs.field(
+        factory=OrderedDict, init=False
+    )
 
     def __len__(self) -> int:
         return len(self._cases)
 
     def add(self, subscription: str, records: Iterable[PulsarRecord], held: bool) -> None:
-        """An application has records, and may settle them (``held``) or not.
+        """An application got records; ``held``: it may still settle them.
 
-        Copies kept aside of what is forgotten for want of room, or is not held any more, are let go.
+        Copies of records that are forgotten for want of room, or that are not held any more, are released.
         """
-        left: list[Case] = []
+        left: list[PriorDelivery] = []
         for record in records:
             entries = self._cases.setdefault((record.topic, subscription), {})
             ledger, entry, index = record.place
-            cases, case = entries.setdefault((ledger, entry), {}), Case(record.publish_time, held)
+            cases, case = entries.setdefault((ledger, entry), {}), PriorDelivery(record.publish_time, held)
             known = cases.get(index)
             if known is not None and held and known.published == case.published:
                 case.copies = known.copies  # of a receiver that stops once more
@@ -81,15 +83,15 @@ class PriorDeliveries:
             _, dropped = self._cases.popitem(last=False)
             left += [case for cases in dropped.values() for case in cases.values()]
         for case in left:
-            for tell in list(case.copies.values()):
-                tell(False)
+            for settled in list(case.copies.values()):
+                settled(False)
 
     def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
-        """The entries of a topic that are concerned; those of a pattern are not looked for."""
+        """The entries of a topic of which records were delivered; none for a pattern, whose topic is not known."""
         return self._cases.get((topic, subscription), ()) if topic is not None else ()
 
-    def find(self, subscription: str, record: PulsarRecord) -> Case | None:
-        """What is known of a record that came; one that was given back is forgotten thereby."""
+    def find(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
+        """The delivery of a record that came, or None. One that was given back is forgotten with this call."""
         case = self._case(subscription, record)
         if case is None:
             return None
@@ -102,18 +104,18 @@ class PriorDeliveries:
         return case
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
-        """A subscription was moved, or the ids of a topic start over: what was said of its records does not hold.
+        """A subscription was moved, or the ids of a topic start over: forget its deliveries.
 
-        Copies kept aside are let go: in doubt, a record is delivered.
+        Copies are released: in doubt, a record is delivered.
         """
         keys = [key for key in self._cases if key[1] == subscription and concerned(key[0])]
         left = [case for key in keys for cases in self._cases.pop(key).values() for case in cases.values()]
         for case in left:
-            for tell in list(case.copies.values()):
-                tell(False)
+            for settled in list(case.copies.values()):
+                settled(False)
 
     def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
-        """Those of a receiver's records that are copies kept aside. It keeps them no longer: the cases stay."""
+        """Those of a receiver's records that are copies. The receiver stops keeping them back; the deliveries stay."""
         copies = set()
         for record in records:
             case = self._case(subscription, record)
@@ -122,7 +124,7 @@ class PriorDeliveries:
         return copies
 
     def settled(self, subscription: str, records: Iterable[PulsarRecord], acknowledged: bool) -> None:
-        """The application settled records; those that are not known are left out."""
+        """The application settled records; unknown ones are left out."""
         for record in records:
             case = self._case(subscription, record)
             if case is None or not case.held:
@@ -130,10 +132,10 @@ class PriorDeliveries:
             case.held, case.acknowledged, case.since = False, acknowledged, time.monotonic()
             if case.copies and not acknowledged:
                 self._forget(subscription, record)
-            for tell in list(case.copies.values()):
-                tell(acknowledged)
+            for settled in list(case.copies.values()):
+                settled(acknowledged)
 
-    def _case(self, subscription: str, record: PulsarRecord) -> Case | None:
+    def _case(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
         ledger, entry, index = record.place
         case = self._cases.get((record.topic, subscription), {}).get((ledger, entry), {}).get(index)
         return case if case is not None and case.published == record.publish_time else None

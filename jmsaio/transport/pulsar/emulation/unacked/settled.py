@@ -2,13 +2,13 @@
 
 The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
 until all its records are acknowledged and delivers it whole again, and a negative acknowledgement gives back an entry.
-So what was acknowledged of an entry that is not complete is an old duplicate when it is redelivered. An entry that is
-complete is redelivered for other reasons: its acknowledgement was lost, or someone moved the subscription back. Then it
-is delivered, and said to be redelivered. Only when the broker counts does it follow from a negative acknowledgement
-that crossed with the acknowledgement, and is a duplicate for a moment.
+So an acknowledged record of an incomplete entry is an old duplicate when it is redelivered. A complete entry is
+redelivered for other reasons: its acknowledgement was lost, or someone moved the subscription back. Then its records
+are delivered, marked as redelivered. Only where the broker counts may a negative acknowledgement have crossed with the
+acknowledgement: for a moment they are duplicates, too.
 
 A place does not identify a record for ever: a broker that lost its data, or another cluster, uses the same ids again.
-The time at which the entry was published tells them apart.
+The time at which the entry was published distinguishes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.record import Key
 
-#: Acknowledged records kept as they were told before they are looked at; entries remembered of each kind.
+#: Acknowledged records kept as they are before they are evaluated; entries remembered of each kind.
 ENTRIES = 10_000
 #: Seconds in which a negative acknowledgement can have crossed with the acknowledgement of the rest.
 CROSSING = 5.0
@@ -35,11 +35,11 @@ Entry = tuple[int, int]
 
 
 class Known(enum.Enum):
-    """What is remembered of a record that came again."""
+    """What is known of a record that was redelivered."""
 
     NOTHING = enum.auto()
-    DUPLICATE = enum.auto()  # acknowledged, and the broker can't know it yet
-    HANDED_OUT = enum.auto()  # acknowledged, and the broker redelivers it
+    DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
+    REDELIVERED = enum.auto()  # acknowledged, and redelivered nevertheless
     FOREIGN = enum.auto()  # its place is that of another record
 
 
@@ -48,11 +48,11 @@ class Settled:
     """Acknowledged records.
 
     Attributes:
-        recent: what was acknowledged and not looked at yet: native id, time of publishing, loop's time. An id without
+        recent: acknowledgements that are not evaluated yet: native id, time of publishing, loop's time. An id without
             an index is that of a whole entry.
         open: batches that are not acknowledged as a whole.
-        away: loop's times at which the consumer was last closed and reopened: what was acknowledged in between was
-            told too late not to be redelivered.
+        away: loop's times at which the consumer was last closed and reopened: what was acknowledged in between reached
+            the broker too late to prevent a redelivery.
     """
 
     recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
@@ -68,7 +68,7 @@ class Settled:
             del self.open[next(iter(self.open))]
 
     def fold(self) -> None:
-        """Look at what was acknowledged since the last call; before ``look_up``."""
+        """Evaluate what was acknowledged since the last call; to be called before ``look_up``."""
         recent = self.recent
         while recent:
             place, published, when = recent.popleft()
@@ -90,13 +90,13 @@ class Settled:
         batch = self.open.get(entry)
         if batch is not None and batch.published == published:
             bits |= batch.settled
-        if size == 0 or bits != (1 << size) - 1:  # a size that is not told is never reached
+        if size == 0 or bits != (1 << size) - 1:  # an unknown size is never reached
             return False
         self.open.pop(entry, None)
         return True
 
     def look_up(self, place: Key, published: int, counted: bool, now: float) -> Known:
-        """What is remembered of a record that came again; ``counted``: by the broker."""
+        """What is known of a record that was redelivered; ``counted``: by the broker."""
         ledger, number, index = place
         entry, bits = (ledger, number), 0
         batch = self.open.get(entry)
@@ -118,10 +118,10 @@ class Settled:
             return Known.FOREIGN
         closed, opened = self.away
         crossed = (counted and now - when < CROSSING) or (closed <= when <= opened and now - opened < AWAY)
-        return Known.DUPLICATE if crossed else Known.HANDED_OUT
+        return Known.DUPLICATE if crossed else Known.REDELIVERED
 
-    def came_anew(self, place: Key) -> None:
-        """The broker moved back: what was acknowledged of incomplete entries is delivered, too, when it comes."""
+    def was_moved_back(self, place: Key) -> None:
+        """The broker moved the subscription back: acknowledged records of incomplete entries are delivered, too."""
         complete = self._complete.get(place[:2])
         if complete is not None:
             self._complete[place[:2]] = (complete[0], -CROSSING)
@@ -130,7 +130,7 @@ class Settled:
             batch.settled = 0
 
     def clear(self) -> None:
-        """Forget everything: the subscription was moved, or the topic is another one."""
+        """Forget everything: the subscription was moved, or the topic was replaced."""
         self.recent.clear()
         self.open.clear()
         self._parts.clear()

@@ -1,8 +1,8 @@
 """How often this process gave records of one shared subscription back, and why.
 
 Pulsar counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
-or when prefetched records went back unseen. What this process did itself is known, and taken off again; what other
-processes did can't be told apart.
+or when prefetched records went back unseen. What this process did itself is known and subtracted; redeliveries that
+other processes caused can't be distinguished from failures.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Tally:
         return self._records.get(place, 0)
 
     def redeliveries(self, place: Key, counted: int) -> int:
-        """How often a record came again because an application gave it back, or for reasons of others.
+        """How often a record was redelivered because an application gave it back, or because of other processes.
 
         Args:
             place: the record.

@@ -45,17 +45,17 @@ def test_a_complete_entry_is_no_duplicate(size: int) -> None:
         acknowledge(known, 5, index, size)
     if size == 0:
         acknowledge(known, 5)
-    assert {look_up(known, 5, index) for index in range(size)} <= {Known.HANDED_OUT}
-    assert look_up(known, 5) is Known.HANDED_OUT
+    assert {look_up(known, 5, index) for index in range(size)} <= {Known.REDELIVERED}
+    assert look_up(known, 5) is Known.REDELIVERED
 
 
 def test_a_return_that_crossed_with_the_acknowledgement_is_a_duplicate_for_a_moment() -> None:
     known = Settled()
     acknowledge(known, 5, when=100 - CROSSING / 2)
     acknowledge(known, 6, when=100 - 2 * CROSSING)
-    assert [look_up(known, entry, counted=True) for entry in (5, 6)] == [Known.DUPLICATE, Known.HANDED_OUT]
-    known.came_anew((1, 5, -1))  # it was handed out, so a later return is about that
-    assert look_up(known, 5, counted=True) is Known.HANDED_OUT
+    assert [look_up(known, entry, counted=True) for entry in (5, 6)] == [Known.DUPLICATE, Known.REDELIVERED]
+    known.was_moved_back((1, 5, -1))  # it was delivered, so a later redelivery is about that
+    assert look_up(known, 5, counted=True) is Known.REDELIVERED
 
 
 @pytest.mark.parametrize(("when", "opened"), [(90.0, 95.0), (80.0, 95.0), (50.0, 60.0)])
@@ -75,7 +75,7 @@ def test_open_batches_tell_what_is_acknowledged_of_them() -> None:
     assert [look_up(known, 5, index) is Known.DUPLICATE for index in range(4)] == [True, False, True, False]
     acknowledge(known, 5, 1, size=4)  # from a copy of the entry
     acknowledge(known, 5, 3, size=4)
-    assert [look_up(known, 5, index) for index in range(4)] == [Known.HANDED_OUT] * 4
+    assert [look_up(known, 5, index) for index in range(4)] == [Known.REDELIVERED] * 4
     assert not known.open
 
 
@@ -96,7 +96,7 @@ def test_a_broker_that_moved_back_delivers_parts_too() -> None:
     batch.settled = 1
     acknowledge(known, 5, 0, size=4)
     known.fold()
-    known.came_anew((1, 4, -1))
+    known.was_moved_back((1, 4, -1))
     assert [look_up(known, entry, 0) for entry in (5, 6)] == [Known.NOTHING] * 2
 
 
@@ -108,7 +108,7 @@ def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
         acknowledge(known, entry + 10, 0, size=2)
         known.begin(BatchAcker(1, entry + 20, -1, 2, 1))
         known.fold()
-    assert [look_up(known, entry) is Known.HANDED_OUT for entry in (1, 2, 3, 4)] == [True, False, True, True]
+    assert [look_up(known, entry) is Known.REDELIVERED for entry in (1, 2, 3, 4)] == [True, False, True, True]
     assert [look_up(known, entry, 0) is Known.DUPLICATE for entry in (11, 12, 13, 14)] == [True, False, True, True]
     assert len(known.open) == 3
 
