@@ -60,17 +60,17 @@ class Handover:
         Returns:
             True when it was kept back.
         """
-        case = self._prior.find(self._name, record) if self._prior else None
-        if case is None:
+        delivery = self._prior.find(self._name, record) if self._prior else None
+        if delivery is None:
             return False
         record.redelivery_count = max(1, record.redelivery_count)  # for one that was given back
-        if not case.held and not case.acknowledged:
+        if not delivery.held and not delivery.acknowledged:
             return False
         self._unsettled.out[record] = True
-        if case.acknowledged:
+        if delivery.acknowledged:
             self._acks.acknowledge((record,), given_back=True)
         else:
-            case.copies[record] = partial(self._settled_elsewhere, record)
+            delivery.copies[record] = partial(self._settled_elsewhere, record)
         return True
 
     def _settled_elsewhere(self, record: PulsarRecord, acknowledged: bool) -> None:

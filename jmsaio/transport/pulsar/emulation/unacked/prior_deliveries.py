@@ -54,12 +54,12 @@ class PriorDeliveries:
     """
 
     marked: WeakSet[PulsarRecord] = attrs.field(factory=WeakSet, init=False)
-    _cases: OrderedDict[tuple[str, str], dict[Entry, dict[int, PriorDelivery]]] = attrs.field(
+    _deliveries: OrderedDict[tuple[str, str], dict[Entry, dict[int, PriorDelivery]]] = attrs.field(
         factory=OrderedDict, init=False
     )
 
     def __len__(self) -> int:
-        return len(self._cases)
+        return len(self._deliveries)
 
     def add(self, subscription: str, records: Iterable[PulsarRecord], held: bool) -> None:
         """An application got records; ``held``: it may still settle them.
@@ -68,84 +68,92 @@ class PriorDeliveries:
         """
         left: list[PriorDelivery] = []
         for record in records:
-            entries = self._cases.setdefault((record.topic, subscription), {})
+            entries = self._deliveries.setdefault((record.topic, subscription), {})
             ledger, entry, index = record.place
-            cases, case = entries.setdefault((ledger, entry), {}), PriorDelivery(record.publish_time, held)
-            known = cases.get(index)
-            if known is not None and held and known.published == case.published:
-                case.copies = known.copies  # of a receiver that stops once more
+            deliveries, delivery = entries.setdefault((ledger, entry), {}), PriorDelivery(record.publish_time, held)
+            known = deliveries.get(index)
+            if known is not None and held and known.published == delivery.published:
+                delivery.copies = known.copies  # of a receiver that stops once more
             elif known is not None:
                 left.append(known)
-            cases[index] = case
+            deliveries[index] = delivery
             if len(entries) > ENTRIES:
                 left += entries.pop(next(iter(entries))).values()
-        while len(self._cases) > SUBSCRIPTIONS:
-            _, dropped = self._cases.popitem(last=False)
-            left += [case for cases in dropped.values() for case in cases.values()]
-        for case in left:
-            for settled in list(case.copies.values()):
-                settled(False)
+        while len(self._deliveries) > SUBSCRIPTIONS:
+            _, dropped = self._deliveries.popitem(last=False)
+            left += [delivery for deliveries in dropped.values() for delivery in deliveries.values()]
+        _release(left)
 
     def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
         """The entries of a topic of which records were delivered; none for a pattern, whose topic is not known."""
-        return self._cases.get((topic, subscription), ()) if topic is not None else ()
+        return self._deliveries.get((topic, subscription), ()) if topic is not None else ()
 
     def find(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
         """The delivery of a record that came, or None. One that was given back is forgotten with this call."""
-        case = self._case(subscription, record)
-        if case is None:
+        delivery = self._delivery(subscription, record)
+        if delivery is None:
             return None
-        if not case.held and not case.acknowledged:
+        if not delivery.held and not delivery.acknowledged:
             self._forget(subscription, record)
-        elif case.acknowledged and time.monotonic() - case.since >= CROSSING:
+        elif delivery.acknowledged and time.monotonic() - delivery.since >= CROSSING:
             self._forget(subscription, record)
             return None
         self.marked.add(record)
-        return case
+        return delivery
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
         """A subscription was moved, or the ids of a topic start over: forget its deliveries.
 
         Copies are released: in doubt, a record is delivered.
         """
-        keys = [key for key in self._cases if key[1] == subscription and concerned(key[0])]
-        left = [case for key in keys for cases in self._cases.pop(key).values() for case in cases.values()]
-        for case in left:
-            for settled in list(case.copies.values()):
-                settled(False)
+        keys = [key for key in self._deliveries if key[1] == subscription and concerned(key[0])]
+        left = [
+            delivery
+            for key in keys
+            for deliveries in self._deliveries.pop(key).values()
+            for delivery in deliveries.values()
+        ]
+        _release(left)
 
     def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
         """Those of a receiver's records that are copies. The receiver stops keeping them back; the deliveries stay."""
         copies = set()
         for record in records:
-            case = self._case(subscription, record)
-            if case is not None and case.copies.pop(record, None) is not None:
+            delivery = self._delivery(subscription, record)
+            if delivery is not None and delivery.copies.pop(record, None) is not None:
                 copies.add(record)
         return copies
 
     def settled(self, subscription: str, records: Iterable[PulsarRecord], acknowledged: bool) -> None:
         """The application settled records; unknown ones are left out."""
         for record in records:
-            case = self._case(subscription, record)
-            if case is None or not case.held:
+            delivery = self._delivery(subscription, record)
+            if delivery is None or not delivery.held:
                 continue
-            case.held, case.acknowledged, case.since = False, acknowledged, time.monotonic()
-            if case.copies and not acknowledged:
+            delivery.held, delivery.acknowledged, delivery.since = False, acknowledged, time.monotonic()
+            if delivery.copies and not acknowledged:
                 self._forget(subscription, record)
-            for settled in list(case.copies.values()):
+            for settled in list(delivery.copies.values()):
                 settled(acknowledged)
 
-    def _case(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
+    def _delivery(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
         ledger, entry, index = record.place
-        case = self._cases.get((record.topic, subscription), {}).get((ledger, entry), {}).get(index)
-        return case if case is not None and case.published == record.publish_time else None
+        delivery = self._deliveries.get((record.topic, subscription), {}).get((ledger, entry), {}).get(index)
+        return delivery if delivery is not None and delivery.published == record.publish_time else None
 
     def _forget(self, subscription: str, record: PulsarRecord) -> None:
-        entries = self._cases[record.topic, subscription]
+        entries = self._deliveries[record.topic, subscription]
         ledger, entry, index = record.place
-        cases = entries[ledger, entry]
-        del cases[index]
-        if not cases:
+        deliveries = entries[ledger, entry]
+        del deliveries[index]
+        if not deliveries:
             del entries[ledger, entry]
         if not entries:
-            del self._cases[record.topic, subscription]
+            del self._deliveries[record.topic, subscription]
+
+
+def _release(deliveries: Iterable[PriorDelivery]) -> None:
+    """Have the copies of forgotten deliveries delivered."""
+    for delivery in list(deliveries):
+        for settled in list(delivery.copies.values()):
+            settled(False)

@@ -15,8 +15,8 @@ def test_what_was_given_back_is_told_once() -> None:
     known.add("s", [record], held=False)
     assert list(known.entries(record.topic, "s")) == [(1, 5)]
     assert known.find("other", record) is None
-    case = known.find("s", make_record(5, 1))
-    assert case is not None and not case.held
+    delivery = known.find("s", make_record(5, 1))
+    assert delivery is not None and not delivery.held
     assert known.find("s", record) is None
     assert len(known) == 0
 
@@ -26,13 +26,13 @@ def test_copies_wait_until_the_application_settles(acknowledged: bool) -> None:
     known, record, told = PriorDeliveries(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
     for _ in range(2):
-        case = known.find("s", make_record(5))
-        assert case is not None and case.held
-        case.copies[make_record(5)] = told.append
+        delivery = known.find("s", make_record(5))
+        assert delivery is not None and delivery.held
+        delivery.copies[make_record(5)] = told.append
     known.settled("s", [make_record(6), record, record], acknowledged)
     assert told == [acknowledged] * 2
-    case = known.find("s", record)
-    assert (case is not None and case.acknowledged) is acknowledged
+    delivery = known.find("s", record)
+    assert (delivery is not None and delivery.acknowledged) is acknowledged
 
 
 def test_what_was_acknowledged_is_known_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +41,8 @@ def test_what_was_acknowledged_is_known_for_a_while(monkeypatch: pytest.MonkeyPa
     known.add("s", [record], held=True)
     known.settled("s", [record], acknowledged=True)
     for _ in range(2):
-        case = known.find("s", make_record(5))
-        assert case is not None and case.acknowledged and not case.held
+        delivery = known.find("s", make_record(5))
+        assert delivery is not None and delivery.acknowledged and not delivery.held
     monkeypatch.setattr(prior_deliveries, "CROSSING", 0.0)
     assert known.find("s", record) is None
     assert len(known) == 0
@@ -52,8 +52,8 @@ def test_given_back_without_copies_is_remembered_for_the_next() -> None:
     known, record = PriorDeliveries(), make_record(5)
     known.add("s", [record], held=True)
     known.settled("s", [record], acknowledged=False)
-    case = known.find("s", record)
-    assert case is not None and not case.held
+    delivery = known.find("s", record)
+    assert delivery is not None and not delivery.held
 
 
 def test_another_record_at_the_same_place_is_not_known() -> None:
@@ -77,9 +77,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_copies_still_wait_when_the_receiver_stops_once_more() -> None:
     known, record, told = PriorDeliveries(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
-    case = known.find("s", record)
-    assert case is not None
-    case.copies[make_record(5)] = told.append
+    delivery = known.find("s", record)
+    assert delivery is not None
+    delivery.copies[make_record(5)] = told.append
     known.add("s", [record], held=True)
     assert told == []
     known.settled("s", [record], acknowledged=False)
@@ -93,9 +93,9 @@ def test_what_was_moved_is_forgotten() -> None:
     records = [make_record(5, native_consumer=native_consumer) for native_consumer in native_consumers]
     for name in ("s", "other"):
         known.add(name, records, held=True)
-    case = known.find("s", records[0])
-    assert case is not None
-    case.copies[make_record(5)] = told.append
+    delivery = known.find("s", records[0])
+    assert delivery is not None
+    delivery.copies[make_record(5)] = told.append
     known.forget("s", "a".__eq__)
     assert told == [False]
     known.settled("s", records[:1], acknowledged=True)
@@ -115,8 +115,8 @@ def test_copies_of_what_is_forgotten_are_let_go(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(prior_deliveries, limit, 1)
     known, record, told = PriorDeliveries(), make_record(5), list[bool]()
     known.add("s", [record], held=True)
-    case = known.find("s", record)
-    assert case is not None
-    case.copies[make_record(5)] = told.append
+    delivery = known.find("s", record)
+    assert delivery is not None
+    delivery.copies[make_record(5)] = told.append
     known.add("s" if limit == "ENTRIES" else "other", [make_record(6)], held=True)
     assert told == [False]
