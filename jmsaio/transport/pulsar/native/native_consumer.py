@@ -11,7 +11,6 @@ of 0, which never waits and makes no callback (a sixth of the time of a message,
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,6 +30,7 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.results import OK, translate
+from jmsaio.transport.waiters import Waiters
 
 
 class NativeConsumer:
@@ -79,7 +79,7 @@ class NativeConsumer:
         self._wake = wake
         self._armed = False
         self._late: MessageHandle | None = None
-        self._idle: asyncio.Future[None] | None = None
+        self._answered = Waiters()
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
         bridge.made(self)
@@ -114,13 +114,11 @@ class NativeConsumer:
         A callback that pulsar-client still holds at the end of the interpreter aborts the process.
         """
         while self._armed:
-            self._idle = self._bridge.loop.create_future()
-            await self._idle
+            await self._answered.wait()
 
     def _arrived(self, result: Result, message: MessageHandle) -> None:
         self._armed = False
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
+        self._answered.wake()
         if self.stopped:
             return
         if int(result) == OK:

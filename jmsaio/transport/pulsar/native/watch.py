@@ -18,15 +18,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import _pulsar
-import anyio
 import attrs
 
-from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, TransportError
-from jmsaio.transport.base import Admin, LinkChange, LinkListener, Subscription, SubscriptionType
+from jmsaio.errors import BrokerUnavailableError
+from jmsaio.transport.base import Admin, LinkChange, LinkListener
 from jmsaio.transport.pulsar.native.bridge import Bridge
-from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result, WatchedConsumerHandle
-from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
-from jmsaio.transport.pulsar.native.results import translate
+from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
+from jmsaio.transport.pulsar.native.missing import MissingReceivers, ReceiverPart
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 
 #: Seconds between two looks.
 LOOK = 1.0
@@ -36,18 +35,6 @@ AWAY = 2
 QUIET = 3.0
 #: Seconds that its answer may take.
 SILENT = 7.0
-#: Seconds that consumers may be missing while the broker answers, before the reason is looked for.
-MISSING = 4.0
-#: Seconds after which that is reported without a known reason: pulsar-client waits up to 60 s between two attempts.
-MISSING_LONG = 75.0
-#: Refusals that stay until someone removes their cause.
-_STAYS = frozenset(
-    {"TopicNotFound", "SubscriptionNotFound", "ConsumerBusy", "AuthorizationError", "AuthenticationError"}
-    | {"IncompatibleSchema"}
-)
-#: Seconds that looking for the reason may take.
-_REASON_TIMEOUT = 3.0
-
 _log = logging.getLogger("jmsaio")
 
 _Result = _pulsar.Result
@@ -63,22 +50,6 @@ class SenderPart(Protocol):
     @property
     def natives(self) -> Sequence[LinkedHandle]:
         """Its ``_pulsar.Producer`` objects."""
-
-
-class ReceiverPart(Protocol):
-    """A receiver, as far as it is watched."""
-
-    @property
-    def subscription(self) -> Subscription:
-        """What it subscribed to."""
-
-    @property
-    def natives(self) -> Sequence[WatchedConsumerHandle]:
-        """Its ``_pulsar.Consumer`` objects."""
-
-    @property
-    def heard(self) -> int:
-        """Records that came."""
 
 
 @attrs.define(eq=False)
@@ -97,23 +68,6 @@ class Question:
     def answered(self) -> bool:
         """The broker has answered, be it with a refusal."""
         return self.result is not None and self.result not in _NO_ANSWER
-
-
-@attrs.define(eq=False)
-class Missing:
-    """A receiver some of whose consumers are not connected, while the broker answers.
-
-    Attributes:
-        since: loop time.
-        due: loop time at which the reason is looked for.
-        log: lines of pulsar-client's log before.
-        reported: the listeners know.
-    """
-
-    since: float
-    due: float
-    log: int
-    reported: bool = False
 
 
 @attrs.define(eq=False)
@@ -148,8 +102,11 @@ class Watch:
     _quiet: float = attrs.field(default=0.0, init=False)
     _question: Question | None = attrs.field(default=None, init=False)
     _turn: int = attrs.field(default=0, init=False)
-    _missing: dict[ReceiverPart, Missing] = attrs.field(factory=dict, init=False)
+    _missing: MissingReceivers = attrs.field(init=False)
     _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # its lines at the last look
+
+    def __attrs_post_init__(self) -> None:
+        self._missing = MissingReceivers(self.report, self.admin)
 
     def start(self) -> None:
         """Look from now on, every second. Idempotent."""
@@ -173,8 +130,6 @@ class Watch:
             except Exception:
                 _log.exception("looking after the connection to %s failed; please report this", self.address)
 
-    # --- the link -----------------------------------------------------------------------------------------------
-
     def look(self, now: float) -> None:
         """See what is connected and what was answered, and report what has changed since the last look."""
         receivers = self.receivers()
@@ -187,15 +142,15 @@ class Watch:
         connected = any(native.is_connected() for native in (*consumers, *producers))
         if not watched:  # only the broker's answers show it
             connected = self._lost is None
-        proof = self._was_heard(now, receivers)
+        heard = self._was_heard(now, receivers)
         self._away = 0 if connected else self._away + 1
         if self._away == 1:  # no answer comes over a connection that is gone
             self._question = None
-        self._excused = not connected and (self._excused or proof)
+        self._excused = not connected and (self._excused or heard)
         question = self._question
         if self._lost is not None:
             self._dropped = self._dropped or not connected
-            if proof or (connected and self._dropped):
+            if heard or (connected and self._dropped):
                 self._find(now)
         elif self._away >= AWAY and not self._excused:
             self._lose(now, "pulsar-client is not connected")
@@ -204,19 +159,19 @@ class Watch:
         urgent = self._lost is not None or not (connected or self._excused)
         if self._question is None and (urgent or now - self._quiet >= QUIET):
             self._ask(now, receivers)
-        self._look_for_missing(now, receivers)
+        self._missing.look(now, receivers, self._log)
         self._log = NATIVE_LOG.read()
 
     def _was_heard(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
         """Whether the broker was heard since the last look."""
-        heard, question = sum(receiver.heard for receiver in receivers), self._question
-        proof = heard > self._heard or (question is not None and question.answered)
-        self._heard = heard
-        if proof:
+        count, question = sum(receiver.heard for receiver in receivers), self._question
+        heard = count > self._heard or (question is not None and question.answered)
+        self._heard = count
+        if heard:
             self._quiet = now
-        if proof or (question is not None and question.result is not None):
+        if heard or (question is not None and question.result is not None):
             self._question = None
-        return proof
+        return heard
 
     def _ask(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
         """Ask the broker something, over the connection of a consumer if there is one, each in turn."""
@@ -251,8 +206,7 @@ class Watch:
     def _find(self, now: float) -> None:
         since, self._lost = self._lost, None
         self._question, self._quiet = None, now
-        for missing in self._missing.values():
-            missing.since, missing.due = now, now + MISSING
+        self._missing.restart(now)
         if since is not None:
             self.report(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
 
@@ -269,77 +223,7 @@ class Watch:
                 _log.exception("a listener raised an error when it was called with: %s", change.text)
         return bool(listeners)
 
-    # --- single subscriptions -----------------------------------------------------------------------------------
-
-    def _look_for_missing(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
-        """Note the receivers whose consumers are not connected, and those that are complete again."""
-        for receiver in [each for each in self._missing if each not in receivers]:
-            del self._missing[receiver]
-        for receiver in receivers:
-            if not receiver.natives:  # it is reopened, and looked at then
-                continue
-            if not all(native.is_connected() for native in receiver.natives):
-                self._missing.setdefault(receiver, Missing(now, now + MISSING, self._log))
-            elif (missing := self._missing.pop(receiver, None)) is not None and missing.reported:
-                self.report(LinkChange(f"subscription {receiver.subscription.name} receives again"))
-
     async def look_for_reasons(self, now: float) -> None:
         """Find out why consumers are missing while the broker answers, and report it once."""
-        if self._lost is not None:
-            return
-        for receiver, missing in list(self._missing.items()):
-            if missing.reported or now < missing.due or not receiver.natives:
-                continue
-            missing.due = now + MISSING
-            refusal = _refusal(receiver, missing)
-            if refusal is not None and refusal.name in _STAYS:
-                error: JMSError | None = _refused(receiver, refusal)
-            else:
-                error = await self._reason(receiver)
-            if error is None and now - missing.since >= MISSING_LONG:
-                why = "pulsar-client gives no reason" if refusal is None else f"the broker refuses it: {refusal}"
-                error = TransportError(
-                    f"{_words(receiver)} is not connected, though the broker answers; {why}; it tries again by itself"
-                )
-            if error is not None and self._missing.get(receiver) is missing:
-                missing.reported = True
-                self.report(LinkChange(str(error), error))
-
-    async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
-        """What the broker's statistics say: whether an exclusive subscription has another consumer."""
-        if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
-            return None
-        topics = [str(native.topic()) for native in receiver.natives if not native.is_connected()]
-        with anyio.move_on_after(_REASON_TIMEOUT):
-            for topic in topics:
-                try:
-                    found = (await self.admin.stats(topic)).subscriptions.get(receiver.subscription.name)
-                except JMSError:  # it is asked again, and at last reported without a reason
-                    return None
-                if found is not None and found.consumers:
-                    return ConsumerBusyError(
-                        f"{_words(receiver)} was lost to another consumer, which connected while this one was away; "
-                        "it comes back when that one leaves"
-                    )
-        return None
-
-
-def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
-    """The last refusal of one of its consumers, as far as pulsar-client's log has it."""
-    subscription = receiver.subscription
-    topics = {str(native.topic()) for native in receiver.natives if not native.is_connected()}
-    for topic in topics if subscription.pattern is None else (None,):
-        found = NATIVE_LOG.refusal_of_return(missing.log, topic, subscription.name)
-        if found is not None:
-            return found
-    return None
-
-
-def _refused(receiver: ReceiverPart, refusal: Refusal) -> JMSError:
-    what = f"{_words(receiver)} is lost; it comes back by itself when the cause is removed"
-    return translate(getattr(_Result, refusal.name), what, refusal.reason)
-
-
-def _words(receiver: ReceiverPart) -> str:
-    subscription = receiver.subscription
-    return f"subscription {subscription.name} of {subscription.pattern or ', '.join(subscription.topics)}"
+        if self._lost is None:
+            await self._missing.look_for_reasons(now)
