@@ -115,7 +115,7 @@ class PulsarReceiver:
         return self._closed
 
     def opens_with(self, open_native: OpenNative) -> None:
-        """How to subscribe once more, after ``stop``."""
+        """Set the function that subscribes once more, after ``stop``."""
         self._stopping.open_native = open_native
 
     def on_close(self, function: Callable[[], object]) -> None:

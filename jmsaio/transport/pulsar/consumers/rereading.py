@@ -45,7 +45,7 @@ _log = logging.getLogger("jmsaio")
 
 
 class ReceiverPart(Protocol):
-    """What is needed of a receiver."""
+    """The part of a receiver that is used here."""
 
     @property
     def stopped(self) -> bool:
@@ -58,7 +58,7 @@ class ReceiverPart(Protocol):
         """Deliver native messages that the broker counts as acknowledged."""
 
     def unsettled(self, ledger: int, entry: int) -> int:
-        """How many messages of such an entry are not acknowledged."""
+        """Number of messages of such an entry that are not acknowledged."""
 
     def renew(self) -> None:
         """Reopen the native consumers soon."""

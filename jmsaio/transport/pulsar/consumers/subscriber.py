@@ -65,7 +65,7 @@ class Subscriber:
         if policy is not None:
             letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other)
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
-        receiver.opens_with(partial(self._subscribe_anew, subscription))
+        receiver.opens_with(partial(self._subscribe_again, subscription))
         try:
             if subscription.pattern is not None:
                 receiver.add_native_consumer(await self._subscribe_pattern(subscription, subscription.pattern), None)
@@ -132,7 +132,7 @@ class Subscriber:
         )
         return await attempts.run()
 
-    async def _subscribe_anew(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
+    async def _subscribe_again(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
         """One native consumer of a subscription that was there before."""
         if topic is not None:
             return await self._subscribe(subscription, topic, size)

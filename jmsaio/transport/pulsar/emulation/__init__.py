@@ -1,1 +1,1 @@
-"""What JMS needs and Pulsar's client lacks: counted redelivery, unacknowledged records, dead letters."""
+"""JMS features that pulsar-client lacks: counted redelivery, delays, dead letters, replaced subscriptions."""

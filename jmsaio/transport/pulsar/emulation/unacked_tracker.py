@@ -93,7 +93,7 @@ class UnackedTracker:
         return not all(self._unsettled.out.values())
 
     def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
-        """What of ``taken`` the application gets now; the rest stays here, or goes where it belongs."""
+        """The records of ``taken`` that the application gets now. The rest waits here, or goes to the dead letters."""
         if not self.shared:
             taken = self._nacks.keep_early(taken)
         elif self._tally:
@@ -199,7 +199,7 @@ class UnackedTracker:
             self._nacks.retry(record, _DEAD_LETTER_RETRY)
 
     def _failures(self, record: PulsarRecord) -> int:
-        """How often a record came again, for the dead letters.
+        """Failed deliveries of a record, as dead letters count them.
 
         Where selectors reject records, only what applications of this process gave back counts: the broker's number
         includes the rejections of other processes.
@@ -208,7 +208,7 @@ class UnackedTracker:
         return self._tally.failures(record.place) if here else record.redelivery_count
 
     def _timed_out(self, references: list[weakref.ref[PulsarRecord]]) -> None:
-        """Records that were not acknowledged in time go back; our own timer, for pulsar-client's starts at 10 s."""
+        """Records that were not acknowledged in time go back. pulsar-client's own timer starts at 10 s."""
         if self._bridge.failure is not None:
             return
         backoff = self._subscription.config.ack_timeout_backoff

@@ -38,10 +38,10 @@ def ignore(*answer: object) -> None:
 
 
 class Part(Protocol):
-    """What holds a native producer, consumer or reader."""
+    """An object that holds a native producer, consumer or reader."""
 
     def release(self) -> None:
-        """Let go of it: it is closed."""
+        """Drop it: it is closed."""
 
 
 class Released:
@@ -111,7 +111,7 @@ class Bridge:
         holds_native(part)
 
     def release(self) -> None:
-        """Let all parts let go of what is native, once it is closed: each keeps pulsar-client's threads alive.
+        """Have all parts drop their native objects, once those are closed: each keeps pulsar-client's threads alive.
 
         The parts themselves may live on, in rings of references that Python frees when it gets round to it.
         """
@@ -253,7 +253,7 @@ def _discard(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> N
 
 
 async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[Opened]:
-    """What several openings of producers or consumers make; all of it, or nothing.
+    """Wait for several openings of producers or consumers: the results of all, or of none.
 
     Raises what the first of those that fail raises, when all have ended and what the others made is being closed.
 

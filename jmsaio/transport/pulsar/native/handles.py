@@ -1,4 +1,4 @@
-"""What we use of pulsar-client's objects, as protocols: ``_pulsar`` ships no type information.
+"""The used parts of pulsar-client's objects, as protocols: ``_pulsar`` ships no type information.
 
 They are for type checkers only: nothing asks at run time whether an object satisfies one. Configuration objects, which
 we only build, are annotated with their own classes of ``_pulsar``.
@@ -69,7 +69,7 @@ class MessageHandle(Protocol):
         """Bytes of the body."""
 
     def redelivery_count(self) -> int:
-        """How often the broker delivered it before."""
+        """Number of deliveries by the broker before this one."""
 
 
 #: Native callback of a receive; the message means nothing where the result is not Ok.
@@ -77,7 +77,7 @@ OnMessage = Callable[[Result, MessageHandle], None]
 
 
 class ClosableHandle(Protocol):
-    """What pulsar-client opened: a consumer, reader or producer."""
+    """A consumer, reader or producer that pulsar-client opened."""
 
     def close_async(self, callback: OnResult, /) -> None:
         """Close it."""

@@ -60,7 +60,7 @@ class Pipe:
         return cls(reading, writing, identity)
 
     def read(self) -> bytes:
-        """What was written, a part of it if it is long; nothing where nothing is there, or the pipe is gone."""
+        """The next bytes that were written; empty if there are none, or the pipe is gone."""
         if _identity(self.reading) != self.identity:
             return b""
         try:

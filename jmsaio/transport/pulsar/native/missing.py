@@ -39,7 +39,7 @@ class ReceiverPart(Protocol):
 
     @property
     def subscription(self) -> Subscription:
-        """What it subscribed to."""
+        """Its subscription."""
 
     @property
     def natives(self) -> Sequence[WatchedConsumerHandle]:
@@ -52,7 +52,7 @@ class ReceiverPart(Protocol):
 
 @attrs.define(eq=False)
 class Missing:
-    """What is known of one of them.
+    """One of them.
 
     Attributes:
         since: loop time.
@@ -124,7 +124,7 @@ class MissingReceivers:
                 self.report(LinkChange(str(error), error))
 
     async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
-        """What the broker's statistics say: whether an exclusive subscription has another consumer."""
+        """An error if, by the broker's statistics, another consumer has the exclusive subscription."""
         if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
             return None
         topics = [str(native.topic()) for native in receiver.natives if not native.is_connected()]

@@ -185,7 +185,7 @@ def native_position(position: int) -> int: ...
 
 
 def native_position(position: Position | WireId | int) -> MessageIdHandle | int:
-    """What pulsar-client's seek and reader take: a MessageId, or a publish time in milliseconds."""
+    """A position as pulsar-client's seek and reader take it: a MessageId, or a publish time in milliseconds."""
     if position is Position.EARLIEST:
         earliest: MessageIdHandle = _pulsar.MessageId.earliest
         return earliest

@@ -32,7 +32,7 @@ OK = 0
 
 @attrs.frozen
 class Meaning:
-    """What one result code means.
+    """The meaning of one result code.
 
     Attributes:
         error: class of our error.

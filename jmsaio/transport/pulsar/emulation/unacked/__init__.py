@@ -1,1 +1,1 @@
-"""The parts of ``UnackedTracker``: what becomes of the records that one receiver took and did not settle yet."""
+"""The parts of ``UnackedTracker``, each with one job; they share the receiver's unsettled records."""

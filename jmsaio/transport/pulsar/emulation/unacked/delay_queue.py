@@ -1,4 +1,4 @@
-"""``DelayQueue``: hands items on when their time has come, with one timer of the loop."""
+"""``DelayQueue``: passes items on when they are due, with one timer of the loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jmsaio.transport.time_heap import TimeHeap
 
 Item = TypeVar("Item")
 
-#: Items handed on in one step of the loop.
+#: Items passed on in one step of the loop.
 SLICE = 500
 
 

@@ -84,7 +84,7 @@ class DelayedRecords:
         self._warned = False
 
     def room(self) -> int:
-        """How many more may be kept. At 0 receiving pauses, which is logged once for each pause.
+        """Number of records that may still be kept. At 0 receiving pauses, which is logged once for each pause.
 
         A pause soon after another is the same one: a new one is logged only after half of the records were delivered.
         """

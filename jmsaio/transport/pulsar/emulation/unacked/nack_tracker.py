@@ -92,7 +92,7 @@ class NackTracker:
         return [record for record in taken if record not in early]
 
     def room(self, wanted: int) -> int:
-        """How many of ``wanted`` more records may be received: delayed ones are kept here, and bounded."""
+        """Number of records, at most ``wanted``, that may be received: the delayed ones kept here are bounded."""
         return wanted if self._delayed is None else min(wanted, self._delayed.room())
 
     def take(self, limit: int) -> list[PulsarRecord]:

@@ -1,4 +1,4 @@
-"""What one receiver acknowledged and the broker may deliver again, in bounded memory and without any payload.
+"""``Settled``: acknowledged records that the broker may redeliver, in bounded memory and without any payload.
 
 The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
 until all its records are acknowledged and delivers it whole again, and a negative acknowledgement gives back an entry.
@@ -35,7 +35,7 @@ Entry = tuple[int, int]
 
 
 class Known(enum.Enum):
-    """What is known of a record that was redelivered."""
+    """Whether a redelivered record was acknowledged here."""
 
     NOTHING = enum.auto()
     DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
@@ -96,7 +96,7 @@ class Settled:
         return True
 
     def look_up(self, place: Key, published: int, counted: bool, now: float) -> Known:
-        """What is known of a record that was redelivered; ``counted``: by the broker."""
+        """Whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
         ledger, number, index = place
         entry, bits = (ledger, number), 0
         batch = self.open.get(entry)

@@ -1,4 +1,4 @@
-"""How often this process gave records of one shared subscription back, and why.
+"""``Tally``: counts the records and entries of one shared subscription that this process gave back.
 
 Pulsar counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
 or when prefetched records went back unseen. What this process did itself is known and subtracted; redeliveries that
@@ -23,7 +23,7 @@ _Identity = tuple[str, tuple[str, ...], str | None]
 
 
 class Tracker(Protocol):
-    """What one receiver took and has not settled, as far as others ask for it."""
+    """The part of ``UnackedTracker`` that other receivers ask."""
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Those of ``records`` that its application has, and those that it acknowledged."""
@@ -34,7 +34,7 @@ _tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionar
 
 @attrs.define(eq=False)
 class Tally:
-    """What the receivers of this process gave back.
+    """Counts for all receivers of one subscription in this process.
 
     Attributes:
         trackers: of those receivers.
@@ -56,11 +56,11 @@ class Tally:
         _count(self._records, place)
 
     def failures(self, place: Key) -> int:
-        """How often applications of this process gave a record back."""
+        """Number of times that applications of this process gave a record back."""
         return self._records.get(place, 0)
 
     def redeliveries(self, place: Key, counted: int) -> int:
-        """How often a record was redelivered because an application gave it back, or because of other processes.
+        """Number of redeliveries of a record that applications of this process, or other processes, caused.
 
         Args:
             place: the record.
