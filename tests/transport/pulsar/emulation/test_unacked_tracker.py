@@ -45,7 +45,7 @@ async def test_a_record_is_counted_until_it_is_settled() -> None:
     assert desk.tracker.count == 2 and not desk.tracker.any_delivered
 
 
-async def test_clear_forgets() -> None:
+async def test_a_moved_subscription_forgets_its_records() -> None:
     desk = Desk(False)
     records = desk.admit(*batch())
     desk.tracker.acknowledge(records[:2])
