@@ -58,14 +58,14 @@ async def test_what_comes_together_goes_through_one_consumer_that_is_closed_then
     assert await settler.drained(0)
 
 
-async def test_what_can_not_be_told_is_an_error_and_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_can_not_be_sent_is_an_error_and_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     opened = Opened()
     opened.failure = BrokerUnavailableError("gone")
     settler = LateAcker(Bridge(), opened.open, "close t", 5)
     settler.acknowledge_async(A, None)
     assert await settler.drained(5)
     assert isinstance(settler.failure, BrokerUnavailableError)
-    assert "are redelivered" in caplog.text
+    assert "will be redelivered" in caplog.text
     opened.failure = None
     settler.acknowledge_async(B, None)
     assert await settler.drained(5)
