@@ -15,6 +15,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.modes import DeliveryMode
 from tests.codec.described import build, describe
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
@@ -89,6 +90,7 @@ def test_raw_without_readable_properties() -> None:
     message = decode_raw(UnreadableRecord(b"x", event_time=5, redelivery_count=1), None, "public/default")
     assert dict(message.properties) == {"JMSXDeliveryCount": 2}
     assert (message.jms_message_id, message.jms_timestamp, message.jms_redelivered) == ("ID:3:7:-1", 5, True)
+    assert message.jms_delivery_mode == DeliveryMode.PERSISTENT
 
 
 def test_received_messages_are_read_only() -> None:
