@@ -363,3 +363,18 @@ async def test_a_consumer_takes_nothing_in_while_no_one_receives(name: Name, cal
             await asyncio.sleep(0)
         assert len(consumer._inbox.records) == 0
         assert await consumer.receive(timeout=20) is not None
+
+
+async def test_an_iteration_that_waits_ends_without_a_message_when_the_consumer_closes(
+    session: jmsaio.Session, name: Name
+) -> None:
+    consumer = await session.create_consumer(jmsaio.Queue(name("iterates")))
+
+    async def collect() -> list[jmsaio.Message]:
+        return [message async for message in consumer]
+
+    collecting = asyncio.ensure_future(collect())
+    await asyncio.sleep(0.05)
+    assert consumer._receiving
+    await consumer.close()
+    assert await asyncio.wait_for(collecting, 20) == []
