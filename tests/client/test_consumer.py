@@ -378,3 +378,12 @@ async def test_an_iteration_that_waits_ends_without_a_message_when_the_consumer_
     assert consumer._receiving
     await consumer.close()
     assert await asyncio.wait_for(collecting, 20) == []
+
+
+async def test_a_receive_without_waiting_refuses_another_one_meanwhile(session: jmsaio.Session, name: Name) -> None:
+    consumer = await session.create_consumer(jmsaio.Queue(name("two")))
+    first = asyncio.ensure_future(consumer.receive_no_wait())
+    await asyncio.sleep(0)
+    with pytest.raises(jmsaio.IllegalStateError, match="another receive"):
+        await consumer.receive(timeout=1)
+    assert await asyncio.wait_for(first, 20) is None

@@ -104,6 +104,14 @@ def test_both_spellings_of_mark_and_int() -> None:
             assert properties.read_one({"n": "5", mark: word}, "n") == 5
     assert read({"n_jmstype": "long", "n": "5"}) == {"n": Long(5)}
     assert read({"n": "5", "n_jmstype": "long", "n_jsmtype": "short"}) == {"n": Short(5)}
+    assert read({"n": "5", "n_jmstype": "int", "m": "6", "m_jmstype": "int"}) == {"n": 5, "m": 6}
+
+
+@pytest.mark.parametrize("text", ["9999999999", "2147483648"])
+def test_an_int_of_ten_digits_that_is_too_large_stays_a_text(text: str) -> None:
+    wire = {"n": text, "n_jsmtype": "int", "m": "2147483647", "m_jsmtype": "int"}
+    assert read(wire) == {"n": text, "m": 2147483647}
+    assert (properties.read_one(wire, "n"), properties.read_one(wire, "m")) == (text, 2147483647)
 
 
 def test_properties_that_are_merely_named_like_a_mark() -> None:
