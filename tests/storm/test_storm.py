@@ -17,9 +17,9 @@ HERE, THERE = WireId(1, 1), WireId(1, 2)
 @pytest.mark.broker
 @pytest.mark.timeout(600)
 @pytest.mark.xdist_group("another broker")
-def test_a_storm_of_one_minute_loses_no_confirmed_message() -> None:
+def test_half_a_minute_of_every_fault_loses_nothing() -> None:
     """Whatever breaks, each confirmed message is delivered at least once; in a process and on a broker of its own."""
-    command = [sys.executable, "-m", "tests.storm", "--minutes", "1", "--seed", "1"]
+    command = [sys.executable, "-m", "tests.storm", "--minutes", "0.5", "--seed", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "lost: nothing" in done.stdout
