@@ -32,6 +32,7 @@ from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     own_broker,
     pulsar_broker,
     session,
+    small_namespace,
     url,
 )
 from tests.kit.tiers import is_fast, load_profile, on_virtual_time  # noqa: E402 - after the path
@@ -58,7 +59,7 @@ SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MISSING = pytest.StashKey[tuple[str, int]]()
 
 #: Fixtures for every test, besides those below.
-__all__ = ["_second_broker", "connection", "name", "own_broker", "pulsar_broker", "session", "url"]
+__all__ = ["_second_broker", "connection", "name", "own_broker", "pulsar_broker", "session", "small_namespace", "url"]
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
 watch_launcher()

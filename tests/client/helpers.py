@@ -26,6 +26,11 @@ class Listener:
         self.told.append((message, error))
 
 
+def full_name(connection: jmsaio.Connection, destination: jmsaio.Destination) -> str:
+    """The topic of a destination in the namespace of a connection, as Pulsar names it."""
+    return f"persistent://{connection.configuration.system_namespace}/{destination.name}"
+
+
 async def fill(connection: jmsaio.Connection, destination: jmsaio.Destination, count: int) -> None:
     """Send the texts "0", "1" and so on to a destination."""
     async with connection.create_session() as session, session.create_producer(destination) as producer:

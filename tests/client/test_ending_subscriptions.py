@@ -11,16 +11,20 @@ import pytest
 import jmsaio
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import Position
+from tests.client.helpers import full_name
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
+
+#: Unsubscribing looks for a subscription in all topics of the namespace.
+pytestmark = pytest.mark.small_namespace
 
 
 async def left(connection: jmsaio.Connection, topic: jmsaio.Topic) -> set[str]:
     """The subscriptions of a topic."""
     admin = connection._runtime.transport.admin
     assert admin is not None
-    return set((await admin.stats(f"persistent://public/default/{topic.name}")).subscriptions)
+    return set((await admin.stats(full_name(connection, topic))).subscriptions)
 
 
 async def test_a_cancelled_opening_leaves_no_subscription(
@@ -29,7 +33,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
     topic = session.create_topic(name("cancelled"))
     admin = connection._runtime.transport.admin
     assert admin is not None
-    await admin.create_topic(f"persistent://public/default/{topic.name}", 2)
+    await admin.create_topic(full_name(connection, topic), 2)
 
     async def opened(shared: bool) -> None:
         await (session.create_shared_consumer(topic, "group") if shared else session.create_consumer(topic))
@@ -54,7 +58,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
 async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(pulsar_broker: TestBroker, name: Name) -> None:
     async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
         topic = session.create_topic(name("crashed"))
-        admin, full = connection._runtime.transport.admin, f"persistent://public/default/{topic.name}"
+        admin, full = connection._runtime.transport.admin, full_name(connection, topic)
         assert admin is not None
         await admin.create_subscription(full, "group-nd", Position.EARLIEST)
         producer = await session.create_producer(topic)

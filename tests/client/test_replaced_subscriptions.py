@@ -16,10 +16,13 @@ from jmsaio.transport.base import (
     Subscription,
     SubscriptionType,
 )
-from tests.client.helpers import drain, texts
+from tests.client.helpers import drain, full_name, texts
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
+
+#: Unsubscribing looks for a subscription in all topics of the namespace.
+pytestmark = pytest.mark.small_namespace
 
 
 @attrs.define
@@ -110,7 +113,7 @@ async def test_one_that_another_process_uses(case: Case, caplog: pytest.LogCaptu
     await (await case.open("x = 1")).close()
     await case.send("kept")
     subscription = Subscription(
-        (f"persistent://public/default/{case.topic.name}",), f"{case.connection.client_id}_sub",
+        (full_name(case.connection, case.topic),), f"{case.connection.client_id}_sub",
         SubscriptionType.SHARED if case.shared else SubscriptionType.EXCLUSIVE, ConsumerConfig(receiver_queue_size=1),
     )  # fmt: skip
     theirs = await case.connection._runtime.transport.open_receiver(subscription, lambda: None)
@@ -198,7 +201,7 @@ async def test_topics_of_a_virtual_name(url: str, name: Name, caplog: pytest.Log
 async def test_pulsar_remembers_it_as_properties(pulsar_broker: TestBroker, name: Name) -> None:
     async with jmsaio.connect(pulsar_broker.url, client_id="c") as connection, connection.create_session() as session:
         topic = session.create_topic(name("renewed"))
-        admin, full = connection._runtime.transport.admin, f"persistent://public/default/{topic.name}"
+        admin, full = connection._runtime.transport.admin, full_name(connection, topic)
         assert admin is not None
         await admin.create_subscription(full, "c_sub", Position.LATEST)  # made by somebody else
         await admin.set_subscription_properties(full, "c_sub", {"theirs": "1"})

@@ -15,6 +15,9 @@ FILE = "core20/jmscontexttopictests/ClientIT"
 
 Name = Callable[[str], str]
 
+#: Unsubscribing looks for a subscription in all topics of the namespace.
+pytestmark = pytest.mark.small_namespace
+
 
 @pytest.fixture
 async def identified(factory: jmsaio.ConnectionFactory, name: Name) -> AsyncIterator[jmsaio.Context]:

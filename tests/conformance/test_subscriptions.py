@@ -12,6 +12,9 @@ from jmsaio import AcknowledgeMode
 from tests.conformance.kit import row, tck
 from tests.conformance.recording import Name, destination, next_text, send_text
 
+#: Unsubscribing looks for a subscription in all topics of the namespace.
+pytestmark = pytest.mark.small_namespace
+
 FILE = "core20/sessiontests/ClientIT"
 Create = Callable[..., Any]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 
+import httpx
 import pytest
 
 import jmsaio
@@ -57,13 +58,23 @@ def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("broker_kind", kinds)
 
 
+@pytest.fixture(scope="session")
+def small_namespace(pulsar_broker: TestBroker) -> str:
+    """A namespace of this process on the real broker, for tests whose calls look through all topics of a namespace."""
+    namespace = f"public/{uuid.uuid4().hex[:12]}"
+    httpx.put(f"{pulsar_broker.web_service_url}/admin/v2/namespaces/{namespace}", timeout=30).raise_for_status()
+    return namespace
+
+
 @pytest.fixture
 def url(broker_kind: str, request: pytest.FixtureRequest) -> str:
-    """The broker that a test runs on."""
+    """The broker that a test runs on; with the mark ``small_namespace`` also a namespace with few topics."""
     if broker_kind == "memory":
         return f"memory://{uuid.uuid4()}"
     broker: TestBroker = request.getfixturevalue("pulsar_broker")
-    return broker.url
+    if request.node.get_closest_marker("small_namespace") is None:
+        return broker.url
+    return f"{broker.url}&jms.systemNamespace={request.getfixturevalue('small_namespace')}"
 
 
 @pytest.fixture

@@ -16,9 +16,13 @@ from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.config import ConsumerConfig, load
 from jmsaio.transport.base import Position, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
+from tests.client.helpers import full_name
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
+
+#: Unsubscribing looks for a subscription in all topics of the namespace.
+pytestmark = pytest.mark.small_namespace
 
 
 async def test_another_topic_s_subscription_of_that_name_is_left_alone(
@@ -29,7 +33,7 @@ async def test_another_topic_s_subscription_of_that_name_is_left_alone(
     await (await session.create_shared_durable_consumer(topics[1], subscription)).close()
     admin = connection._runtime.transport.admin
     assert admin is not None
-    await admin.create_subscription(f"persistent://public/default/{topics[0].name}", subscription, Position.EARLIEST)
+    await admin.create_subscription(full_name(connection, topics[0]), subscription, Position.EARLIEST)
     producer = await session.create_producer(topics[1])
     await producer.send("kept")
     with pytest.raises(jmsaio.InvalidDestinationError, match="exists on 2 topics"):
@@ -62,7 +66,7 @@ async def test_what_others_made_is_deleted_only_by_its_topic(
     theirs, suffix = name("theirs"), name("suffix")
     admin, topic = connection._runtime.transport.admin, session.create_topic(name("topic"))
     assert admin is not None
-    full = f"persistent://public/default/{topic.name}"
+    full = full_name(connection, topic)
     await admin.create_subscription(full, theirs, Position.EARLIEST)
     await (await session.create_producer(session.create_queue(f"{topic.name}:{suffix}"))).send("kept")
     for one in (theirs, suffix):
@@ -88,10 +92,10 @@ async def test_every_topic_of_a_virtual_name(session: jmsaio.Session, name: Name
 async def test_a_topic_with_partitions(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
     admin, topic, subscription = connection._runtime.transport.admin, session.create_topic(name("parts")), name("sub")
     assert admin is not None
-    await admin.create_topic(f"persistent://public/default/{topic.name}", 3)
+    await admin.create_topic(full_name(connection, topic), 3)
     await (await session.create_durable_consumer(topic, subscription)).close()
     await session.unsubscribe(subscription)
-    assert (await admin.stats(f"persistent://public/default/{topic.name}")).subscriptions == {}
+    assert (await admin.stats(full_name(connection, topic))).subscriptions == {}
 
 
 @pytest.mark.parametrize("wrong", [jmsaio.Queue("q"), jmsaio.Topic("regex:t.*"), "t", 5])
@@ -125,7 +129,7 @@ async def test_a_consumer_of_another_process(
 ) -> None:
     """A receiver beside the client stands for it: the list of uses does not know it."""
     topic, subscription = session.create_topic(name("theirs")), name("sub")
-    full = f"persistent://public/default/{topic.name}"
+    full = full_name(connection, topic)
     await (await session.create_durable_consumer(topic, subscription)).close()
     wanted = Subscription((full,), subscription, SubscriptionType.EXCLUSIVE, ConsumerConfig())
     receiver = await connection._runtime.transport.open_receiver(wanted, lambda: None)
