@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,16 +33,17 @@ def load_profile(fast: bool) -> None:
 
 def on_virtual_time(item: pytest.Item) -> bool:
     """Whether a test runs on virtual time."""
-    return _lies_in(item, VIRTUAL) and not _has(item, OUTSIDE)
+    return _lies_in(item.path, VIRTUAL) and not _has(item, OUTSIDE)
 
 
 def is_fast(item: pytest.Item) -> bool:
     """Whether a test belongs to the fast tier."""
-    return _lies_in(item, FAST) and not _has(item, (*OUTSIDE, "slow"))
+    return _lies_in(item.path, FAST) and not _has(item, (*OUTSIDE, "slow"))
 
 
-def _lies_in(item: pytest.Item, folders: tuple[str, ...]) -> bool:
-    return any(item.path.is_relative_to(TESTS / folder) for folder in folders)
+@cache  # asked for each of thousands of tests
+def _lies_in(path: Path, folders: tuple[str, ...]) -> bool:
+    return any(path.is_relative_to(TESTS / folder) for folder in folders)
 
 
 def _has(item: pytest.Item, marks: tuple[str, ...]) -> bool:
