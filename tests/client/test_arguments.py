@@ -29,7 +29,6 @@ WRITTEN = {"object": "value", "boolean": "bool", "byte": "byte", "short": "short
 #: What is called on, by name, the argument as its error names it, what is wrong for it, and the call.
 Row = tuple[str, str, list[Any], Callable[[Any, Any], Any]]
 ROWS: list[Row] = [
-    # ---- connections
     ("connect", "config", [5, b"x", THING], lambda on, bad: jmsaio.connect(bad)),
     ("connect", "user", NO_TEXT, lambda on, bad: jmsaio.connect(on.url, user=bad)),
     ("connect", "password", NO_TEXT, lambda on, bad: jmsaio.connect(on.url, password=bad)),
@@ -71,7 +70,6 @@ ROWS: list[Row] = [
         NO_FUNCTION,
         lambda on, bad: on.connection.set_exception_listener(bad),
     ),
-    # ---- destinations and messages
     ("Queue", "name", [*NO_TEXT, None, ""], lambda on, bad: jmsaio.Queue(bad)),
     ("Topic", "name", [*NO_TEXT, None, ""], lambda on, bad: jmsaio.Topic(bad)),
     ("session.create_queue", "name", [*NO_TEXT, None, 10**6000], lambda on, bad: on.session.create_queue(bad)),
@@ -254,7 +252,6 @@ ROWS: list[Row] = [
         (kind.__name__, kind.__name__, [THING, "x", None], lambda on, bad, kind=kind: kind(bad))
         for kind in (jmsaio.Byte, jmsaio.Short, jmsaio.Int, jmsaio.Long)
     ],
-    # ---- making things from a session
     ("session.create_producer", "destination", NO_PLACE[:-1], lambda on, bad: on.session.create_producer(bad)),
     ("session.create_consumer", "destination", NO_PLACE, lambda on, bad: on.session.create_consumer(bad)),
     (
@@ -304,7 +301,6 @@ ROWS: list[Row] = [
         NO_MAPPING[1:],
         lambda on, bad: on.session.request(on.queue, "x", timeout=1, properties=bad),
     ),
-    # ---- producers
     ("producer.send", "message", [THING, {1}], lambda on, bad: on.producer.send(bad)),
     ("producer.send", "destination", NO_PLACE, lambda on, bad: on.anonymous.send(bad, "x")),
     ("producer.send", "properties", NO_MAPPING[1:], lambda on, bad: on.producer.send("x", properties=bad)),
@@ -355,7 +351,6 @@ ROWS: list[Row] = [
             "disable_message_timestamp": NO_FLAG,
         }.items()
     ],
-    # ---- consumers
     *[
         (
             f"consumer.{call}",
@@ -369,7 +364,6 @@ ROWS: list[Row] = [
     ("consumer.receive_body", "body_type", NO_TYPE, lambda on, bad: on.consumer.receive_body(bad, 0.01)),
     ("consumer.receive_body_no_wait", "body_type", NO_TYPE, lambda on, bad: on.consumer.receive_body_no_wait(bad)),
     ("consumer.set_message_listener", "listener", NO_FUNCTION, lambda on, bad: on.consumer.set_message_listener(bad)),
-    # ---- the simplified API
     ("context.create_context", "mode", [*NO_NUMBER, 77], lambda on, bad: on.context.create_context(bad)),
     ("context.set_client_id", "client_id", [*NO_TEXT, None], lambda on, bad: on.context.set_client_id(bad)),
     ("context.set_auto_start", "auto_start", NO_FLAG, lambda on, bad: on.context.set_auto_start(bad)),

@@ -108,8 +108,6 @@ class Machine(RuleBasedStateMachine):
             operation_timeout=PATIENCE,
         )
 
-    # ---------------------------------------------------------------- sessions and consumers
-
     @precondition(lambda self: len(self.sessions) < SESSIONS)
     @rule(mode=st.sampled_from(MODES))
     def open_session(self, mode: AcknowledgeMode) -> None:
@@ -158,8 +156,6 @@ class Machine(RuleBasedStateMachine):
             self.forget(session)
         self.sessions.clear()
         self.connect()
-
-    # ---------------------------------------------------------------- messages
 
     @precondition(lambda self: self.sessions)
     @rule(which=pick, queue=st.integers(0, QUEUES - 1), count=st.integers(1, 4))
@@ -298,8 +294,6 @@ class Machine(RuleBasedStateMachine):
         session = self.transacted()[which % len(self.transacted())]
         self.run(session.real.rollback())
         self.model.returned(session.model)
-
-    # ---------------------------------------------------------------- the end
 
     def teardown(self) -> None:
         try:

@@ -100,9 +100,6 @@ async def test_a_temporary_destination_goes_when_nobody_uses_it(
             await foreign.create_consumer(another)
 
 
-# ---------------------------------------------------------------- connections
-
-
 @each_kind(f"{APP_QUEUES}.setClientIDLateQueueTest", f"{APP_TOPICS}.setClientIDLateTopicTest")
 async def test_a_client_id_can_not_be_set_after_use(connection: jmsaio.Connection, name: Name, kind: str) -> None:
     async with connection.create_session():
@@ -171,9 +168,6 @@ async def test_a_connection_that_was_not_started_receives_nothing(
             assert await text_of(consumer) == "there"
 
 
-# ---------------------------------------------------------------- listeners and blocked receives
-
-
 @each_kind(f"{APP_QUEUES}.receiveNullClosedSessionQueueTest", f"{APP_TOPICS}.receiveNullClosedSessionTopicTest")
 async def test_closing_the_session_ends_a_blocked_receive(connection: jmsaio.Connection, name: Name, kind: str) -> None:
     session = await connection.create_session()
@@ -228,9 +222,6 @@ async def test_listeners_of_one_session_never_overlap(session: jmsaio.Session, n
     assert (len(await heard.until(10)), most) == (10, 1)
 
 
-# ---------------------------------------------------------------- acknowledgement
-
-
 @each_kind(f"{APP_QUEUES}.clientAckQueueTest", f"{APP_TOPICS}.clientAckTopicTest")
 async def test_acknowledge_covers_the_session(connection: jmsaio.Connection, name: Name, kind: str) -> None:
     async with connection.create_session(AcknowledgeMode.CLIENT) as session:
@@ -282,9 +273,6 @@ async def test_recover_redelivers_all_that_is_not_acknowledged(
             assert [await text_of(consumer) for _ in range(3)] == ["1", "2", "3"]
             await session.recover()
             assert [await text_of(consumer) for _ in range(3)] == ["1", "2", "3"]
-
-
-# ---------------------------------------------------------------- requestors
 
 
 @each_kind(f"{APP_QUEUES}.queueRequestorSimpleSendAndRecvTest", f"{APP_TOPICS}.topicRequestorSimpleSendAndRecvTest")

@@ -30,9 +30,6 @@ async def send_three(context: jmsaio.Context, destination: Any) -> None:
         await context.create_producer().send(destination, message)
 
 
-# ---------------------------------------------------------------- destinations, browsers, consumers
-
-
 @tck(f"{QUEUE}.createTemporayQueueTest")
 async def test_a_temporary_queue(context: jmsaio.Context) -> None:
     queue = await context.create_temporary_queue()
@@ -97,9 +94,6 @@ async def test_consumers_of_a_topic(context: jmsaio.Context, factory: jmsaio.Con
         await other.create_producer().send(topic, message)
     for consumer in (every, last, last_too, others):
         assert await text(consumer) == "of another connection"
-
-
-# ---------------------------------------------------------------- about it
 
 
 @tck(f"{QUEUE}.getMetaDataTest", f"{TOPIC}.getMetaDataTest")
@@ -167,8 +161,6 @@ async def test_a_second_close_is_silent(context: jmsaio.Context) -> None:
     await context.close()
     assert context.closed
 
-
-# ---------------------------------------------------------------- what it refuses
 
 Calls = list[Callable[[jmsaio.Context, Any, str | None], Any]]
 

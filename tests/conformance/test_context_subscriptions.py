@@ -46,9 +46,6 @@ async def nothing(*consumers: jmsaio.MessageConsumer) -> bool:
     return not any(await asyncio.gather(*(it.receive(timeout=0.3) for it in consumers)))
 
 
-# ---------------------------------------------------------------- durable ones
-
-
 @tck(f"{FILE}.createDurableConsumerTest1")
 async def test_a_durable_one_is_opened_again(identified: jmsaio.Context, topic: jmsaio.Topic) -> None:
     async with identified.create_durable_consumer(topic, "durable") as consumer:
@@ -140,9 +137,6 @@ async def test_what_only_the_new_selector_takes_is_lost(identified: jmsaio.Conte
     async with identified.create_durable_consumer(topic, "durable", "TEST = 'test again'", False) as consumer:
         await send(identified, topic, "third", TEST="test again")
         assert await text(consumer) == "third"
-
-
-# ---------------------------------------------------------------- shared ones
 
 
 @pytest.fixture

@@ -31,9 +31,6 @@ async def sent(session: jmsaio.Session, kind: str, name: Name, message: jmsaio.M
     return received
 
 
-# ---------------------------------------------------------------- received messages
-
-
 def stream(*values: Any) -> jmsaio.StreamMessage:
     return jmsaio.StreamMessage(values)
 
@@ -122,8 +119,6 @@ async def test_no_reader_reads_a_cleared_stream(session: jmsaio.Session, name: N
     with pytest.raises(jmsaio.MessageNotReadableError):
         received.read_bytes(bytearray(1))
 
-
-# ---------------------------------------------------------------- calls of sessions
 
 BROWSERS: list[Callable[[jmsaio.Session, Any, str], Any]] = [
     lambda session, queue, selector: session.create_browser(queue, selector),

@@ -121,9 +121,6 @@ async def test_what_is_not_acknowledged_comes_again(connection: jmsaio.Connectio
         assert [await text(consumer) for _ in range(3)] == ["1", "2", "3"]
 
 
-# ---------------------------------------------------------------- the forms of send
-
-
 @pytest.mark.parametrize(
     ("kind", "named", "options"),
     [
@@ -151,9 +148,6 @@ async def test_the_forms_of_send(
     else:
         assert (received.jms_priority, received.jms_delivery_mode) == (7, 1)
         assert received.jms_expiration == message.jms_timestamp + 60_000
-
-
-# ---------------------------------------------------------------- connections
 
 
 @tck(f"{CONNECTION}.connStoppedQueueTest")

@@ -70,9 +70,6 @@ async def test_others_may_publish_to_a_temporary_topic(
     await owner.close()
 
 
-# ---------------------------------------------------------------- durable subscriptions that change
-
-
 @tck(f"{FILE}.durableSubscriberTopicNoLocalTest")
 async def test_a_durable_one_with_no_local(session: jmsaio.Session, own: jmsaio.Session, topic: jmsaio.Topic) -> None:
     async with own.create_durable_consumer(topic, "durable", None, True):

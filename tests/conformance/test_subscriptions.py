@@ -127,9 +127,6 @@ async def test_a_browser_with_and_without_selector(session: jmsaio.Session, name
         assert [await next_text(consumer), await next_text(consumer)] == ["first", "last"]
 
 
-# ---------------------------------------------------------------- durable ones
-
-
 @pytest.mark.parametrize(
     "line",
     [row("subscriber", key=f"{FILE}.createDurableSubscriberTopicTest1"),
@@ -163,9 +160,6 @@ async def test_a_durable_one_with_selector_and_no_local(
         await send_text(session, topic, "of another connection", TEST="test")
         assert await next_text(consumer) == "of another connection"
     await own.unsubscribe(line, topic)
-
-
-# ---------------------------------------------------------------- shared ones
 
 
 @tck(f"{FILE}.createSharedConsumerTopicTest1")
@@ -229,8 +223,6 @@ async def test_two_share_a_durable_one_with_a_selector(own: jmsaio.Session, name
     await second.close()
     await own.unsubscribe(shared, topic)
 
-
-# ---------------------------------------------------------------- what is refused
 
 CREATORS: dict[str, Create] = {
     "durable": lambda session, topic, *more: session.create_durable_consumer(topic, "named", *more),

@@ -76,9 +76,6 @@ def test_double_text_is_read_back(value: float) -> None:
     assert struct.pack(">d", parse_double(to_java(value))) == struct.pack(">d", value)
 
 
-# ---------------------------------------------------------------------- reading
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [("0", 0), ("-0", 0), ("+5", 5), ("007", 7), ("127", 127), ("-128", -128), ("٣", 3), ("-٣٤", -34), ("१२", 12),
@@ -192,9 +189,6 @@ def test_between_two_floats(bits: int, side: int, digits: int) -> None:
 )  # fmt: skip
 def test_only_true_in_any_case_is_true(text: str | None, value: bool) -> None:
     assert parse_boolean(text) is value
-
-
-# ---------------------------------------------------------------------- wire
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,6 @@ class Storm:
     def _refused(self, error: jmsaio.JMSError) -> None:
         self.journal.refusals[type(error).__name__] += 1
 
-    # --- disturbing ---------------------------------------------------------------------------------------------
-
     async def _disturb(self) -> None:
         loop, plan = asyncio.get_running_loop(), self.plan
         left = plan.kills
@@ -165,8 +163,6 @@ class Storm:
                     limit = 10.0 if self.journal.lost else 0.5
                     while (message := await consumer.receive(timeout=limit)) is not None:
                         self._deliver(message, loop.time())
-
-    # --- sending ------------------------------------------------------------------------------------------------
 
     async def _send(self, connection: jmsaio.Connection, queue: jmsaio.Queue, name: str) -> None:
         """Send one after another; some sends are cancelled while they wait."""
@@ -217,8 +213,6 @@ class Storm:
             self.journal.outcomes[type(error).__name__] += 1
         else:
             self.journal.confirmed.add(text)
-
-    # --- receiving ----------------------------------------------------------------------------------------------
 
     async def _receive(self, connection: jmsaio.Connection, mode: AcknowledgeMode, queue: jmsaio.Queue) -> None:
         """Receive with a consumer that is closed now and then, with messages that are not settled."""

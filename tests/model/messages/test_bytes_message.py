@@ -165,9 +165,6 @@ def test_a_second_reset_goes_back() -> None:
     assert message.read_byte() == 97
 
 
-# ---------------------------------------------------------------------- read_bytes, write_bytes
-
-
 def test_read_bytes_in_parts() -> None:
     message = received(BytesMessage(b"abcdefg"))
     buffer = bytearray(3)
@@ -226,9 +223,6 @@ def test_write_bytes_outside(offset: int, length: int | None) -> None:
     assert message._body() == b"x"
 
 
-# ---------------------------------------------------------------------- wrong values
-
-
 @pytest.mark.parametrize("kind", [name for name in WRITERS if name not in ("utf",)] + ["utf"])
 def test_null_cannot_be_written(kind: str) -> None:
     message = BytesMessage()
@@ -270,9 +264,6 @@ def test_malformed_utf_moves_nothing(data: str) -> None:
 def test_only_bytes_make_one(value: Any) -> None:
     with pytest.raises(MessageFormatError):
         BytesMessage(value)
-
-
-# ---------------------------------------------------------------------- the body
 
 
 def test_what_was_sent_does_not_change() -> None:

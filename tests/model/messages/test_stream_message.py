@@ -100,9 +100,6 @@ def test_null_is_written_by_object_types_and_read_as_such() -> None:
     assert again.read_bytes(bytearray(2)) == -1 and again.read_string() is None
 
 
-# ---------------------------------------------------------------------- states
-
-
 @pytest.mark.parametrize("kind", READERS)
 def test_write_only_when_new_and_after_clear_body(kind: str) -> None:
     cleared = received(StreamMessage([1]))
@@ -134,9 +131,6 @@ def test_reset_goes_back_also_in_a_byte_field() -> None:
     message.read_bytes(bytearray(2))
     message.reset()
     assert message.read_object() == b"abcd" and message.read_int() == 1
-
-
-# ---------------------------------------------------------------------- byte fields
 
 
 def test_a_field_shorter_than_the_buffer_is_done_at_once() -> None:
@@ -217,9 +211,6 @@ def test_byte_fields_through_any_buffer(values: list[Any], size: int) -> None:
                 break
         found.append(data)
     assert found == values
-
-
-# ---------------------------------------------------------------------- writing
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,6 @@ def calls(method: str) -> list[str]:
     ]
 
 
-# --- cancellation ----------------------------------------------------------------------------------------------------
-
-
 async def test_naive_code_loses_a_message_to_a_cancelled_receive(pulsar_broker: TestBroker) -> None:
     assert (await naive("cancelled_receive", pulsar_broker.service_url)).answer == {"got": ["m1", "m2"]}
 
@@ -124,9 +121,6 @@ async def test_a_record_taken_has_an_outcome_whoever_waits(kit: Kit) -> None:
     await sender.drain(HANG)
     assert (len(outcomes.stored), outcomes.failures) == (1, [])
     assert texts(await box.take(1)) == ["x"]
-
-
-# --- raising callbacks, ends of processes ----------------------------------------------------------------------------
 
 
 async def test_naive_code_fails_in_a_callback_for_a_closed_loop(pulsar_broker: TestBroker) -> None:
@@ -163,9 +157,6 @@ async def test_a_program_that_closes_nothing_ends_in_order(pulsar_broker: TestBr
         assert (ended.code, ended.lines) == (0, ["ended"]), ended
 
 
-# --- the loop is never blocked and no queue is full ------------------------------------------------------------------
-
-
 async def test_naive_code_blocks_the_loop(pulsar_broker: TestBroker, record_property: Record) -> None:
     answer = (await naive("blocked_loop", pulsar_broker.service_url)).answer
     record_property("blocked loop", answer)
@@ -199,9 +190,6 @@ async def test_a_burst_beyond_the_window_is_stored_whole(kit: Kit) -> None:
     await sender.drain(HANG)
     assert (len(outcomes.stored), outcomes.failures) == (2000, [])
     assert len(await box.take(2000)) == 2000
-
-
-# --- flush -----------------------------------------------------------------------------------------------------------
 
 
 async def test_naive_code_deadlocks_in_flush(pulsar_broker: TestBroker, record_property: Record) -> None:
@@ -247,9 +235,6 @@ async def test_draining_amid_sends_of_a_busy_loop(kit: Kit) -> None:
             await sender.drain(HANG)
     await sender.drain(HANG)
     assert (len(outcomes.stored), outcomes.failures) == (2100, [])
-
-
-# --- closing ---------------------------------------------------------------------------------------------------------
 
 
 async def test_naive_code_closes_by_chance(pulsar_broker: TestBroker, record_property: Record) -> None:
@@ -316,9 +301,6 @@ async def test_a_dead_port_is_named() -> None:
     assert (caught.value.host, caught.value.port) == ("127.0.0.1", 1)
 
 
-# --- logger and fork -------------------------------------------------------------------------------------------------
-
-
 async def test_naive_code_with_a_python_logger_may_abort(pulsar_broker: TestBroker, record_property: Record) -> None:
     """By chance (2 of 25): recorded only."""
     ended = [await naive("python_logger", pulsar_broker.service_url) for _ in range(3)]
@@ -339,9 +321,6 @@ async def test_a_child_is_told_at_once(pulsar_broker: TestBroker) -> None:
     assert ended.code == 0
 
 
-# --- latency of defaults ---------------------------------------------------------------------------------------------
-
-
 async def test_naive_code_waits_for_the_batching_delay(pulsar_broker: TestBroker, record_property: Record) -> None:
     record_property("sequential sends", (await naive("slow_defaults", pulsar_broker.service_url)).answer)
 
@@ -354,9 +333,6 @@ async def test_a_lone_record_leaves_in_the_next_turn(kit: Kit) -> None:
         await sender.drain(HANG)
     assert len(outcomes) == 50
     assert ProducerConfig().batching_max_publish_delay == 0.001
-
-
-# --- group commit: what never travels in a group ----------------------------------------------------------------------
 
 
 async def test_hidden_failure_naive(pulsar_broker: TestBroker) -> None:
@@ -391,9 +367,6 @@ async def test_one_group_never_spans_partitions(kit: Kit) -> None:
     real = {text: one.message_id.partition for one in await box.take(300) for text in texts([one])}
     assert told
     assert {text: real[text] for text in told} == told
-
-
-# --- redelivery -------------------------------------------------------------------------------------------------------
 
 
 async def test_redeliver_all_naive(pulsar_broker: TestBroker) -> None:

@@ -42,9 +42,6 @@ HANG = 30
 MakeAdmin = Callable[..., RestAdmin]
 
 
-# --- the scripted server -------------------------------------------------------------------------------------------
-
-
 @attrs.frozen
 class Answer:
     """One answer. ``body`` is sent as JSON unless it is bytes; status 0 closes the connection, -1 says nothing."""
@@ -136,9 +133,6 @@ async def failure(call: Awaitable[object]) -> JMSError:
         with anyio.fail_after(HANG):
             await call
     return caught.value
-
-
-# --- answers -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,9 +280,6 @@ async def test_a_missing_cursor(make_admin: MakeAdmin) -> None:
         assert found.last == (5, 3, -1, -1)
 
 
-# --- failures that pass, and those that do not ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 0])
 async def test_a_failure_that_passes_is_tried_again(make_admin: MakeAdmin, status: int) -> None:
     async with scripted(Answer(status), Answer(status), Answer(200, {"partitions": 3})) as server:
@@ -356,9 +347,6 @@ async def test_something_that_does_not_speak_http(make_admin: MakeAdmin) -> None
         assert "check webServiceUrl" in str(await failure(make_admin(url).partitions(TOPIC)))
 
 
-# --- redirects -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [307, 308])
 async def test_a_redirect_is_followed_with_body_and_credentials(make_admin: MakeAdmin, status: int) -> None:
     async with scripted(Answer(204)) as owner:
@@ -398,9 +386,6 @@ async def test_a_redirect_to_no_address(make_admin: MakeAdmin, location: str) ->
 async def test_a_redirect_without_an_address_is_a_refusal(make_admin: MakeAdmin) -> None:
     async with scripted(Answer(307)) as server:
         assert "status 307" in str(await failure(make_admin(server.url).partitions(TOPIC)))
-
-
-# --- who calls -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -471,9 +456,6 @@ async def test_host_names_and_certificates_are_checked_as_configured(
     assert (context.check_hostname, context.verify_mode) == (names, mode)
 
 
-# --- opening and closing -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "url",
     ["", "localhost:8080", "pulsar://h:6650", "http://", "http://h:port", "http://h:0", "http://[::1", "http://h/?a"],
@@ -525,9 +507,6 @@ async def test_closing_ends_a_call_that_waits_for_its_next_attempt(make_admin: M
         await admin.aclose()
         assert isinstance(await call, ObjectClosedError)
     assert admin._client is None
-
-
-# --- the real broker -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

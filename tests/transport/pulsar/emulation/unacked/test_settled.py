@@ -124,9 +124,6 @@ def test_after_clear_no_record_is_known_as_settled() -> None:
     assert not known.open
 
 
-# --- on the broker --------------------------------------------------------------------------------------------------
-
-
 async def move(broker: TestBroker, method: str, topic: str, tail: str, **content: Any) -> None:
     """A request of an operator's tool."""
     path = topic.replace("://", "/")
