@@ -6,6 +6,7 @@ import itertools
 import time
 import weakref
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -194,8 +195,8 @@ async def test_a_cancelled_sleep_leaves_no_timer() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await timers.sleep(1)
-    clock.advance(2)
-    await asyncio.sleep(0)
+    assert timers._manual is not None
+    assert timers._manual.due is None
 
 
 async def test_timers_of_the_machines_clock_are_the_loops() -> None:
@@ -206,6 +207,19 @@ async def test_timers_of_the_machines_clock_are_the_loops() -> None:
         await rung.wait()
         await timers.sleep(0.001)
     assert abs(timers.milliseconds() - time.time() * 1000) < 60_000
+
+
+async def test_a_sleep_by_the_machines_clock_takes_its_time_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, delays = asyncio.get_running_loop(), list[float]()
+    call_later = loop.call_later
+
+    def noted(delay: float, *call: Any) -> asyncio.TimerHandle:
+        delays.append(delay)
+        return call_later(delay, *call)
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    await LoopTimers(SystemClock()).sleep(0.001)
+    assert delays == [0.001]
 
 
 def test_a_clock_that_outlives_a_loop_can_be_advanced() -> None:

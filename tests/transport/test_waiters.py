@@ -33,3 +33,14 @@ async def test_a_cancelled_waiter_keeps_no_other_from_being_woken() -> None:
         await first
     waiters.wake()
     await second
+
+
+async def test_a_waiter_cancelled_in_the_turn_of_the_wake_keeps_no_other_from_being_woken() -> None:
+    waiters = Waiters()
+    first, second = [asyncio.ensure_future(waiters.wait()) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.cancel()
+    waiters.wake()
+    await second
+    with pytest.raises(asyncio.CancelledError):
+        await first
