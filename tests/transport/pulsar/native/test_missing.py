@@ -65,6 +65,21 @@ async def test_after_an_outage_the_subscription_is_anothers(scene: Scene) -> Non
     assert [type(change.error) for change in scene.told[2:]] == [ConsumerBusyError]
 
 
+async def test_after_an_outage_a_consumer_has_the_usual_time_to_come_back(scene: Scene) -> None:
+    scene.admin.consumers = 1
+    scene.native.connected = False
+    assert scene.look(1, 2) == ["lost"]
+    await scene.answer(scene.asked, NOT_CONNECTED)
+    assert scene.look(3) == []
+    await scene.answer(scene.asked)
+    assert scene.look(30) == ["back"]
+    told = len(scene.told)
+    await scene.watch.look_for_reasons(30 + missing.MISSING - 1)
+    assert len(scene.told) == told
+    await scene.watch.look_for_reasons(30 + missing.MISSING + 1)
+    assert [type(change.error) for change in scene.told[told:]] == [ConsumerBusyError]
+
+
 @pytest.mark.parametrize("consumers", [0, None])
 async def test_a_subscription_that_is_missing_without_a_known_reason(scene: Scene, consumers: int | None) -> None:
     """pulsar-client may take a minute for its next attempt; after that it is reported all the same."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import _pulsar
 import pytest
@@ -72,6 +73,23 @@ def test_a_client_that_was_made_before_keeps_the_log() -> None:
         "print(log.hears(client()))"
     )
     assert run(code) == "False"
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_more_is_logged_where_a_copy_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
+    if copied:
+        monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
+    else:
+        monkeypatch.delenv("JMSAIO_PULSAR_LOG", raising=False)
+    levels: list[object] = []
+
+    class Configuration:
+        def set_file_logger(self, level: object, path: str) -> None:
+            levels.append(level)
+
+    configuration: Any = Configuration()
+    NativeLog().direct(configuration)
+    assert levels == [_pulsar.LoggerLevel.Info if copied else _pulsar.LoggerLevel.Warn]
 
 
 def test_a_child_process_has_a_log_of_its_own() -> None:
