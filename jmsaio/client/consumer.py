@@ -351,7 +351,6 @@ class MessageConsumer(AsyncClosing):
         self._closed = True
         self._listener = None
         self._inbox.notify()
-        self._inbox.want(False)
         await self._runtime.close_consumer(self._inbox)
         with anyio.move_on_after(self._runtime.close_timeout):
             while self._receiving:

@@ -127,6 +127,15 @@ def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
     assert len(taken(resting, 0.0)) == 10 * BURST
 
 
+def test_a_record_that_arrives_after_its_like_went_back_goes_back_too() -> None:
+    resting = Resting()
+    add(resting, range(1, 2), 0.0)
+    resting.hasten()
+    assert taken(resting, 0.0) == [1]
+    add(resting, range(2, 3), 0.0)
+    assert (resting.count("o"), taken(resting, 1.0)) == (1, [2])
+
+
 def test_an_owner_gets_none_of_anothers_back() -> None:
     resting = Resting()
     for owner, entry in (("a", 1), ("b", 2), ("a", 3)):

@@ -377,7 +377,7 @@ class Inbox:
 
     async def stop(self, timeout: float) -> None:
         """Stop the receiver of a detached inbox, so that others get its messages."""
-        if not self.attached and self.filter.shared and not self.filter.alone:
+        if self.filter.shared and not self.filter.alone:
             await self.receiver.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:

@@ -205,6 +205,19 @@ async def test_a_failed_receiver_is_reported_once_the_inbox_is_empty() -> None:
     assert numbers(made) == [1]
 
 
+@pytest.mark.parametrize("end", ["detach", "fail", "aclose"])
+async def test_an_inbox_that_ended_takes_nothing_of_its_siblings(end: str) -> None:
+    made = inbox(Receiver(), Filter())
+    assert made.accepts(numbered(1), 0)
+    if end == "detach":
+        made.detach()
+    elif end == "fail":
+        made.fail(TransportError("gone"))
+    else:
+        await made.aclose(1.0)
+    assert not made.accepts(numbered(1), 0)
+
+
 async def test_close_gives_back_and_frees_the_name() -> None:
     freed = []
     receiver = Receiver([numbered(1)])
