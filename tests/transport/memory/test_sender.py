@@ -109,6 +109,22 @@ async def test_a_transaction_waits_for_its_sends(embedded: EmbeddedBroker) -> No
     await harness.stop()
 
 
+async def test_an_aborted_transaction_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    transaction = await harness.transport.begin(GUARD)
+    sender.send(record("undone"), outcomes, transaction)
+    sender.send(record("waits"), outcomes)
+    await _settled()
+    assert outcomes.errors == [None]
+    await transaction.abort()
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None, None]
+    await harness.stop()
+
+
 async def test_a_send_after_the_end_of_its_transaction_fails(harness: Harness) -> None:
     transaction = await harness.transport.begin(60)
     await transaction.commit()
