@@ -191,3 +191,12 @@ def test_a_long_pause_saves_up_no_more_than_one_burst() -> None:
     add(resting, range(3 * int(BURST)), 1e6)
     first = len(taken(resting, 1e6 + LONGEST))
     assert BURST <= first <= BURST + BUNDLE
+
+
+def test_a_bundle_has_a_bounded_number_of_records() -> None:
+    resting = Resting()
+    add(resting, range(BUNDLE + 1), 0.0)
+    sizes = []
+    while (bundle := resting.take(1.0)) is not None:
+        sizes.append(len(bundle.records))
+    assert sorted(sizes) == [1, BUNDLE]

@@ -167,3 +167,9 @@ def test_deep_superclass_chains_need_no_stack() -> None:
     """Classes are read in a loop, and the first unknown one ends it."""
     chain = "".join(f"72 0001 {0x41 + number % 26:02x} {0:016x} 02 0000 78" for number in range(100_000))
     assert isinstance(read_object(stream("73" + chain)), JavaObject)
+
+
+def test_block_data_that_is_left_before_an_object_is_refused() -> None:
+    entry = b"\x00\x00\x00\x01" + b"\x00\x01a" + b"left"
+    with pytest.raises(MalformedMessageError, match="4 bytes of block data stand before an object"):
+        read_map(b"\xac\xed\x00\x05" + bytes((0x77, len(entry))) + entry + b"\x70")
