@@ -12,7 +12,12 @@ import pytest
 from jmsaio.model.wire import DELIVERY_TIME
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.clock import SystemClock
-from jmsaio.transport.pulsar.emulation.unacked.delays import MOST_BYTES, MOST_RECORDS, DelayedRecords, early_until
+from jmsaio.transport.pulsar.emulation.unacked.delayed_records import (
+    MOST_BYTES,
+    MOST_RECORDS,
+    DelayedRecords,
+    early_until,
+)
 from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
 from tests.kit.records import record as outgoing
 from tests.transport.pulsar.conftest import Kit
