@@ -349,11 +349,12 @@ class PulsarReceiver:
     async def _close(self, deadline: float) -> None:
         """Send acknowledgements and close the native consumers."""
         timeout = deadline - self._bridge.loop.time()
-        await self._sizing.settled(timeout / 2)
         try:
+            await self._sizing.settled(timeout / 2)
             if self._letters is not None:
                 await self._letters.aclose(timeout / 2)
         finally:
+            self._sizing.give_up()
             self._unacked.flush()
             closing = self._natives.close()
             self._unacked.leave()

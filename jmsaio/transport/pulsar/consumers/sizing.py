@@ -155,8 +155,19 @@ class Sizing:
         return True
 
     async def settled(self, timeout: float) -> None:
-        """Wait until a change under way is over; after ``timeout`` seconds it is given up."""
-        task, self._task = self._task, None
-        if task is not None and not await wait_for(asyncio.wait([task]), timeout):
+        """Wait until a change under way is over; after ``timeout`` seconds it is given up.
+
+        Cancellation: the change goes on.
+        """
+        task = self._task
+        if task is None or task.done():
+            return
+        if not await wait_for(asyncio.wait([task]), timeout):
             await end([task], min(timeout, LINGER))
             self._changing = False  # also where it had not begun
+
+    def give_up(self) -> None:
+        """Give up a change under way: the receiver closes, so no one would close what it opens."""
+        task = self._task
+        if task is not None and not task.cancelling():  # a second time would end its waiting for what it opens
+            task.cancel()

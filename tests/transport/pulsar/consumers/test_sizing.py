@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -161,6 +162,8 @@ class Desk:
         self.consumers = [FakeConsumer(), FakeConsumer()]
         self.anew: list[FakeConsumer] = []
         self.refusals: list[JMSError] = []
+        self.may_open = anyio.Event()
+        self.may_open.set()
         subscription = Subscription(tuple(self.topics), "s", kind, config or ConsumerConfig())
         self.receiver = PulsarReceiver(Bridge(), subscription, lambda: None, lambda receiver: None, share=Share(400))
         self.receiver.opens_with(self.open)
@@ -169,6 +172,7 @@ class Desk:
 
     async def open(self, topic: str | None, size: int) -> FakeConsumer:
         """The broker sends everything again that was not acknowledged."""
+        await self.may_open.wait()
         if self.refusals:
             raise self.refusals.pop(0)
         before = self.consumers[self.topics.index(str(topic))]
@@ -190,6 +194,33 @@ async def test_nothing_is_taken_while_the_queue_is_changed(kind: SubscriptionTyp
     got = desk.receiver.receive(10)
     assert sorted(one.message_id.entry for one in got) == [1, 1, 2, 2]
     assert {one.redelivery_count for one in got} == {0}
+
+
+@pytest.mark.parametrize("cancelled", ["another call", "closing"])
+async def test_a_change_leaves_no_consumer_open_when_the_receiver_closes(cancelled: str) -> None:
+    """Such a consumer would prefetch messages that no one takes."""
+    desk = Desk(SubscriptionType.SHARED)
+    desk.may_open = anyio.Event()
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    assert desk.receiver.receive(2) == []
+    with anyio.fail_after(HANG):
+        while not desk.receiver.stopped:
+            await anyio.lowlevel.checkpoint()
+    waiting = asyncio.create_task(
+        desk.receiver.stop(HANG) if cancelled == "another call" else desk.receiver.aclose(HANG)
+    )
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    if cancelled == "closing":
+        desk.may_open.set()
+    closing = asyncio.create_task(desk.receiver.aclose(HANG))
+    await asyncio.sleep(0)
+    desk.may_open.set()
+    await closing
+    for _ in range(20):
+        await anyio.lowlevel.checkpoint()
+    assert [consumer for consumer in (*desk.consumers, *desk.anew) if not consumer.closed] == []
 
 
 async def test_topics_that_are_not_persistent_keep_their_queue() -> None:
