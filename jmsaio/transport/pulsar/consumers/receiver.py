@@ -155,7 +155,7 @@ class PulsarReceiver:
             self._bridge.loop.call_soon(self._woken)
         elif not records and limit > 0:
             self._natives.raise_failure()
-        return list[ReceivedRecord](records)
+        return [*records]
 
     def _take(self, taken: list[PulsarRecord], limit: int) -> None:
         """Take from the native consumers in turn, until there are ``limit`` records."""
