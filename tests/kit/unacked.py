@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import anyio
+import attrs
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters, Ended
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
@@ -14,6 +17,24 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
+
+
+@attrs.define
+class Letters:
+    """Dead letters after two redeliveries, which are stored when the test says so."""
+
+    put_in: list[PulsarRecord] = attrs.field(factory=list)
+    ended: list[Ended] = attrs.field(factory=list)
+
+    def given_back_too_often(self, count: int) -> bool:
+        return count >= 2
+
+    def came_too_often(self, count: int) -> bool:
+        return count > 2
+
+    def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
+        self.put_in += records
+        self.ended.append(ended)
 
 
 class Desk:

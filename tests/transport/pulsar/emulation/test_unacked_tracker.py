@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import anyio
-import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.pulsar.emulation.dead_letters import Ended
 from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.kit.native_fakes import FakeMessage
-from tests.kit.unacked import Desk, batch
-
-
-@attrs.define
-class Letters:
-    """Dead letters after two redeliveries, which are stored when the test says so."""
-
-    put_in: list[PulsarRecord] = attrs.field(factory=list)
-    ended: list[Ended] = attrs.field(factory=list)
-
-    def given_back_too_often(self, count: int) -> bool:
-        return count >= 2
-
-    def came_too_often(self, count: int) -> bool:
-        return count > 2
-
-    def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
-        self.put_in += records
-        self.ended.append(ended)
+from tests.kit.unacked import Desk, Letters, batch
 
 
 async def test_a_record_is_counted_until_it_is_settled() -> None:

@@ -93,7 +93,8 @@ class Handover:
         if not briefly:
             self.pass_on(unsettled.drop_aside())
             unsettled.remove(self._prior.take_copies(self._name, unsettled.out))
-        kept = [record for record, given_back in unsettled.out.items() if not given_back]
+        # After a long stop, what is still given back is on its way to the dead letters: it is settled from here.
+        kept = [record for record, given_back in unsettled.out.items() if not (briefly and given_back)]
         self._prior.add(self._name, kept, held=True)
         self.left = self.left or bool(kept)
 

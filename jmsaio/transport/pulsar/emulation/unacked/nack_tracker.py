@@ -61,9 +61,10 @@ class NackTracker:
         self._closed = False
 
     def add(self, records: Iterable[PulsarRecord], delay: float, *, counted: bool) -> None:
-        """Have records that were given back redelivered after ``delay`` seconds; not ``counted``: no one had them.
+        """Have records that were given back redelivered after ``delay`` seconds.
 
-        On shared subscriptions the delay is at least 0.1 s, pulsar-client's smallest.
+        ``counted=False``: no application had them. On shared subscriptions the delay is at least 0.1 s,
+        pulsar-client's smallest.
         """
         shared = self._delayed is None
         wait = delay - NATIVE_NACK_DELAY if shared else delay
@@ -75,7 +76,7 @@ class NackTracker:
             self._queue.add(record, wait)
 
     def retry(self, record: PulsarRecord, delay: float) -> None:
-        """Have a record redelivered after ``delay`` seconds that is given back already, and counted then."""
+        """Have a record redelivered after ``delay`` seconds that could not be moved to the dead letters."""
         if not self._closed:
             self._queue.add(record, delay)
 
@@ -126,11 +127,11 @@ class NackTracker:
                 self._acks.flush()  # an entry goes back as the broker knows it
             here = [record for record in removed if record in reread] if reread else []
             self._to_broker([record for record in removed if record not in reread] if reread else removed)
-        if here:
+        if here or early:  # also where only room became free
             redeliver = self._unsettled.redeliver
             self._was_early.extend(redeliver((one for one in here if one in early), self.unseen))
             self.redeliver(redeliver((one for one in here if one not in early), self.unseen))
-        self.unseen.difference_update(removed)
+        self.unseen.difference_update(records)
 
     def _to_broker(self, records: list[PulsarRecord]) -> None:
         """Give records back to the broker, which takes entries: a batch once."""
@@ -155,21 +156,24 @@ class NackTracker:
             The records that the application had, and those that it had not.
         """
         reread = self._unsettled.reread
-        self._again = deque(record for record in self._again if record in reread)
+        again, self._again = self._again, deque(record for record in self._again if record in reread)
+        copies = [record for record in again if record not in reread]  # released, and not taken since
         waiting = self._queue.take_all()
         back = [record for record in waiting if record not in reread]
         self._due([record for record in waiting if record in reread])
         unseen, self.unseen = self.unseen, set()
-        return [record for record in back if record not in unseen], [record for record in back if record in unseen]
+        had = [record for record in back if record not in unseen]
+        return had, [*copies, *(record for record in back if record in unseen)]
 
     def clear(self) -> None:
         """The subscription was moved: nothing is redelivered."""
         self._queue.close()
-        if self._delayed is not None:
-            self._delayed.clear()
         self.unseen.clear()
         self._again.clear()
         self._was_early.clear()
+        if self._delayed is not None and len(self._delayed):
+            self._delayed.clear()
+            self._woken()  # there is room again
 
     def close(self) -> None:
         """Redeliver nothing more."""

@@ -131,9 +131,10 @@ class PriorDeliveries:
             if delivery is None or not delivery.held:
                 continue
             delivery.held, delivery.acknowledged, delivery.since = False, acknowledged, time.monotonic()
-            if delivery.copies and not acknowledged:
+            copies, delivery.copies = delivery.copies, {}
+            if copies and not acknowledged:
                 self._forget(subscription, record)
-            for settled in list(delivery.copies.values()):
+            for settled in copies.values():
                 settled(acknowledged)
 
     def _delivery(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:

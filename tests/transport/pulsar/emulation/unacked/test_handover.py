@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any
+
 import pytest
 
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.kit.native_fakes import FakeMessage
-from tests.kit.unacked import Desk
+from tests.kit.unacked import Desk, Letters
 
 
-def pair() -> tuple[Desk, Desk]:
-    """Two receivers of one subscription of one transport."""
+def pair(letters: DeadLetters | None = None) -> tuple[Desk, Desk]:
+    """Two receivers of one subscription of one transport; the first may have dead letters."""
     prior = PriorDeliveries()
-    return Desk(True, prior=prior), Desk(True, prior=prior)
+    return Desk(True, prior=prior, letters=letters), Desk(True, prior=prior)
 
 
 def messages(count: int) -> list[FakeMessage]:
@@ -38,6 +43,17 @@ async def test_a_copy_waits_for_the_application_of_the_receiver_that_stopped(ack
     assert all(record.redelivery_count == 1 for record in other.unsettled.out)
     one.handover.settled([second, third], acknowledged=True)
     assert other.consumer.acknowledged == copies[0 if acknowledged else 1 :]
+
+
+async def test_a_copy_is_gone_from_memory_once_it_is_acknowledged() -> None:
+    one, other = pair()
+    records = one.admit(*messages(0))
+    one.tracker.stop(briefly=False)
+    assert other.admit(*messages(0)) == []
+    copies = [weakref.ref(record) for record in other.unsettled.out]
+    one.tracker.acknowledge(records)
+    gc.collect()
+    assert [copy() for copy in copies] == [None, None, None]
 
 
 async def test_what_was_acknowledged_after_the_stop_is_acknowledged_again_where_it_arrives() -> None:
@@ -102,6 +118,36 @@ async def test_copies_are_kept_through_a_short_stop_and_given_up_in_a_long_one()
     assert other.tracker.count == 3
     other.tracker.stop(briefly=False)
     assert other.tracker.count == 0
+
+
+async def test_a_released_copy_goes_back_when_its_keeper_stops_before_it_is_taken() -> None:
+    """Else it would be taken for here when the broker redelivers it, and never be delivered."""
+    one, other = pair()
+    records = one.admit(*messages(0))
+    one.tracker.stop(briefly=False)
+    assert other.admit(*messages(0)) == []
+    one.handover.settled(records, acknowledged=False)
+    other.tracker.stop(briefly=False)
+    assert other.tracker.take(9) == [] and other.tracker.count == 0
+    assert [record.redelivery_count for record in other.admit(*messages(0))] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_dead_letter_on_its_way_is_kept_from_others_when_its_receiver_stops(stored: bool) -> None:
+    """It is acknowledged there once it is stored, or delivered when it could not be."""
+    letters: Any = Letters()
+    one, other = pair(letters)
+    [record] = one.admit(FakeMessage(0, count=2))
+    one.tracker.give_back([record], 0, counted=True)
+    one.tracker.stop(briefly=False)
+    copy = FakeMessage(0, count=3)
+    assert other.admit(copy) == []
+    letters.ended[0](record, stored)
+    assert other.consumer.acknowledged == ([copy] if stored else [])
+    if not stored:
+        one.tracker.close()
+        one.tracker.leave()
+        assert places(other.tracker.take(9)) == [0]
 
 
 async def test_a_record_set_aside_says_that_it_was_delivered_before() -> None:

@@ -96,6 +96,23 @@ async def test_a_delayed_record_waits_here_for_its_time() -> None:
     assert (late.place, late.redelivery_count) == (records[0].place, 0)
 
 
+@pytest.mark.parametrize("forget", ["seek", "ids start over"])
+async def test_room_for_delayed_records_wakes_though_none_is_delivered(forget: str) -> None:
+    """Receiving may pause for want of room, and then nothing else wakes."""
+    desk = Desk(False)
+    due = str(int(time.time() * 1000) + 100)
+    assert desk.tracker.deliverable(desk.admit(FakeMessage(0, values={DELIVERY_TIME: due}))) == []
+    assert desk.tracker.room(20_000) < 10_000
+    if forget == "seek":
+        desk.tracker.clear(bool)
+    else:
+        desk.admission.start_over(desk.native_consumer)
+    with anyio.fail_after(20):
+        while not desk.woken:
+            await anyio.sleep(0.005)
+    assert desk.tracker.room(20_000) == 10_000 and not desk.nacks.unseen
+
+
 @pytest.mark.parametrize("shared", [True, False])
 async def test_what_was_read_again_is_redelivered_from_here(shared: bool) -> None:
     """The broker has it no more."""
