@@ -1,7 +1,7 @@
 """Time: a clock that is passed in, and timers that go by it.
 
-There are two times. The wall clock's stands in messages; whoever sets the machine's clock lets it jump. The steady time
-only goes on: everything that is to happen after a while goes by it.
+There are two times. The wall clock's is written into messages, and jumps when the machine's clock is set. The steady
+time only goes forward, so all delays go by it.
 
 The embedded broker and the client both go by the clock of their transport. Bounds that protect from hanging, such as
 ``close_timeout``, go by the event loop's own time instead: they must end even if no one advances a `ManualClock`.
@@ -23,13 +23,13 @@ from jmsaio.transport.time_heap import TimeHeap
 
 
 class Clock(Protocol):
-    """Where a broker and its clients have their time from."""
+    """Gives a broker and its clients the time."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
 
     def steady(self) -> float:
-        """Seconds that only ever grow, by as much as time passes; where they began is of no account."""
+        """Seconds that only grow, as fast as time passes, from an arbitrary start."""
 
     def watch(self, advanced: Callable[[], None]) -> bool:
         """Ask to have ``advanced`` called after each step of time; False if time passes by itself.
@@ -54,10 +54,10 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to go on; for tests that must not wait.
+    """A clock that stands still until it is advanced; for tests that must not wait.
 
     Args:
-        start: seconds since the epoch; default: the real time when it is made, because messages carry the real time.
+        start: seconds since the epoch; default: the real time, because messages carry the real time.
     """
 
     def __init__(self, start: float | None = None) -> None:
@@ -73,7 +73,7 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time go on: everything due by then happens in the broker before this returns.
+        """Advance the time: everything due by then happens in the broker before this returns.
 
         Raises:
             ValueError: a negative number of seconds.
@@ -95,15 +95,15 @@ class ManualClock:
         return True
 
 
-#: Seconds by which the wall clock leaves the steady time when someone sets it; less is a pause or drift.
+#: A larger difference between the clocks, in seconds, means that the wall clock was set; a smaller one, pause or drift.
 _CLOCK_SET = 0.05
 
 
 class SteadyTimes:
     """Moments of the wall clock in steady time.
 
-    What the clocks differ by is kept until the wall clock was set: read again for each message, a pause between the two
-    readings would change the order of what is due.
+    The difference between the clocks is kept until the wall clock is set. If it were read again for each message, a
+    pause between the two readings would change the order of what is due.
     """
 
     __slots__ = ("_clock", "_difference")
@@ -121,10 +121,10 @@ class SteadyTimes:
 
 
 class Timers:
-    """What is to happen, by time; of the same time, in the order of adding.
+    """Actions by the time at which they are due; of the same time, in the order of adding.
 
     Args:
-        earlier: called when something was added that comes before everything else.
+        earlier: called when an action was added that comes before all others.
     """
 
     __slots__ = ("_earlier", "_heap")
@@ -141,7 +141,7 @@ class Timers:
         return token
 
     def cancel(self, token: int) -> None:
-        """It shall not happen; nothing if it happened already. Takes constant time on average."""
+        """Cancel an action; nothing if it has run already. Takes constant time on average."""
         self._heap.cancel(token)
 
     def __len__(self) -> int:
@@ -160,17 +160,17 @@ class Timers:
 
 
 class Timer(Protocol):
-    """Something that is to happen."""
+    """A call that is to happen."""
 
     def cancel(self) -> None:
-        """It shall not happen; nothing if it happened already."""
+        """Cancel the call; nothing if it has happened already."""
 
 
 @attrs.define(eq=False)
 class LoopTimers:
     """Timers of one event loop that go by a clock. Made and used on the loop's thread.
 
-    By a clock that passes by itself they are the loop's own. With a `ManualClock` they are due once it was advanced far
+    If time passes by itself, they are the loop's own. With a `ManualClock` they are due once it was advanced far
     enough; their callbacks run in the loop's next turn, in the order of their times.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""``TimeHeap``: what is due at different times, the earliest first."""
+"""``TimeHeap``: items that are due at different times, the earliest first."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Item = TypeVar("Item")
 
 @attrs.define(eq=False)
 class TimeHeap(Generic[Item]):
-    """Items by the time at which they are due; of the same time, in the order of adding. It has no clock of its own."""
+    """Items by the time at which they are due; of the same time, in the order of adding. It has no clock."""
 
     _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
     _cancelled: set[int] = attrs.field(factory=set, init=False)
     _number: int = attrs.field(default=0, init=False)
 
     def __len__(self) -> int:
-        """How many there are; those that were cancelled may count."""
+        """Number of items; some that were cancelled may be included."""
         return len(self._heap)
 
     def add(self, due: float, item: Item) -> int:
@@ -63,6 +63,6 @@ class TimeHeap(Generic[Item]):
         return items
 
     def _skip(self) -> None:
-        """Drop what was cancelled, as far as it comes first."""
+        """Drop cancelled items that come first."""
         while self._cancelled and self._heap and self._heap[0][1] in self._cancelled:
             self._cancelled.discard(heapq.heappop(self._heap)[1])

@@ -1,4 +1,4 @@
-"""``PulsarTransport``: one native client and everything made from it."""
+"""``PulsarTransport``: one native client and everything opened through it."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class PulsarTransport:
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """Who is told that the link to the broker, or a subscription, was lost or is back."""
+        """Called when the link to the broker, or a subscription, was lost or is back."""
         return self._watch.listeners
 
     async def check_reachable(self) -> None:
@@ -186,7 +186,7 @@ class PulsarTransport:
             return
 
     async def _check_listener(self, deadline: float) -> None:
-        """Have the listener's name looked up: pulsar-client repeats a look-up that fails, and tells its log only."""
+        """Have the listener's name looked up: pulsar-client repeats a failing look-up, and says so only in its log."""
         name = self._config.client.get("listener_name")
         if not name:
             return
@@ -217,7 +217,7 @@ class PulsarTransport:
             OperationTimeoutError: no answer within ``operation_timeout``.
             BrokerUnavailableError: likewise, and no TCP connection to the broker works.
 
-        Cancellation: what was made is closed again.
+        Cancellation: what was opened is closed again.
         """
         self._bridge.check()
         native = producer_configuration(options.config, options.metadata)
@@ -256,7 +256,7 @@ class PulsarTransport:
             JMSSecurityError: no right to do so.
             OperationTimeoutError: no answer within ``operation_timeout``; BrokerUnavailableError where none can come.
 
-        Cancellation: what was made is closed again.
+        Cancellation: what was opened is closed again.
         """
         return await self._opening.open(subscription, wake)
 
@@ -276,7 +276,7 @@ class PulsarTransport:
             NotFoundError: no such topic, and the broker creates none.
             OperationTimeoutError: no answer within ``operation_timeout``.
 
-        Cancellation: what was made is closed again.
+        Cancellation: what was opened is closed again.
         """
         self._bridge.check()
         attempts: Attempts[ReaderHandle] = Attempts(
@@ -315,7 +315,7 @@ class PulsarTransport:
         self._open.pop(part, None)
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything made from it; callbacks not called yet get an error. Idempotent, bounded.
+        """Close everything opened through it; callbacks not called yet get an error. Idempotent, bounded.
 
         Cancellation: closing goes on.
         """

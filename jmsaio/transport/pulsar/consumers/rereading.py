@@ -5,7 +5,7 @@ sends the entry again, but as a rule still has it: a reader gets it. From then o
 acknowledged: it is redelivered from here when it is given back, and reported as lost if its receiver is closed before
 it is acknowledged.
 
-For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing any more: the
+For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing at all: the
 consumer is reopened.
 """
 

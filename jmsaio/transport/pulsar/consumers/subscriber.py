@@ -85,7 +85,7 @@ class Subscriber:
         return await self.open(subscription, wake, ignore)
 
     async def _add(self, receiver: PulsarReceiver, subscription: Subscription, topics: list[str]) -> None:
-        """One native consumer for each topic. All that were made belong to the receiver, also if one fails."""
+        """One native consumer for each topic. All that were opened belong to the receiver, also if one fails."""
         size = queue_size(subscription, len(topics) + len(receiver.topics))
         tasks = [self.bridge.loop.create_task(self._subscribe(subscription, topic, size)) for topic in topics]
         try:
@@ -144,7 +144,7 @@ class Subscriber:
         receiver.owns(self.bridge.task(self._grow(receiver)))
 
     async def _grow(self, receiver: PulsarReceiver) -> None:
-        # What is in a new partition was sent after the subscription was made: all of it is received.
+        # What is in a new partition was sent after the subscription was created: all of it is received.
         subscription = attrs.evolve(receiver.subscription, position=Position.EARLIEST)
         while not receiver.closed:
             await asyncio.sleep(PARTITIONS_CHECK)
@@ -157,7 +157,7 @@ class Subscriber:
                 if new:
                     await self._add(receiver, subscription, new)
             except JMSError:
-                # The broker can't tell or refuses now; the next look comes in a minute.
+                # The broker does not answer, or refuses; the next look comes in a minute.
                 continue
 
 

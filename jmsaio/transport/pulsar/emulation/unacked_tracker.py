@@ -1,6 +1,6 @@
 """``UnackedTracker``: owns the records that one receiver took, from their arrival until they are settled.
 
-The receiver and what closes and reopens its native consumers ask it alone; its parts, in ``unacked/``, are its own.
+Nothing else of a receiver knows its parts, which lie in ``unacked/``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class UnackedTracker:
 
     Attributes:
         shared: the broker redelivers what is given back, by entries, and counts.
-        take: ``NackTracker.take``; the parts' own methods, for one call less with each record.
+        take: ``NackTracker.take``. This and the next two are methods of the parts, which saves a call for each record.
         room: ``NackTracker.room``.
         admit: ``Admission.admit``.
     """

@@ -90,7 +90,7 @@ class PulsarRecord:
 
     @property
     def key(self) -> str | None:
-        """Partition key; None for an empty one, too, which pulsar-client does not tell apart."""
+        """Partition key; None also for an empty one: pulsar-client does not distinguish them."""
         try:
             return self.native.partition_key() or None
         except UnicodeDecodeError as error:
@@ -122,7 +122,7 @@ class PulsarRecord:
 
     @property
     def sequence_id(self) -> int | None:
-        """None: pulsar-client does not tell it."""
+        """None: pulsar-client does not give it."""
         return None
 
     @property
@@ -140,7 +140,7 @@ class PulsarRecord:
     def light(
         cls, native_consumer: NativeConsumer, place: WireId, published: int, redelivery_count: int
     ) -> PulsarRecord:
-        """One of which no more is known than that; it can be given back."""
+        """A record of which only this is known: it can be given back, and nothing else."""
         record = cls(None, native_consumer, 0, redelivery_count)
         record._id, record._published = place, published
         return record

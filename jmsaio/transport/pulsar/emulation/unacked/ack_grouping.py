@@ -29,7 +29,7 @@ class AckGrouping:
         settled: remembers what was acknowledged.
 
     Attributes:
-        last: the loop's time when pulsar-client last got an acknowledgement; None: ``confirmed`` since, or never.
+        last: the loop's time when pulsar-client last got an acknowledgement; None: all of them are sent.
     """
 
     def __init__(self, bridge: Bridge, unsettled: Unsettled, settled: Settled) -> None:

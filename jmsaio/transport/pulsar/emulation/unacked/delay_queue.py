@@ -40,14 +40,14 @@ class DelayQueue(Generic[Item]):
             self._arm(when)
 
     def take_all(self) -> list[Item]:
-        """Forget all of them, and say which they were."""
+        """Remove and return all items, in no order."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         return self._heap.take_all()
 
     def close(self) -> None:
-        """Forget all of them."""
+        """Remove all items."""
         self.take_all()
 
     def _arm(self, when: float) -> None:
