@@ -173,5 +173,7 @@ class Copy:
         return status, log.read_text(encoding="utf-8", errors="replace")[-4000:]
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("JMSAIO_") and name != "CI"}
+        """Without what is meant for the processes of this run, such as to measure their coverage."""
+        known = ("JMSAIO_", "COVERAGE_", "CI")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(known)}
         return {**kept, **self.broker, "PYTHONPATH": str(self.root)}

@@ -134,8 +134,11 @@ class LaunchedBroker(TestBroker):
         shutil.rmtree(self._folder / "data")
 
     def pause(self) -> None:
+        assert self._status is not None, "the broker was never started"
         self._signal(signal.SIGSTOP)
         self._paused = True
+        # On a crowded machine some of its threads run on for a while: wait until all have stopped.
+        os.waitid(os.P_PID, self._status.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
