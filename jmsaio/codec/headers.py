@@ -45,8 +45,7 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
         data = _utf8(value, CORRELATION_ID) if isinstance(value, str) else value
         wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
     if head.type is not None:
-        if not head.type.isascii():
-            _utf8(head.type, TYPE)
+        _utf8(head.type, TYPE)
         wire[TYPE] = head.type
     if head.reply_to is not None:
         destination = as_destination(head.reply_to)
@@ -125,7 +124,7 @@ def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
     text = wire.get(CORRELATION_ID)
     if text is None:
         return None
-    padded = text if len(text) % 4 == 0 or text.endswith("=") else text + "=" * (-len(text) % 4)
+    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
     try:
         data = binascii.a2b_base64(padded, strict_mode=True)
     except ValueError:  # also raised for a text that is not ASCII

@@ -187,7 +187,7 @@ def read_one(wire: Mapping[str, str], name: str) -> Property:
     word = wire.get(mark)
     if word is None:
         word = wire.get(name + TYPE_SUFFIX_READ)
-        if word is None or word not in _WORDS:
+        if word not in _WORDS:
             return None if _is_old_mark(wire, name) else text
     if word == "int" and len(text) < 10 and text.isascii() and text.isdecimal():
         return int(text)

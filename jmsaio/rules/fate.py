@@ -109,5 +109,5 @@ def give_back_delays(config: ConsumerConfig) -> GiveBackDelays:
     if backoff is not None:
         return GiveBackDelays(backoff.min_delay, backoff.max_delay, backoff.multiplier, exact=True)
     if delay is not None:
-        return GiveBackDelays(delay, delay, 1.0, exact=True)
+        return GiveBackDelays(delay, delay)  # the first is the longest, so it neither grows nor is lengthened
     return GiveBackDelays()

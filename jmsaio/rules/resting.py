@@ -101,8 +101,10 @@ class Resting:
             return False
         turns = self._times_returned(entry)
         bundle = self._open.get((owner, turns))
-        new = bundle is None or len(bundle.records) >= BUNDLE or now > bundle.until
-        if bundle is None or new:
+        if bundle is not None and (len(bundle.records) >= BUNDLE or now > bundle.until):
+            bundle = None
+        new = bundle is None
+        if bundle is None:
             bundle = self._begin(owner, turns, entry, now)
         bundle.records.append(record)
         bundle.entry = entry
@@ -111,7 +113,7 @@ class Resting:
 
     def _times_returned(self, entry: _Entry) -> int:
         """How often the entry of a record that has arrived went back before."""
-        known = self._returned.pop(entry, None) if self._returned else None
+        known = self._returned.pop(entry, None)
         if known is None:
             return 0
         if known.gone:  # no one else took it: it was only slow

@@ -37,8 +37,6 @@ def linear_partition(priority: int, partitions: int, uniform: float) -> int:
         partitions: number of partitions.
         uniform: a random number in [0, 1), which spreads one priority over its partitions.
     """
-    if partitions <= 1:
-        return 0
     if partitions == 2:
         return 0 if priority <= _DEFAULT_PRIORITY else 1
     if partitions == 3:
@@ -54,7 +52,7 @@ def non_linear_partition(priority: int, partitions: int, uniform: float) -> int:
         return 0
     width = partitions / 4.0
     if priority < _DEFAULT_PRIORITY:
-        return 0 if partitions <= 3 else math.floor(uniform * width)
+        return math.floor(uniform * width)
     if priority == _DEFAULT_PRIORITY:
         if partitions <= 3:
             return partitions - 2

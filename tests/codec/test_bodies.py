@@ -71,6 +71,10 @@ def test_lists_and_dicts_are_written_as_marked_json(value: Any) -> None:
     assert bodies.decode_body("object", payload, properties) == value
 
 
+def test_json_has_no_spaces_and_no_escapes_for_letters() -> None:
+    assert encoded("object", [1, {"größe": None}]) == write_object('[1,{"größe":null}]')
+
+
 def test_objects_that_are_not_json_able() -> None:
     endless: list[Any] = []
     endless.append(endless)
@@ -97,6 +101,13 @@ def test_nesting_is_bounded() -> None:
         assert bodies.decode_body("object", payload, properties) == value
     for text in ("[" * 500 + "]" * 500, '{"a":' * 500 + "1" + "}" * 500):
         assert bodies.decode_body("object", write_object(text), {"JMS_jmsaio_object": "json"}) == text
+
+
+def test_what_is_nested_101_deep_is_read_however_much_stands_beside_it() -> None:
+    for depth, is_read in ((101, True), (102, False)):
+        text = "[" * depth + "1" + "]" * (depth - 1) + ",[],{}]"
+        found = bodies.decode_body("object", write_object(text), {"JMS_jmsaio_object": "json"})
+        assert isinstance(found, list) is is_read and isinstance(found, str) is not is_read
 
 
 def test_the_mark_says_nothing_about_other_objects() -> None:

@@ -86,6 +86,12 @@ def test_raw_decoding_gives_the_bytes_and_the_type_as_a_property() -> None:
     assert message.jms_destination == Queue("q")
 
 
+def test_raw_decoding_of_a_first_delivery_without_a_payload() -> None:
+    message = decode_raw(Record(None), None, "public/default")
+    assert message._body() == b"" and not message.jms_redelivered
+    assert message.get_int_property("JMSXDeliveryCount") == 1
+
+
 def test_raw_without_readable_properties() -> None:
     message = decode_raw(UnreadableRecord(b"x", event_time=5, redelivery_count=1), None, "public/default")
     assert dict(message.properties) == {"JMSXDeliveryCount": 2}

@@ -45,7 +45,23 @@ def test_the_headers_that_a_provider_sets_are_read() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "x", "-", "1.0", "1_0", " 1", "٣", "9" * 30, str(1 << 63), "0x1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "-",
+        "1.0",
+        "1_0",
+        " 1",
+        "٣",
+        "9" * 30,
+        pytest.param("9" * 5000, id="5000 digits"),
+        str(1 << 63),
+        str(-(1 << 63) - 1),
+        "0x1",
+    ],
+)
 def test_numbers_that_are_none(text: str) -> None:
     wire = dict.fromkeys(("JMSDeliveryTime", "JMSExpiration", "JMSPriority", "JMSDeliveryMode"), text)
     found = read(wire, event_time=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -118,6 +119,17 @@ def test_properties_that_are_merely_named_like_a_mark() -> None:
     assert read({"n_jmstype": "int"}) == {"n_jmstype": "int"}
     assert read({"n": "5", "n_jmstype": "invoice"}) == {"n": "5", "n_jmstype": "invoice"}
     assert read({"n_jsmtype": "int"}) == {}
+    assert read({"n": "long"}) == {"n": "long"}
+
+
+@pytest.mark.parametrize("name", ["n", "JMSPriority", "JMSXGroupID", ""])
+def test_one_property_is_read_as_all_of_them_are(name: str) -> None:
+    words = (None, "int", "integer", "long", "odd", "")
+    for text, mark, old in product((None, "5", "five", "int"), words, words):
+        given = {name: text, f"{name}_jsmtype": mark, f"{name}_jmstype": old}
+        wire = {key: content for key, content in given.items() if content is not None}
+        found = read(wire)
+        assert all(strategies.same(properties.read_one(wire, key), found.get(key)) for key in wire), wire
 
 
 @pytest.mark.parametrize(
@@ -130,6 +142,9 @@ def test_a_text_that_is_not_of_its_type_stays_a_text(text: str, mark: str) -> No
 def test_numbers_in_any_form_that_java_reads() -> None:
     assert read({"n": "+5", "n_jsmtype": "int"}) == {"n": 5}
     assert read({"n": "٥", "n_jsmtype": "int"}) == {"n": 5}
+    for text in ("²", "𝟓"):  # Java reads digits of 16 bits alone
+        assert read({"n": text, "n_jsmtype": "int"}) == {"n": text}
+        assert properties.read_one({"n": text, "n_jsmtype": "int"}, "n") == text
     assert read({"n": " 1e3 ", "n_jsmtype": "double"}) == {"n": 1000.0}
     assert read({"n": "TRUE", "n_jsmtype": "boolean"}) == {"n": True}
 
@@ -146,15 +161,24 @@ def test_a_group_sequence_set_by_the_sender_goes_before_the_records() -> None:
     assert read({"JMSXGroupSeq": "7", "JMSXGroupSeq_jsmtype": "int"}, sequence_id=5) == {"JMSXGroupSeq": 7}
     assert strategies.same(properties.sequence(1 << 40), Long(1 << 40))
     assert strategies.same(properties.sequence(0), 0)
+    for number in (-(1 << 31) - 1, 1 << 31):
+        assert strategies.same(properties.sequence(number), Long(number))
+    for number in (-(1 << 31), (1 << 31) - 1):
+        assert strategies.same(properties.sequence(number), number)
 
 
 def test_names_are_remembered_within_bounds() -> None:
-    for cache in (properties._WRITTEN, properties._READ):
-        for number in range(5000):
-            written({f"bound{number}": 1}), read({f"bound{number}": "1"})
-        assert len(cache) <= 4096
-        long = "n" * 1000
-        assert read(written({long: 1})) == {long: 1} and long not in cache
+    caches = (properties._WRITTEN, properties._READ)
+    for cache in caches:
+        cache.clear()
+    for length in (128, 129, 1000):
+        name = "n" * length
+        assert read(written({name: 1})) == {name: 1}
+        assert all((name in cache) is (length == 128) for cache in caches)
+    for number in range(5000):
+        written({f"bound{number}": 1}), read({f"bound{number}": "1"})
+    for cache in caches:
+        assert len(cache) == 4096
         cache.clear()
 
 

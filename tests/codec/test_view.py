@@ -64,6 +64,7 @@ def test_headers_made_up() -> None:
     assert view.header(record, "JMSXDeliveryCount") == 3 and view.header(record, "JMSRedelivered") is True
     assert view.header(record, "JMSXGroupSeq") == 8 and view.header(record, "JMSXGroupID") == "k"
     assert view.header(record, "JMSCorrelationID") == "\ufffd"
+    assert view.header(Record(b"", {"JMSXGroupID": ""}, key=""), "JMSXGroupID") is None
 
 
 @pytest.mark.parametrize(("text", "value"), [(None, 0), ("5", 5), ("", 0), ("x", 0), ("-5", -5)])
@@ -101,6 +102,7 @@ def test_due_while_the_delivery_time_lies_ahead(time: str, due: int) -> None:
 
 def test_due_without_a_delivery_time() -> None:
     assert view.due(Record(b""), 1000) == 0
+    assert view.due(Record(b""), 0) == 0 == view.due(Record(b"", {"JMSDeliveryTime": "soon"}), 0)
 
 
 @pytest.mark.parametrize(("published", "due"), [(1999, 2000), (2000, 0), (2001, 0)])

@@ -47,6 +47,34 @@ def test_messages_given_back_together_are_redelivered_apart() -> None:
     assert len({delays.next(WireId(1, entry)) for entry in range(20)}) > 10
 
 
+def test_the_delays_of_messages_in_a_row_are_spread_evenly_over_half_a_delay() -> None:
+    evenly = [1 + step / 2048 for step in range(1024)]
+    in_entries = GiveBackDelays()
+    assert sorted(in_entries.next(WireId(1, entry, 0, 0)) for entry in range(1024)) == evenly
+    in_a_batch = GiveBackDelays()
+    assert sorted(in_a_batch.next(WireId(1, 0, 0, index)) for index in range(1024)) == evenly
+    of_one_message = GiveBackDelays(multiplier=1.0)
+    assert sorted(of_one_message.next(WireId(1, 0, 0, 0)) for _ in range(1024)) == evenly
+
+
+def test_a_delay_is_drawn_from_place_and_turn_and_not_by_chance() -> None:
+    delays = GiveBackDelays()
+    assert [delays.next(WireId(1, 2, 0, 3)) for _ in range(2)] == [1 + 675 / 2048, 2 * (1 + 216 / 2048)]
+
+
+def test_delays_grow_for_32_turns_so_that_no_count_is_too_large_for_a_number() -> None:
+    delays, place = GiveBackDelays(first=1.0, longest=1e300, multiplier=2.0, exact=True), WireId(1, 1)
+    grown = [delays.next(place) for _ in range(2000)]
+    assert grown[:33] == [2.0**turn for turn in range(33)] and set(grown[33:]) == {2.0**32}
+
+
+def test_as_many_messages_are_remembered_as_there_is_room_for() -> None:
+    delays = GiveBackDelays(capacity=2, exact=True)
+    for entry in range(3):
+        delays.next(WireId(1, entry))
+    assert [delays.next(WireId(1, entry)) for entry in (1, 2, 0)] == [2, 2, 1]
+
+
 def test_a_configured_delay_is_the_delay() -> None:
     """A configured delay stays the same, a backoff grows exactly as it says, and ours grows from one second."""
     place = WireId(1, 1)
@@ -58,6 +86,7 @@ def test_a_configured_delay_is_the_delay() -> None:
     growing = attrs.evolve(fixed, negative_ack_backoff=Backoff(min_delay=1.0, max_delay=5.0, multiplier=3.0))
     delays = give_back_delays(growing)
     assert asks_for_delay(growing) and [delays.next(place) for _ in range(3)] == [1.0, 3.0, 5.0]
+    assert asks_for_delay(ConsumerConfig(negative_ack_backoff=Backoff(min_delay=1.0, max_delay=5.0, multiplier=3.0)))
 
 
 def test_delays_begin_at_the_first_even_above_the_longest_and_stay_below_it() -> None:

@@ -24,7 +24,9 @@ def test_higher_priorities_come_first_each_in_its_order() -> None:
     assert len(inbox) == 6
     assert texts(inbox) == ["f", "b", "d", "a", "e", "c"]
     assert inbox.popleft().payload == b"f"
+    assert len(inbox) == 5
     inbox.clear()
+    assert len(inbox) == 0
     with pytest.raises(IndexError):
         inbox.popleft()
 

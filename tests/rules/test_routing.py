@@ -49,6 +49,10 @@ def test_linear_spreads_one_priority_over_its_partitions() -> None:
     assert {linear_partition(9, 18, uniform) for uniform in UNIFORM} == {16, 17}
 
 
+def test_linear_takes_a_priority_out_of_range_as_the_nearest() -> None:
+    assert (linear_partition(-1, 20, 0.0), linear_partition(12, 20, 0.0)) == (0, 18)
+
+
 @pytest.mark.parametrize("partitions", NON_LINEAR)
 def test_non_linear_table(partitions: int) -> None:
     for priority in range(10):
@@ -70,7 +74,12 @@ def test_route_prefers_sticky_then_priority_then_key() -> None:
     assert make_route("linear", False, lambda: 0.0)(record, 10) == 9
     assert make_route(None, False, lambda: 0.0)(record, 10) == 102629 % 10
     assert make_route(None, False, lambda: 0.0)(OutgoingRecord(b"", {}), 10) is None
-    assert make_route("linear", False, lambda: 0.0)(OutgoingRecord(b"", {}, priority=10), 10) == 4
+    assert make_route("linear", True, lambda: 0.0)(OutgoingRecord(b"", {}, priority=9), 10) == 9
+
+
+@pytest.mark.parametrize(("priority", "partition"), [(-1, 4), (0, 0), (9, 9), (10, 4)])
+def test_a_priority_out_of_range_is_routed_as_the_default(priority: int, partition: int) -> None:
+    assert make_route("linear", False, lambda: 0.0)(OutgoingRecord(b"", {}, priority=priority), 10) == partition
 
 
 @pytest.mark.parametrize("partitions", range(1, 41))

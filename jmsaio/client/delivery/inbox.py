@@ -122,8 +122,7 @@ class Inbox:
         self._changed = changed
         self._free_name = free_name
         self.attached = True
-        if filter.shared:
-            siblings.join(self)
+        siblings.join(self)
         if filter.concerns_others:
             changed(self)
 
@@ -147,8 +146,6 @@ class Inbox:
     def want(self, wanted: bool) -> None:
         """Note whether a receive or a listener waits for records."""
         self.wanted = wanted
-        if not wanted:
-            self._waiter = None
 
     def arrival(self) -> asyncio.Future[None]:
         """A future that is done once there may be a record, a failure or another reason to look."""
@@ -219,8 +216,7 @@ class Inbox:
                     wanted.append(record)
             except MalformedMessageError:  # decoding it raises the same error for the consumer
                 wanted.append(record)
-        if not plain:
-            self.siblings.set_aside()
+        self.siblings.set_aside()
         return wanted
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:

@@ -54,7 +54,7 @@ class _Reader:
             parts.append(self._take(step))
             self._block -= step
             size -= step
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def utf(self) -> str:
         """A text of block data."""

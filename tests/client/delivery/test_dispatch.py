@@ -37,7 +37,7 @@ async def test_channels_are_filled_until_they_have_enough() -> None:
     inboxes = [Inbox(1), Inbox(20)]
     await run(Dispatch(lambda: filled.append(None)), inboxes)
     assert [inbox.filled for inbox in inboxes] == [1, 20]
-    assert len(filled) >= 2
+    assert len(filled) >= 4  # after each inbox, and after each 8 fills
 
 
 async def test_a_forgotten_channel_is_not_filled() -> None:
@@ -77,3 +77,20 @@ async def test_a_turn_of_a_session_that_has_ended_does_not_wait() -> None:
     dispatch = Dispatch(lambda: None)
     await run(dispatch, [Inbox(1)])
     await asyncio.wait_for(dispatch.turn(Inbox(1)), 5)  # type: ignore[arg-type]  # what dispatch uses of one
+
+
+async def test_a_turn_ends_with_the_session_and_a_cancelled_one_harms_no_one() -> None:
+    dispatch = Dispatch(lambda: None)
+    task = asyncio.ensure_future(dispatch.run())
+    await asyncio.sleep(0)
+    for cancelled in (True, False):
+        turn = asyncio.ensure_future(dispatch.turn(Inbox(1)))  # type: ignore[arg-type]  # what dispatch uses of one
+        await asyncio.sleep(0)
+        if cancelled:
+            turn.cancel()
+            await asyncio.sleep(0.01)
+    assert not task.done()
+    task.cancel()
+    await asyncio.wait_for(turn, 5)
+    with suppress(asyncio.CancelledError):
+        await task

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.inbox import FIRST, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
@@ -19,6 +19,7 @@ from jmsaio.config import Backoff, ConsumerConfig
 from jmsaio.errors import TransportError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
+from jmsaio.rules.share import Share
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Subscription, SubscriptionType
 from tests.kit.records import Record, UnreadableRecord
@@ -38,8 +39,10 @@ class Receiver:
     calls: list[tuple[Any, ...]] = attrs.field(factory=list)
     error: TransportError | None = None
     refusal: TransportError | None = None
+    limits: list[int] = attrs.field(factory=list)
 
     def receive(self, limit: int) -> list[Any]:
+        self.limits.append(limit)
         if self.error is not None:
             raise self.error
         taken, self.records = self.records[:limit], self.records[limit:]
@@ -63,16 +66,28 @@ class Receiver:
     def count_delivery(self, records: Sequence[Any]) -> None:
         self.calls.append(("count", *[record.message_id.entry for record in records]))
 
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        self.calls.append(("settle", timeout, receipt))
+
+    async def stop(self, timeout: float) -> None:
+        self.calls.append(("stop",))
+
     async def aclose(self, timeout: float) -> None:
         self.calls.append(("close",))
 
 
-def inbox(receiver: Receiver, filter: Filter, free_name: Callable[[], None] = lambda: None, **options: Any) -> Inbox:
+def inbox(
+    receiver: Receiver,
+    filter: Filter,
+    free_name: Callable[[], None] = lambda: None,
+    changed: Callable[[Inbox], None] = lambda _: None,
+    **options: Any,
+) -> Inbox:
     config = options.pop("config", ConsumerConfig())
     redelivery = Redelivery(config, options.pop("most_at_once", 2), options.pop("broker_dead_letters", False))
     made = Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, config), redelivery, **options)
     sharing: SharingReceiver[Inbox] = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
-    made.attach(sharing, filter, Siblings(), lambda _: None, free_name)
+    made.attach(sharing, filter, Siblings(), changed, free_name)
     made.want(True)
     return made
 
@@ -280,3 +295,211 @@ async def test_each_record_that_a_closed_consumer_left_waits_for_its_own_delay()
     made.redeliver([numbered(1)])
     made.give_back_left([numbered(1), numbered(2)])
     assert receiver.calls == [("nack", 1.0, True, 1), ("nack", 2.0, True, 1), ("nack", 1.0, True, 2)]
+
+
+SELECTING = Filter(selector=Selector("x = 1"))
+WANTED = {"x": "1", "x_jsmtype": "int"}
+
+
+async def test_only_records_that_others_may_want_are_asked_for_before_someone_receives() -> None:
+    asked: list[Inbox] = []
+    made = inbox(Receiver(), SELECTING, changed=asked.append)
+    assert asked == [made]
+    inbox(Receiver(), Filter(), changed=asked.append)
+    assert asked == [made]
+
+
+async def test_a_closed_inbox_receives_nothing() -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, Filter())
+    await made.aclose(1.0)
+    assert made.fill() is False and receiver.limits == []
+
+
+async def test_a_detached_inbox_is_not_waited_for() -> None:
+    made = inbox(Receiver(), Filter())
+    made.detach()
+    assert not made.wanted
+
+
+async def test_what_is_costly_to_filter_is_taken_in_steps_of_64() -> None:
+    receiver = Receiver([numbered(number) for number in range(100)])
+    made = inbox(receiver, SELECTING, share=Share(100 * FIRST))
+    assert made.fill() is True and made.fill() is False
+    assert receiver.limits == [64, 64] and not made.records
+
+
+async def test_nothing_is_taken_where_no_more_may_rest() -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, SELECTING)
+    made.receiver.most = 0
+    assert made.fill() is False and made.more is False and receiver.limits == []
+
+
+async def test_a_full_inbox_is_filled_again_when_half_of_it_was_taken() -> None:
+    """Only where its records may be for others: else each receive asks."""
+    for filter, expected in ((SELECTING, [0, 1, 1, 1]), (Filter(), [0, 0, 0, 0])):
+        asked: list[Inbox] = []
+        receiver = Receiver([numbered(number, WANTED) for number in range(5)])
+        made = inbox(receiver, filter, changed=asked.append, batch=4)
+        assert made.fill() is True and made.fill() is False and receiver.limits == [4]
+        asked.clear()
+        found = []
+        for _ in range(4):
+            made.take()
+            found.append(len(asked))
+        assert found == expected
+
+
+async def test_room_doubles_while_records_are_small_and_shrinks_with_the_first_large_one() -> None:
+    receiver = Receiver()
+    made = inbox(receiver, Filter(), share=Share(4 * FIRST), batch=1000)
+    small, large = numbered(1), attrs.evolve(numbered(0), size=FIRST)
+    for records in ([], [small, small], [small, small], [large, small], [small, large], [small]):
+        receiver.records = records
+        made.fill()
+        made.records.clear()
+    assert receiver.limits == [4, 4, 8, 16, 4, 4]
+
+
+async def test_there_is_room_for_one_record_however_small_the_share_is() -> None:
+    receiver = Receiver([numbered(1), numbered(2)])
+    made = inbox(receiver, Filter(), share=Share(1))
+    assert made.fill() is True and made.fill() is False
+    assert receiver.limits == [1]
+
+
+async def test_siblings_hand_over_no_more_than_eight_batches() -> None:
+    made = inbox(Receiver(), Filter(), batch=1)
+    for number in range(8):
+        assert made.accepts(numbered(number), 0)
+        made.hand(numbered(number), made.receiver)
+    assert not made.accepts(numbered(8), 0)
+
+
+async def test_siblings_hand_over_no_more_bytes_than_its_share() -> None:
+    made = inbox(Receiver(), Filter(), share=Share(50))
+    large = attrs.evolve(numbered(0), size=20)
+    for number in range(2):
+        made.hand(numbered(number), made.receiver)
+    assert not made.accepts(large, 0)
+    assert made.accepts(numbered(2), 0)
+    made.take()
+    assert made.accepts(large, 0)
+    made.hand(large, made.receiver)
+    assert not made.accepts(numbered(3), 0)
+
+
+@pytest.mark.parametrize("how", ["hand", "put_back", "redeliver", "fail", "aclose"])
+async def test_whoever_waits_for_an_arrival_is_woken(how: str) -> None:
+    asked: list[Inbox] = []
+    made = inbox(Receiver(), Filter(), changed=asked.append)
+    arrival = made.arrival()
+    assert asked == [made] and not arrival.done()
+    match how:
+        case "hand":
+            made.hand(numbered(1), made.receiver)
+        case "put_back":
+            made.put_back(numbered(1))
+        case "redeliver":
+            made.redeliver([numbered(1)])
+        case "fail":
+            made.fail(TransportError("gone"))
+        case _:
+            await made.aclose(1.0)
+    assert arrival.done()
+    assert len(asked) == (2 if how in ("hand", "redeliver") else 1)
+
+
+async def test_what_is_withdrawn_is_no_longer_lent_and_makes_room() -> None:
+    asked: list[Inbox] = []
+    receiver, giving = Receiver([numbered(1, WANTED)]), inbox(Receiver(), SELECTING)
+    made = inbox(receiver, SELECTING, changed=asked.append, batch=2)
+    made.fill()
+    handed = numbered(2, WANTED)
+    made.hand(handed, giving.receiver)
+    assert made.fill() is False and len(giving.receiver.lent) == 1
+    asked.clear()
+    assert made.withdraw(giving.receiver) == [handed]
+    assert (numbers(made), giving.receiver.lent, asked) == ([1], {}, [made])
+    assert made.withdraw(giving.receiver) == []
+
+
+async def test_what_expired_in_the_inbox_makes_room_too() -> None:
+    asked: list[Inbox] = []
+    soon = str(int(wall() * 1000) + 50)
+    receiver = Receiver([numbered(number, {**WANTED, "JMSExpiration": soon}) for number in range(4)])
+    made = inbox(receiver, SELECTING, changed=asked.append, batch=4)
+    made.fill()
+    made.fill()
+    made.records.append(numbered(4))
+    asked.clear()
+    await asyncio.sleep(0.1)
+    assert made.take() is not None and made.take() is None
+    assert receiver.calls == [("ack", number) for number in range(4)] and asked == [made]
+
+
+@pytest.mark.parametrize("never", ["0", "-5", "soon"])
+async def test_a_record_without_an_expiration_does_not_expire_in_the_inbox(never: str) -> None:
+    made = inbox(Receiver([numbered(1, {"JMSExpiration": never})]), Filter())
+    made.fill()
+    assert made.take() is not None
+
+
+async def test_deliveries_of_a_settled_message_are_not_counted_any_longer() -> None:
+    """It expired, was rejected, or became a dead letter."""
+    receiver = Receiver()
+    made = inbox(receiver, Filter(dead_letter_expired=True, shared=False, selector=Selector("x = 1")))
+    made.redelivery.dead_after = 1
+    receiver.records = [numbered(1), numbered(2, {"JMSExpiration": "5"})]
+    for record in (*receiver.records, numbered(3)):
+        made.redelivery.next(record)
+    made.fill()
+    made.redeliver([numbered(3)])
+    assert [call[:2] for call in receiver.calls] == [("ack", 1), ("dead letter", 2), ("dead letter", 3)]
+    assert not made.redelivery.counting
+
+
+async def test_an_inbox_that_is_detached_before_it_closes_gives_everything_back_once() -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, Filter())
+    made.fill()
+    made.unread.keep(numbered(2))
+    made.detach()
+    await made.aclose(1.0)
+    assert receiver.calls == [("nack", 0.0, True, 2), ("nack", 0.0, False, 1), ("close",)]
+
+
+@pytest.mark.parametrize(
+    ("filter", "stops"), [(Filter(), True), (Filter(shared=False), False), (Filter(alone=True), False)]
+)
+async def test_only_where_others_share_the_subscription_the_receiver_stops(filter: Filter, stops: bool) -> None:
+    receiver = Receiver()
+    await inbox(receiver, filter).stop(1.0)
+    assert receiver.calls == ([("stop",)] if stops else [])
+
+
+async def test_a_closed_inbox_leaves_its_bytes_to_the_others() -> None:
+    share = Share(100)
+    made, other = (inbox(Receiver(), Filter(), share=share) for _ in range(2))
+    assert share.each == 50
+    await made.aclose(1.0)
+    assert share.each == 100 and made.closed and not other.closed
+
+
+async def test_a_close_that_fails_closes_the_receiver_and_frees_the_name() -> None:
+    class Failing(Receiver):
+        def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
+            raise TransportError("no link")
+
+        async def aclose(self, timeout: float) -> None:
+            await super().aclose(timeout)
+            raise TransportError("no answer")
+
+    freed: list[bool] = []
+    receiver = Failing([numbered(1)])
+    made = inbox(receiver, Filter(), lambda: freed.append(True))
+    made.fill()
+    with pytest.raises(TransportError, match="no answer"):
+        await made.aclose(1.0)
+    assert receiver.calls == [("close",)] and freed == [True]

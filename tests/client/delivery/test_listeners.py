@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import jmsaio
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.listeners import Listener, Listeners
+from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 
 Name = Callable[[str], str]
 
@@ -57,3 +62,72 @@ async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jms
         assert await asyncio.wait_for(told.get(), 10) is lost
         with pytest.raises(jmsaio.NotFoundError, match="deleted"):
             await other.receive_no_wait()
+
+
+def listening(*inboxes: Inbox) -> tuple[Listeners, list[Exception]]:
+    """Listeners of inboxes, and the errors that they report."""
+    reported: list[Exception] = []
+    report: Any = reported.append
+    nothing: Any = None
+    listeners = Listeners(nothing, report, nothing, nothing)
+    for one in inboxes:
+        listeners.set(Listener(one, lambda message: None, False, lambda record: None, one))
+    return listeners, reported
+
+
+def filled(*entries: int, asked: list[Inbox] | None = None) -> Inbox:
+    """An inbox with records."""
+    made = inbox(Receiver(), Filter(), changed=lambda one: None if asked is None else asked.append(one))
+    made.records.extend(numbered(entry) for entry in entries)
+    return made
+
+
+async def test_inboxes_are_served_in_turn() -> None:
+    first, second = filled(1, 2, 3), filled(4)
+    listeners, _ = listening(first, second)
+    left = []
+    while listeners.next_job() is not None:
+        left.append((len(first.records), len(second.records)))
+    assert left == [(2, 1), (2, 0), (1, 0), (0, 0)]
+
+
+async def test_what_a_failed_inbox_has_is_delivered_before_its_failure_is_reported_once() -> None:
+    failed, other = filled(1), filled(2, 3)
+    lost = jmsaio.TransportError("lost")
+    failed.fail(lost)
+    listeners, reported = listening(failed, other)
+    assert listeners.next_job() is not None and reported == []
+    jobs = 0
+    while listeners.next_job() is not None:
+        jobs += 1
+    assert jobs == 2 and reported == [lost] and listeners.next_job() is None
+
+
+async def test_an_empty_inbox_is_asked_only_while_its_receiver_may_have_more() -> None:
+    asked: list[Inbox] = []
+    empty = filled(asked=asked)
+    listeners, _ = listening(empty)
+    assert listeners.next_job() is None and asked == [empty]
+    empty.fill()
+    assert listeners.next_job() is None and asked == [empty]
+
+
+async def test_a_second_listener_takes_the_place_of_the_first() -> None:
+    one, other = filled(1, 2), filled(3, 4)
+    listeners, _ = listening(one, other, one)
+    listeners.next_job()
+    listeners.next_job()
+    assert (len(one.records), len(other.records)) == (1, 1)
+    listeners.unset(one)
+    listeners.unset(one)
+    assert listeners.next_job() is not None and listeners.next_job() is None and len(one.records) == 1
+
+
+async def test_a_message_whose_listener_was_taken_away_stays_first_in_line() -> None:
+    one = filled(1, 2)
+    listeners, _ = listening(one)
+    job = listeners.next_job()
+    assert job is not None
+    listeners.unset(one)
+    await job()
+    assert [record.message_id.entry for record in one.records] == [1, 2]

@@ -59,3 +59,23 @@ async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) 
     borrower.acknowledge(records[:1])
     borrower.negative_acknowledge(records[1:], 0.0)
     assert "are redelivered" in caplog.text and not owner.lent
+
+
+async def test_acknowledgements_are_settled_wherever_they_went_each_once() -> None:
+    theirs = Receiver()
+    owner, borrower, mine = pair(theirs)
+    record: Any = numbered(1)
+    borrower.borrow(record, owner)
+    borrower.acknowledge([record])
+    for receipt in (True, False):
+        await borrower.settle(2.0, receipt=receipt)
+    assert theirs.calls == [("ack", 1), ("settle", 2.0, True)]
+    assert mine.calls == [("settle", 2.0, True), ("settle", 2.0, False)]
+
+
+async def test_a_borrowed_record_is_let_go_once() -> None:
+    owner, borrower, _ = pair(Receiver())
+    record: Any = numbered(1)
+    borrower.borrow(record, owner)
+    assert borrower.let_go(record) is owner and not owner.lent
+    assert borrower.let_go(record) is borrower

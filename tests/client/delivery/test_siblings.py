@@ -7,13 +7,22 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import attrs
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.delivery import siblings
+from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.delivery.siblings import Siblings
+from jmsaio.config import ConsumerConfig
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules import resting
+from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.clock import LoopTimers
+from tests.client.delivery.test_inbox import Receiver, numbered
 from tests.client.helpers import drain, rest, take, texts
 
 Name = Callable[[str], str]
@@ -352,3 +361,109 @@ async def test_a_large_backlog_that_no_one_wants_rests(url: str, name: Name, cap
                 stop.set()
             assert 0 < await step <= LARGEST_STEP
     assert "has nearly stopped" not in caplog.text
+
+
+@attrs.define(eq=False)
+class Member:
+    """Takes what it is handed as long as it accepts."""
+
+    name: str
+    accepting: bool = True
+    wanted: bool = False
+    destination: jmsaio.Destination = attrs.field(factory=lambda: jmsaio.Queue("q"))
+    own: Receiver = attrs.field(factory=Receiver)
+    handed: list[ReceivedRecord] = attrs.field(factory=list)
+    wakes: int = 0
+    receiver: SharingReceiver[Any] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.receiver = SharingReceiver(self.own)  # type: ignore[arg-type]  # what siblings use of one
+
+    def accepts(self, record: ReceivedRecord, now: int) -> bool:
+        return self.accepting
+
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver[Any]) -> None:
+        self.handed.append(record)
+
+    def withdraw(self, owner: SharingReceiver[Any]) -> list[ReceivedRecord]:
+        return []
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+
+def joined(*names: str) -> tuple[Siblings, list[Member]]:
+    group, members = Siblings(), [Member(name) for name in names]
+    for member in members:
+        group.join(member)
+    return group, members
+
+
+async def test_one_that_waits_gets_a_record_before_one_that_does_not() -> None:
+    group, (giver, idle, waiting) = joined("giver", "idle", "waiting")
+    waiting.wanted = True
+    for number in range(6):
+        group.reject(giver, numbered(number))
+    assert (len(idle.handed), len(waiting.handed)) == (0, 6)
+    waiting.accepting = False
+    group.reject(giver, numbered(6))
+    assert len(idle.handed) == 1 and not giver.handed
+
+
+async def test_those_that_take_records_do_so_in_turn() -> None:
+    group, (giver, *takers) = joined("giver", "a", "b", "c")
+    for number in range(16):
+        group.reject(giver, numbered(number))
+    assert sum(len(taker.handed) for taker in takers) == 16
+    assert min(len(taker.handed) for taker in takers) >= 4
+
+
+async def test_what_no_one_takes_rests_once_it_is_set_aside_and_goes_back_uncounted() -> None:
+    group, (giver, other) = joined("giver", "other")
+    other.accepting = False
+    group.reject(giver, numbered(1))
+    await asyncio.sleep(1)
+    assert giver.own.calls == []
+    group.set_aside()
+    await asyncio.sleep(1)
+    assert giver.own.calls == [("aside", 1), ("nack", 0.0, False, 1)]
+
+
+async def test_an_inbox_that_joins_twice_is_there_once() -> None:
+    group, (giver, other) = joined("giver", "other")
+    group.join(other)
+    group.leave(other)
+    group.reject(giver, numbered(1))
+    assert other.handed == []
+
+
+async def test_receiving_goes_on_once_less_than_half_of_what_may_rest_does() -> None:
+    group, (giver, other) = joined("giver", "other")
+    other.accepting = False
+    giver.receiver.most = 4
+    for number in range(4):
+        assert group.has_room(giver)
+        group.reject(giver, numbered(number))
+        group.set_aside()
+        await asyncio.sleep(0.02)  # each in a bundle of its own
+    assert not group.has_room(giver) and group._resting.crediting is False
+    crediting = {}
+    while group._resting.count(giver.receiver):
+        await asyncio.sleep(0.001)
+        crediting[group._resting.count(giver.receiver)] = group._resting.crediting
+    assert crediting == {4: False, 3: False, 2: False, 1: True, 0: True}
+    assert (giver.wakes, other.wakes) == (3, 0)
+    assert group.has_room(giver)
+
+
+async def test_consumers_of_one_shared_subscription_are_siblings_and_no_others() -> None:
+    timers = LoopTimers()
+
+    def group(broker: str = "b", name: str = "s", kind: SubscriptionType = SubscriptionType.SHARED) -> Siblings:
+        return siblings.siblings(broker, Subscription(("t",), name, kind, ConsumerConfig()), timers)
+
+    first = group()
+    assert group() is first
+    for other in (group("c"), group(name="other"), group(kind=SubscriptionType.KEY_SHARED)):
+        assert other is not first
+    assert group(kind=SubscriptionType.EXCLUSIVE) is not group(kind=SubscriptionType.EXCLUSIVE)

@@ -51,3 +51,27 @@ async def test_a_record_that_the_transport_gives_again_takes_the_place_of_the_fi
     kept.keep(first)
     kept.keep(again)
     assert kept.take(first) is again
+
+
+async def test_one_that_comes_again_is_kept_for_its_whole_delay_and_given_back_once() -> None:
+    given: list[object] = []
+    kept = Unread(lambda record: 1.0, given.append)
+    first, again = numbered(1), numbered(1)
+    kept.keep(first)
+    await asyncio.sleep(0.6)
+    kept.keep(again)
+    await asyncio.sleep(0.6)
+    assert given == []
+    await asyncio.sleep(0.6)
+    assert given == [again]
+
+
+async def test_the_latest_one_is_kept_however_narrow_the_bounds_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unread, "MOST_RECORDS", 1)
+    monkeypatch.setattr(unread, "MOST_BYTES", 5)
+    given: list[object] = []
+    kept = Unread(lambda record: 60, given.append)
+    records = [numbered(number) for number in range(3)]
+    for record in records:
+        kept.keep(record)
+    assert given == records[:2] and kept.take_all() == records[2:]

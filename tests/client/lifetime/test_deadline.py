@@ -45,6 +45,15 @@ async def test_each_step_leaves_time_to_those_behind_it() -> None:
     assert Deadline.after(1000).left(4) > 990
 
 
+async def test_a_step_leaves_a_twentieth_of_the_time_to_each_behind_it_and_a_second_at_most() -> None:
+    for seconds, share in ((10, 0.5), (20, 1.0), (1000, 1.0)):
+        deadline = Deadline.after(seconds)
+        assert deadline.share == share
+        assert deadline.left(2) == pytest.approx(seconds - 2 * share)
+    assert Deadline.after(1).left(100) == 0.0
+    assert Deadline.after(1).before(100).left() == 0.0
+
+
 async def in_time(close: Awaitable[None]) -> None:
     """Await a close, which may fail, but not last."""
     with contextlib.suppress(jmsaio.OperationTimeoutError):

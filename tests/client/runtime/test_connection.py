@@ -41,3 +41,18 @@ async def test_inboxes_are_those_of_open_consumers_and_of_closed_ones_with_unset
         assert len(list(runtime.all_inboxes())) == 1
         await message.acknowledge()
         assert list(runtime.all_inboxes()) == []
+
+
+async def test_half_of_the_bytes_that_are_received_in_advance_are_for_inboxes(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('bytes')}", receive_buffer_bytes=2_000_000) as connection:
+        assert connection._runtime.inbox_bytes.each == 1_000_000
+
+
+async def test_no_delivery_before_the_connection_is_started(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('stopped')}") as factory:
+        connection = await factory.create_connection()
+        assert connection._runtime.started is False
+        await connection.start()
+        assert connection._runtime.started is True
+        await connection.stop()
+        assert connection._runtime.started is False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from typing import Any
 
 import anyio
 import pytest
@@ -12,7 +13,8 @@ import jmsaio
 from jmsaio.client.senders import pool
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import load
-from jmsaio.testing import embedded_broker
+from jmsaio.testing import ManualClock, embedded_broker
+from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.registry import open_transport
 from tests.support.broker import TestBroker
 
@@ -200,5 +202,88 @@ async def test_a_queue_whose_subscription_can_not_be_made_gets_no_sender(monkeyp
     with pytest.raises(jmsaio.JMSSecurityError):
         await senders.open(topic, "jms-queue")
     assert senders.cached(topic) is None
+    await senders.close(1.0)
+    await transport.aclose(1.0)
+
+
+async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
+    """A use begins the time anew; one to a temporary destination has ten seconds at most."""
+    clock = ManualClock()
+    with embedded_broker(clock=clock) as broker:
+        config = load(broker.url, producer_auto_close=60.0)
+        transport = await open_transport(config)
+        senders = SenderPool(transport, config, None)
+        topic = "persistent://public/default/idle"
+        sender = await senders.open(topic, None)
+        clock.advance(40)
+        assert senders.cached(topic) is sender
+        clock.advance(60)
+        await senders.close_idle()
+        assert senders._entries[topic].sender is sender
+        clock.advance(0.5)
+        await senders.close_idle()
+        assert topic not in senders._entries
+        await senders.close(1.0)
+        await transport.aclose(1.0)
+
+
+async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    async def note(*arguments: object) -> None:
+        made.append(str(arguments[3]))
+
+    monkeypatch.setattr(pool, "precreate", note)
+    topic, config = "persistent://public/default/orders", load(f"memory://{uuid.uuid4()}")
+    transport = await open_transport(config)
+    senders = SenderPool(transport, config, None)
+    sender = await senders.open(topic, None)
+    assert made == [] and senders.cached(topic, "jms-queue") is None
+    for _ in range(2):
+        assert await senders.open(topic, "jms-queue") is sender
+    assert made == ["jms-queue"] and senders.cached(topic, "jms-queue") is sender
+    assert senders.cached(topic, "other") is None
+    await senders.close(1.0)
+    await transport.aclose(1.0)
+
+
+async def test_locks_of_topics_without_a_sender_are_forgotten() -> None:
+    config = load(f"memory://{uuid.uuid4()}", max_num_of_producers=2)
+    transport = await open_transport(config)
+    senders = SenderPool(transport, config, None)
+    for number in range(100):
+        await senders.open(f"persistent://public/default/{number}", None)
+    assert len(senders._opening) <= 2 * 2 + 65 and len(senders._entries) == 2
+    await senders.close(1.0)
+    await transport.aclose(1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "metadata"),
+    [
+        ({}, {"jms.transactions": "disabled"}),
+        ({"emulate_transactions": True}, {"jms.transactions": "enabled"}),
+        (
+            {"enable_jms_priority": True, "priority_mapping": "non-linear"},
+            {"jms.transactions": "disabled", "jms.priority": "enabled", "jms.priorityMapping": "non-linear"},
+        ),
+    ],
+)
+async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any], metadata: dict[str, str]) -> None:
+    config = load(f"memory://{uuid.uuid4()}", **options)
+    transport = await open_transport(config)
+    given: list[SenderOptions] = []
+    opening = transport.open_sender
+
+    async def open_sender(topic: str, options: SenderOptions) -> Sender:
+        given.append(options)
+        return await opening(topic, options)
+
+    transport.open_sender = open_sender  # type: ignore[method-assign]  # notes its arguments
+    senders = SenderPool(transport, config, lambda record, partitions: 3)
+    await senders.open("persistent://public/default/told", None)
+    (told,) = given
+    assert told.metadata == metadata and told.route is senders.route and told.config is config.producer
+    assert (told.window_records, told.window_bytes) == (config.send_window_messages, config.send_window_bytes)
     await senders.close(1.0)
     await transport.aclose(1.0)

@@ -26,6 +26,59 @@ async def test_attributes_and_setters_are_the_same(session: jmsaio.Session) -> N
         producer.time_to_live = 1
 
 
+async def test_a_producer_begins_with_the_defaults_of_jms(session: jmsaio.Session) -> None:
+    producer = await session.create_producer()
+    assert (producer.delivery_mode, producer.priority, producer.time_to_live, producer.delivery_delay) == (2, 4, 0, 0)
+    assert (producer.disable_message_id, producer.disable_message_timestamp) == (False, False)
+    assert producer.destination is None
+
+
+async def test_each_setter_sets_its_own_setting(session: jmsaio.Session) -> None:
+    producer = await session.create_producer(jmsaio.Queue("orders"))
+    producer.set_delivery_mode(1)
+    producer.set_priority(9)
+    producer.set_time_to_live(1.5)
+    producer.set_delivery_delay(2.5)
+    producer.set_disable_message_id(True)
+    assert (producer.get_delivery_mode(), producer.get_priority()) == (1, 9)
+    assert (producer.get_time_to_live(), producer.get_delivery_delay()) == (1.5, 2.5)
+    assert (producer.get_disable_message_id(), producer.get_disable_message_timestamp()) == (True, False)
+    producer.set_disable_message_id(False)
+    producer.set_disable_message_timestamp(True)
+    assert (producer.get_disable_message_id(), producer.get_disable_message_timestamp()) == (False, True)
+    assert producer.get_destination() == jmsaio.Queue("orders")
+
+
+SETTINGS = {
+    "delivery_mode": 1, "priority": 5, "time_to_live": 1, "delivery_delay": 1, "disable_message_id": True,
+    "disable_message_timestamp": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, "destination"])
+async def test_a_closed_producer_has_no_settings(session: jmsaio.Session, name: str) -> None:
+    producer = await session.create_producer()
+    await producer.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        getattr(producer, name)
+    if name in SETTINGS:
+        with pytest.raises(jmsaio.ObjectClosedError):
+            setattr(producer, name, SETTINGS[name])
+
+
+@pytest.mark.parametrize("name", ["disable_message_id", "disable_message_timestamp"])
+async def test_a_flag_is_true_or_false(session: jmsaio.Session, name: str) -> None:
+    producer = await session.create_producer()
+    with pytest.raises(jmsaio.JMSError, match=name):
+        setattr(producer, name, "yes")
+    assert getattr(producer, name) is False
+
+
+def test_a_delivery_mode_becomes_a_plain_number() -> None:
+    assert [checked_mode(mode) for mode in (1, 2, jmsaio.DeliveryMode.PERSISTENT)] == [1, 2, 2]
+    assert [checked_priority(priority) for priority in (0, 9)] == [0, 9]
+
+
 @pytest.mark.parametrize("wrong", [0, 3, True, "1"])
 def test_a_delivery_mode_that_jms_lacks_is_refused(wrong: object) -> None:
     with pytest.raises(jmsaio.JMSError, match="delivery_mode"):

@@ -58,3 +58,25 @@ def test_a_received_message_takes_no_properties() -> None:
     MessageTemplate()._apply(message)
     with pytest.raises(MessageNotWriteableError, match="clear_properties"):
         MessageTemplate().set_property("region", "EU")._apply(message)
+
+
+def test_a_message_without_headers_gets_those_of_the_template() -> None:
+    template = MessageTemplate().set_jms_type("order").set_jms_correlation_id("7").set_jms_reply_to(Queue("replies"))
+    message = TextMessage("tea")
+    template._apply(message)
+    assert (message.jms_type, message.jms_correlation_id, message.jms_reply_to) == ("order", "7", Queue("replies"))
+    assert (template.get_jms_type(), template.get_jms_reply_to()) == ("order", Queue("replies"))
+
+
+def test_each_header_of_a_message_goes_before_that_of_the_template() -> None:
+    template = MessageTemplate().set_jms_type("order").set_jms_correlation_id("7").set_jms_reply_to(Queue("replies"))
+    message = TextMessage("tea")
+    message.jms_type, message.jms_correlation_id, message.jms_reply_to = "", "8", Queue("other")
+    template._apply(message)
+    assert (message.jms_type, message.jms_correlation_id, message.jms_reply_to) == ("", "8", Queue("other"))
+
+
+def test_an_empty_template_leaves_a_message_as_it_is() -> None:
+    message = TextMessage("tea", properties={"amount": 5})
+    MessageTemplate()._apply(message)
+    assert dict(message.properties) == {"amount": 5} and message._known_headers() is None

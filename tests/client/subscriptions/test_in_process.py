@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 import jmsaio
+from jmsaio.client.subscriptions import in_process
+from jmsaio.client.subscriptions.plan import ConsumerKind
 
 Name = Callable[[str], str]
 
@@ -77,3 +79,48 @@ async def test_a_durable_subscription_and_one_that_is_not_never_share_a_name(
     async with session.create_shared_durable_consumer(topic, subscription) as durable:
         assert await durable.receive_body(str, timeout=20) == "both"
     await session.unsubscribe(subscription, topic)
+
+
+def use(selector: str | None = None, shared: bool = True, topic: str = "t") -> in_process.Use:
+    return in_process.Use((topic,), selector, False, shared)
+
+
+def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> None:
+    broker = name("broker")
+    for _ in range(2):
+        in_process.claim_subscription(broker, "s", ConsumerKind.SHARED, use())
+    assert in_process.is_active(broker, "s") and not in_process.is_active(name("other"), "s")
+    in_process.release_subscription(broker, "s")
+    assert in_process.is_active(broker, "s")
+    for _ in range(2):
+        in_process.release_subscription(broker, "s")
+        assert not in_process.is_active(broker, "s")
+
+
+@pytest.mark.parametrize(
+    ("kind", "second", "why"),
+    [
+        (ConsumerKind.SHARED, use(selector="x"), "is active with topic"),
+        (ConsumerKind.SHARED, use(topic="other"), "is active with topic"),
+        (ConsumerKind.SHARED_DURABLE, use(), "in use by another consumer"),
+        (ConsumerKind.SHARED, use(shared=False), "in use by another consumer"),
+    ],
+)
+def test_a_second_consumer_has_the_kind_topic_and_selector_of_the_first(
+    name: Name, kind: ConsumerKind, second: in_process.Use, why: str
+) -> None:
+    broker = name("broker")
+    in_process.claim_subscription(broker, "s", ConsumerKind.SHARED, use())
+    with pytest.raises(jmsaio.JMSError, match=why):
+        in_process.claim_subscription(broker, "s", kind, second)
+    in_process.release_subscription(broker, "s")
+    assert not in_process.is_active(broker, "s")
+
+
+def test_an_unshared_subscription_has_one_consumer(name: Name) -> None:
+    broker = name("broker")
+    in_process.claim_subscription(broker, "s", ConsumerKind.DURABLE, use(shared=False))
+    for second in (use(shared=False), use()):
+        with pytest.raises(jmsaio.JMSError, match="in use by another consumer"):
+            in_process.claim_subscription(broker, "s", ConsumerKind.DURABLE, second)
+    in_process.release_subscription(broker, "s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Literal
 
 import httpx
 import pytest
@@ -66,6 +67,82 @@ def test_requests_that_cannot_work_are_refused(request_: ConsumerRequest, error:
 
 def test_without_strict_client_id_a_durable_one_needs_none() -> None:
     check(ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), None, strict_client_id=False)
+
+
+@pytest.mark.parametrize("client_id", [None, "c"])
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("kind", [ConsumerKind.SIMPLE, ConsumerKind.SHARED, ConsumerKind.SHARED_DURABLE])
+def test_only_an_unshared_durable_one_needs_a_client_id(kind: ConsumerKind, strict: bool, client_id: str) -> None:
+    check(ConsumerRequest(TOPIC, kind, "n"), client_id, strict)
+    check(ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), "c", strict)
+
+
+@pytest.mark.parametrize("kind", [ConsumerKind.SIMPLE, ConsumerKind.SHARED])
+def test_what_is_not_durable_may_be_on_a_temporary_topic(kind: ConsumerKind) -> None:
+    check(ConsumerRequest(TemporaryTopic("t"), kind, "n"), None, True)
+    with pytest.raises(InvalidDestinationError, match="temporary"):
+        check(ConsumerRequest(TemporaryTopic("t"), ConsumerKind.SHARED_DURABLE, "n"), None, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "client_id", "terms"),
+    [
+        (ConsumerKind.QUEUE, "c", {}),
+        (ConsumerKind.SIMPLE, "c", {}),
+        (ConsumerKind.SHARED, "c", {}),
+        (ConsumerKind.DURABLE, "c", {"selector": "x = 1", "nolocal": "true", "shared": "false"}),
+        (ConsumerKind.DURABLE, None, {"selector": "x = 1", "nolocal": "false", "shared": "false"}),
+        (ConsumerKind.SHARED_DURABLE, "c", {"selector": "x = 1", "nolocal": "false", "shared": "true"}),
+    ],
+)
+def test_a_durable_subscription_records_its_terms_and_replaces_one_with_others(
+    kind: ConsumerKind, client_id: str | None, terms: dict[str, str]
+) -> None:
+    """noLocal only where it has an effect."""
+    place = Queue("q") if kind is ConsumerKind.QUEUE else TOPIC
+    request = ConsumerRequest(place, kind, "n", "x = 1", True)
+    subscription = plan(request, client_id, load("memory:"), AcknowledgeMode.AUTO, "u").subscription
+    assert subscription.properties == {f"jmsaio.{name}": term for name, term in terms.items()}
+    assert subscription.replace is bool(terms)
+
+
+@pytest.mark.parametrize(
+    ("selector", "no_local", "selective"),
+    [(None, False, False), ("", False, False), ("x", False, True), ("", True, True)],
+)
+def test_a_subscription_is_selective_with_a_selector_or_no_local(
+    selector: str | None, no_local: bool, selective: bool
+) -> None:
+    request = ConsumerRequest(TOPIC, ConsumerKind.SIMPLE, None, selector, no_local)
+    assert plan(request, None, load("memory:"), AcknowledgeMode.AUTO, "u").subscription.selective is selective
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize(("kind", "shared"), [("Shared", True), ("Key_Shared", True), ("Failover", False)])
+def test_a_simple_consumer_shares_only_where_the_configuration_says_so(
+    kind: Literal["Shared", "Key_Shared", "Failover"], shared: bool, exclusive: bool
+) -> None:
+    config = load(
+        "memory:", topic_shared_subscription_type=kind, use_exclusive_subscriptions_for_simple_consumers=exclusive
+    )
+    planned = plan(ConsumerRequest(TOPIC, ConsumerKind.SIMPLE), None, config, AcknowledgeMode.AUTO, "u")
+    assert planned.shared is (shared and not exclusive)
+    assert planned.subscription.type is (EXCLUSIVE if exclusive else SubscriptionType(kind))
+    assert (
+        plan(ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n"), None, config, AcknowledgeMode.AUTO, "u").shared is shared
+    )
+
+
+def test_a_subscription_says_what_the_broker_is_to_do() -> None:
+    for config, more in (
+        (load("memory:"), {}),
+        (load("memory:", enable_jms_priority=True), {"jms.priority": "enabled"}),
+        (load("memory:", acknowledge_rejected_messages=True), {"jms.force.drop.rejected": "true"}),
+    ):
+        request = ConsumerRequest(Queue("q"), ConsumerKind.QUEUE)
+        planned = plan(request, None, config, AcknowledgeMode.CLIENT, "u")
+        basic = {"jms.destination.type": "queue", "jms.acknowledgeMode": "CLIENT_ACKNOWLEDGE"}
+        assert planned.subscription.metadata == basic | more
 
 
 @pytest.mark.parametrize("name", [None, "", 5])

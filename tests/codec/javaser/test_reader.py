@@ -101,6 +101,7 @@ def test_other_classes_stay_unread(data: str, class_name: str) -> None:
         f"73 {INTEGER} {LIST} 00000001",
         f"73 {INTEGER} {INTEGER}",
         f"73 {INTEGER} 71 007e0000 00000001",
+        f"73 {INTEGER} 71 007e0001 00000001",
         f"73 {INTEGER} 71 007e0009 00000001",
         f"73 {INTEGER} 71 00000000 00000001",
         f"73 {INTEGER} 7d 00000000",

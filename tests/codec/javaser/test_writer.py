@@ -6,7 +6,7 @@ import pytest
 
 from jmsaio.codec.javaser import read_map, read_object, write_map, write_object
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.values import Long
+from jmsaio.model.values import Long, Value
 from tests.codec.strategies import same
 
 
@@ -16,8 +16,26 @@ def test_a_class_above_is_referred_to() -> None:
     assert all(map(same, read_map(data).values(), [1, Long(2)]))
 
 
+def test_classes_are_referred_to_past_texts_bytes_and_boxes() -> None:
+    """Each of them takes a number of its own."""
+    values: dict[str, Value] = {
+        "a": "x",
+        "b": b"y",
+        "c": 1,
+        "d": True,
+        "e": "z",
+        "f": Long(2),
+        "g": Long(3),
+        "h": b"w",
+        "i": False,
+    }
+    found = read_map(write_map(values))
+    assert list(found) == list(values) and all(map(same, found.values(), values.values()))
+
+
 def test_long_names_and_texts() -> None:
     assert write_map({"k" * 1500: None})[4:9].hex() == "7a00000400"
+    assert read_map(write_map({"k" * 65_535: 1})) == {"k" * 65_535: 1}
     with pytest.raises(MessageFormatError, match="65535 bytes at most"):
         write_map({"k" * 65_536: 1})
     assert write_object("x" * 65_535)[4] == 0x74
