@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
-from jmsaio.errors import NotFoundError, ObjectClosedError, SendError, SendInDoubtError
+from jmsaio.config import ProducerConfig
+from jmsaio.errors import NotFoundError, ObjectClosedError, OperationTimeoutError, SendError, SendInDoubtError
 from jmsaio.testing import EmbeddedBroker, ManualClock
-from jmsaio.transport.memory.broker.record import OVERHEAD
+from jmsaio.transport.base import SenderOptions
+from jmsaio.transport.memory.broker.broker import broker_named
+from jmsaio.transport.memory.broker.record import OVERHEAD, weigh
+from jmsaio.transport.memory.sender import MemorySender
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, Harness
-from tests.transport.memory.connecting import connect
+from tests.transport.memory.connecting import CountingLink, connect
 
 SMALL = 10 * (OVERHEAD + 1000)
 
@@ -86,6 +91,8 @@ async def test_closing_fails_what_waits_for_memory(embedded: EmbeddedBroker) -> 
         sender.send(record(text), outcomes)
     await sender.aclose(0.01)
     assert [type(error) for error in outcomes.errors] == [type(None), SendError, SendError]
+    with pytest.raises(ObjectClosedError):
+        sender.send(record("4"), outcomes)
     assert await inbox.consume(1) == ["1"]
     assert await inbox.rest(0.05) == []
     await harness.stop()
@@ -153,12 +160,19 @@ async def test_each_scripted_fault_meets_the_next_send_and_ends(
     assert outcomes.errors[4] is None
 
 
-async def test_closing_with_an_answer_outstanding_is_in_doubt(embedded: EmbeddedBroker, harness: Harness) -> None:
+async def test_closing_with_an_answer_outstanding_is_in_doubt(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: contexts.append(context))
     embedded.faults.delay_answers(60)
     sender, outcomes = await harness.sender(harness.topic()), Outcomes()
     sender.send(record("x"), outcomes)
     await sender.aclose(0.01)
     assert [type(error) for error in outcomes.errors] == [SendInDoubtError]
+    clock.advance(60)
+    await _settled()
+    assert (len(outcomes), contexts) == (1, [])
 
 
 async def test_a_deleted_topic_fails_what_is_sent(harness: Harness) -> None:
@@ -179,8 +193,28 @@ async def test_all_that_waits_for_memory_fails_with_the_end_of_its_topic(embedde
     for text in ("waits", "waits, too"):
         sender.send(record(text), outcomes)
     await harness.admin.delete_topic(topic, force=True)
+    sender.send(record("late"), outcomes)
     await _settled()
-    assert [type(error) for error in outcomes.errors] == [NotFoundError, NotFoundError]
+    assert [type(error) for error in outcomes.errors] == [NotFoundError] * 3
+    assert sender.deleted
+    await harness.stop()
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_what_waits_for_memory_fails_when_the_messages_that_fill_it_go_with_its_own_topic(
+    embedded: EmbeddedBroker, partitions: int
+) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, partitions)
+    await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic if partitions == 0 else f"{topic}-partition-1"), Outcomes()
+    await harness.fill(topic if partitions == 0 else f"{topic}-partition-0", "takes all memory")
+    sender.send(record("waits"), outcomes)
+    await harness.admin.delete_topic(topic, force=True)
+    await sender.drain(GUARD)
+    assert [type(error) for error in outcomes.errors] == [NotFoundError]
+    assert embedded.used == 0
     await harness.stop()
 
 
@@ -234,6 +268,7 @@ async def test_an_outage_is_waited_for(embedded: EmbeddedBroker, clock: ManualCl
         clock.advance(3)
         await _settled()
         assert [type(error) for error in outcomes.errors] == [SendError]
+        assert "down for 5 s" in str(outcomes.errors[0])
     await sender.drain(GUARD)
     assert outcomes.errors[1:] == [None]
     assert await inbox.consume(1) == ["2"]
@@ -273,3 +308,178 @@ async def test_all_that_waited_too_long_for_memory_fails_at_once(embedded: Embed
     await _settled()
     assert [type(error) for error in outcomes.errors] == [type(None), SendError, SendError]
     await harness.stop()
+
+
+@pytest.mark.parametrize(("send_timeout", "fails"), [(0, False), (0.5, True)])
+async def test_a_send_waits_for_memory_as_long_as_its_time_out_says_or_without_one_for_ever(
+    embedded: EmbeddedBroker, clock: ManualClock, send_timeout: float, fails: bool
+) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic, send_timeout=send_timeout), Outcomes()
+    for text in ("stored", "waits"):
+        sender.send(record(text), outcomes)
+    clock.advance(0.4)
+    await _settled()
+    assert outcomes.errors == [None]
+    clock.advance(0.1 if fails else 1e6)
+    await _settled()
+    assert len(outcomes) == (2 if fails else 1)
+    await inbox.consume(1)
+    await sender.drain(GUARD)
+    assert [error is None for error in outcomes.errors] == [True, not fails]
+    await harness.stop()
+
+
+async def test_an_answer_is_as_late_as_scripted_and_takes_its_place_in_the_window(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
+    embedded.faults.delay_answers(0.5)
+    embedded.faults.delay_answers(1.5)
+    sender, outcomes = await harness.sender(harness.topic(), window_records=2), Outcomes()
+    for text in "12":
+        sender.send(record(text), outcomes)
+    draining = asyncio.ensure_future(sender.drain(GUARD))
+    clock.advance(0.4)
+    await _settled()
+    assert (len(outcomes), sender.full) == (0, True)
+    clock.advance(0.1)
+    await _settled()
+    assert (len(outcomes), sender.full, draining.done()) == (1, False, False)
+    clock.advance(1)
+    await draining
+    assert outcomes.errors == [None, None]
+
+
+async def test_the_window_is_full_once_the_bytes_on_their_way_reach_it(embedded: EmbeddedBroker) -> None:
+    outgoing = record("x" * 100)
+    for bytes_left, full in ((0, True), (1, False)):
+        harness = await connect(embedded)
+        sender = await harness.sender(harness.topic(), window_bytes=weigh(outgoing) + bytes_left)
+        for _ in range(2):
+            sender.send(outgoing, Outcomes())
+            assert sender.full is full
+            await sender.drain(GUARD)
+            assert not sender.full
+        await harness.stop()
+
+
+async def test_the_bytes_of_what_waits_for_memory_count_in_the_window(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic, outgoing = harness.topic(), record("x" * 100)
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, window_bytes=2 * weigh(outgoing))
+    for _ in range(3):
+        sender.send(outgoing, Outcomes())
+    await _settled()
+    assert sender.full
+    await inbox.consume(1)
+    await _settled()
+    assert not sender.full
+    await harness.stop()
+
+
+async def test_whoever_waits_for_the_window_waits_until_it_has_room(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic, window_records=2), Outcomes()
+    for text in "1234":
+        sender.send(record(text), outcomes)
+    waiting = asyncio.ensure_future(sender.ready())
+    for left in (3, 2, 1):
+        await _settled()
+        assert waiting.done() is (left < 2)
+        await inbox.consume(1)
+    await waiting
+    await harness.stop()
+
+
+async def test_whoever_waits_for_the_window_goes_on_while_the_sender_is_being_closed(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
+    embedded.faults.delay_answers(5)
+    sender = await harness.sender(harness.topic(), window_records=1)
+    sender.send(record("x"), Outcomes())
+    closing = asyncio.ensure_future(sender.aclose(GUARD))
+    await _settled()
+    await asyncio.wait_for(sender.ready(), 1)
+    assert not closing.done()
+    clock.advance(5)
+    await closing
+
+
+async def test_a_sender_that_is_being_closed_refuses_also_when_memory_is_free_again(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in ("stored", "waits"):
+        sender.send(record(text), outcomes)
+    records = await inbox.take(1)
+    closing = asyncio.ensure_future(sender.aclose(GUARD))
+    await _settled()
+    inbox.receiver.acknowledge(records)
+    with pytest.raises(ObjectClosedError):
+        sender.send(record("refused"), outcomes)
+    await closing
+    assert outcomes.errors == [None, None]
+    await harness.stop()
+
+
+async def test_draining_counts_all_that_has_no_answer(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.inbox(topic)
+    embedded.faults.delay_answers(60)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in ("late", "waits", "waits, too"):
+        sender.send(record(text), outcomes)
+    with pytest.raises(OperationTimeoutError, match="3 messages"):
+        await sender.drain(0.01)
+    await sender.aclose(0)
+    await harness.stop()
+
+
+async def test_a_topic_without_partitions_needs_no_route(harness: Harness) -> None:
+    asked: list[int] = []
+
+    def route(outgoing: object, partitions: int) -> int:
+        asked.append(partitions)
+        return 0
+
+    await harness.send(await harness.sender(harness.topic(), route=route), "x")
+    assert asked == []
+
+
+async def test_outcomes_of_one_turn_are_told_together(
+    embedded: EmbeddedBroker, clock: ManualClock, harness: Harness
+) -> None:
+    """What was stored, what came late, what memory became free for, and what waited too long for it."""
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    broker = broker_named(harness.configuration.broker_name)
+    link, outcomes = CountingLink(broker, asyncio.get_running_loop()), Outcomes()
+    outgoing = record("x")
+    options = SenderOptions(ProducerConfig(send_timeout=5))
+    sender = MemorySender(link, broker.open(topic), topic, options, 4 * weigh(outgoing))
+    embedded.faults.delay_answers(1, 2)
+    told = []
+
+    def send_four() -> None:
+        for _ in range(4):
+            sender.send(outgoing, outcomes)
+
+    def acknowledge_two() -> None:
+        for each in inbox.receiver.receive(2):
+            inbox.receiver.acknowledge([each])
+
+    for act in (send_four, partial(clock.advance, 1), send_four, acknowledge_two, partial(clock.advance, 5)):
+        link.deferred = 0
+        act()
+        told.append(link.deferred)
+        await _settled()
+    assert (told, len(outcomes)) == ([1, 1, 1, 1, 1], 8)
+    assert [error is None for error in outcomes.errors] == [True] * 6 + [False] * 2
+    await sender.aclose(0)

@@ -215,6 +215,9 @@ class Broker:
         if connected and not force:
             raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
         self.partitioned.pop(topic, None)
+        for log in logs:  # before any memory becomes free, else what waits for it would be stored here
+            for owner in list(log.senders):
+                owner.topic_ended(NotFoundError(f"topic {topic} was deleted"))
         for log in logs:
             del self.logs[log.name]
             gone = NotFoundError(f"topic {log.name} was deleted")
@@ -223,8 +226,6 @@ class Broker:
             for tail in tails_of(log):
                 tail.leave()
                 tail.port.end(gone)
-            for owner in list(log.senders):
-                owner.topic_ended(NotFoundError(f"topic {topic} was deleted"))
             for record in list(log.records.values()):
                 log.drop(record)
         self.freed()
@@ -273,12 +274,10 @@ class Broker:
 
     def freed(self) -> None:
         """Memory may have become free: let senders that wait for it go on."""
-        if self.blocked and self.used < self._blocked_limit and not self.down:
+        if self.blocked and self.used < self._blocked_limit:
             blocked, self.blocked = self.blocked, {}
             for sender in blocked:
                 sender.admit()
-            for sender in self.blocked:
-                self._blocked_limit = max(self._blocked_limit, sender.limit)
 
     def block(self, sender: Blocked) -> None:
         """Call ``sender.admit`` when less than its limit is used."""
@@ -322,7 +321,6 @@ class Broker:
         self.timers.run(self.steady())
         for client in list(self.clients):
             client.broker_up()
-        self._blocked_limit = max((sender.limit for sender in self.blocked), default=0)
         self.freed()
 
 
