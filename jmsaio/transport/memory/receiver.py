@@ -110,12 +110,12 @@ class MemoryReceiver:
                 subscription.properties.update(wanted.properties)
             size = self._queue_size(log, total)
             self._attach(log, subscription, size)
-        self._note()
 
     def _attach(self, log: Source, subscription: BrokerSubscription, size: int) -> None:
         """Join a subscription; while the receiver is stopped the new consumer takes nothing."""
         consumer = subscription.join(self, self._wanted.type, self._wanted.config, size)
         self._attached[log] = Attachment(subscription, consumer)
+        self._note()
         if self._stopped:
             subscription.stop(consumer)
 
@@ -135,7 +135,6 @@ class MemoryReceiver:
         """A topic that fits the pattern came into being."""
         with suppress(ConsumerBusyError):  # as in Pulsar: the topics that can be consumed are
             self._join(logs)
-        self._note()
 
     def _leave(self, keep: bool = False) -> None:
         attached = list(self._attached.values())
@@ -164,8 +163,7 @@ class MemoryReceiver:
                 reason = NotFoundError(f"subscription {subscription.name!r} of {log.name} was deleted")
                 continue
             try:
-                size = 0 if consumer.zero_queue else consumer.capacity
-                self._attach(log, subscription, size)
+                self._attach(log, subscription, consumer.capacity)
             except ConsumerBusyError as error:
                 reason = error
         self._finish(reason)
@@ -219,7 +217,7 @@ class MemoryReceiver:
         for most in (share, limit):
             for consumer in consumers[turn:] + consumers[:turn]:
                 room = min(most, limit - len(records))
-                if room > 0 and (consumer.queue or consumer.zero_queue):
+                if room and (consumer.queue or consumer.zero_queue):
                     records += consumer.take(room)
         return records
 
@@ -367,6 +365,5 @@ class MemoryReceiver:
 
     def abandon(self) -> None:
         """Close at once. With the lock held."""
-        if not self._closed:
-            self._closed = True
-            self._leave()
+        self._closed = True
+        self._leave()

@@ -81,8 +81,6 @@ class Consumer:
 
     def take(self, limit: int) -> list[StoredRecord]:
         """The records for the application, up to ``limit``; their permits go back."""
-        if self.stopped:
-            return []
         if self.zero_queue:
             return self._ask(limit)
         queue = self.queue
@@ -131,7 +129,7 @@ class Consumer:
         services = dispatcher.services
         backoff = self.config.ack_timeout_backoff
         now = services.steady()
-        while watched and (watched[0][0] <= now or self.taken.get(watched[0][1]) != watched[0][0]):
+        while watched and watched[0][0] <= now:
             due, number = watched.popleft()
             if self.taken.get(number) == due:
                 count = dispatcher.counts.get(number, 0)

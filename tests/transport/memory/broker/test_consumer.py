@@ -8,7 +8,7 @@ import pytest
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.record import StoredRecord
 from tests.kit.records import texts
-from tests.transport.memory.bench import Bench, FakePort
+from tests.transport.memory.bench import Bench, FakePort, acknowledge
 
 
 def test_taking_more_than_the_queue_holds(bench: Bench) -> None:
@@ -70,3 +70,59 @@ def test_queueing_many_records_in_order_looks_at_few_of_them(bench: Bench) -> No
         consumer.queue_in_order(cast(StoredRecord, CountedRecord(place, reads)))
     assert len(reads) < 2001 * 20
     assert [record.number for record in consumer.queue] == [*range(2000), 5000]
+
+
+def test_a_consumer_is_not_notified_when_it_took_all_there_is(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe())
+    bench.send("1")
+    port = cast(FakePort, consumer.port)
+    port.armed = True
+    assert texts(consumer.take(1)) == ["1"]
+    assert port.notified == 1
+
+
+def test_a_record_that_was_asked_for_is_overdue_like_others(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe(), size=0, ack_timeout=10)
+    bench.send("x")
+    consumer.take(1)
+    bench.clock.advance(10)
+    [again] = consumer.take(1)
+    assert (texts([again]), again.redelivery_count) == (["x"], 1)
+
+
+def test_a_record_is_overdue_also_behind_one_that_was_acknowledged(bench: Bench) -> None:
+    consumer = bench.join(bench.subscribe(), ack_timeout=10)
+    bench.send("1", "2", "3")
+    first, _ = consumer.take(2)
+    acknowledge(consumer, [first])
+    bench.clock.advance(5)
+    consumer.take(1)
+    bench.clock.advance(5)
+    assert texts(consumer.take(9)) == ["2"]
+    bench.clock.advance(5)
+    assert texts(consumer.take(9)) == ["3"]
+
+
+def test_a_record_that_is_taken_again_has_its_whole_time_again(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, ack_timeout=10)
+    bench.send("x")
+    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.dispatch()
+    bench.clock.advance(5)
+    consumer.take(1)
+    bench.clock.advance(9)
+    assert consumer.take(1) == []
+    bench.clock.advance(1)
+    assert consumer.take(1)[0].redelivery_count == 2
+
+
+def test_a_stopped_consumer_that_asks_without_prefetch_gets_its_record_when_it_is_resumed(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, size=0)
+    bench.send("x")
+    subscription.stop(consumer)
+    assert consumer.take(1) == []
+    subscription.resume(consumer)
+    assert cast(FakePort, consumer.port).notified == 1
+    assert texts(consumer.take(1)) == ["x"]
