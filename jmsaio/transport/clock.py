@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
 import weakref
 from collections.abc import Callable
@@ -110,7 +111,7 @@ class SteadyTimes:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._difference = clock.steady() - clock.now()
+        self._difference = math.inf  # until it is looked at
 
     def at(self, moment: float) -> float:
         """The steady time of a moment, which is given in seconds since the epoch."""
@@ -221,8 +222,8 @@ class LoopTimers:
             self._loop.call_soon_threadsafe(self._run)
 
     def _run(self) -> None:
-        if self._manual is not None:
-            self._manual.run(self.clock.steady())
+        assert self._manual is not None  # only a manual clock is watched
+        self._manual.run(self.clock.steady())
 
 
 @attrs.frozen

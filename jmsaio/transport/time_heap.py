@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
+from itertools import count
 from typing import Generic, TypeVar
 
 import attrs
@@ -16,7 +18,7 @@ class TimeHeap(Generic[Item]):
 
     _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
     _cancelled: set[int] = attrs.field(factory=set, init=False)
-    _number: int = attrs.field(default=0, init=False)
+    _tokens: Iterator[int] = attrs.field(factory=count, init=False)
 
     def __len__(self) -> int:
         """Number of items; some that were cancelled may be included."""
@@ -24,9 +26,9 @@ class TimeHeap(Generic[Item]):
 
     def add(self, due: float, item: Item) -> int:
         """Add an item. Returns a token for ``cancel``."""
-        self._number = number = self._number + 1
-        heapq.heappush(self._heap, (due, number, item))
-        return number
+        token = next(self._tokens)
+        heapq.heappush(self._heap, (due, token, item))
+        return token
 
     def cancel(self, token: int) -> None:
         """Remove an item; nothing if it was taken already. Takes constant time on average."""
@@ -57,12 +59,11 @@ class TimeHeap(Generic[Item]):
 
     def take_all(self) -> list[Item]:
         """Take all items, due or not, in no order."""
-        heap, self._heap = self._heap, []
-        items = [item for _, token, item in heap if token not in self._cancelled]
-        self._cancelled.clear()
-        return items
+        heap, cancelled = self._heap, self._cancelled
+        self._heap, self._cancelled = [], set()
+        return [item for _, token, item in heap if token not in cancelled]
 
     def _skip(self) -> None:
         """Drop cancelled items that come first."""
-        while self._cancelled and self._heap and self._heap[0][1] in self._cancelled:
+        while self._heap and self._heap[0][1] in self._cancelled:
             self._cancelled.discard(heapq.heappop(self._heap)[1])

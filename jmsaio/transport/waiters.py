@@ -29,8 +29,7 @@ class Waiters:
 
     def wake(self) -> None:
         """Let every task go on that waits now."""
-        if self._futures:
-            futures, self._futures = self._futures, []
-            for future in futures:
-                if not future.done():  # done only when its task was cancelled
-                    future.set_result(None)
+        futures, self._futures = self._futures, []
+        for future in futures:
+            if not future.done():  # done only when its task was cancelled
+                future.set_result(None)

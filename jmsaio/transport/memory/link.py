@@ -49,10 +49,9 @@ class Link:
 
     def run_deferred(self) -> None:
         """Tell the listeners what has changed."""
-        while self._changes:
-            change = self._changes.popleft()
-            for listener in list(self.listeners):
-                listener(change)
+        change = self._changes.popleft()  # there is one deferred call for each
+        for listener in list(self.listeners):
+            listener(change)
 
     def defer(self, deferred: Deferred) -> None:
         """Have ``deferred.run_deferred`` called soon. With the broker's lock held, from any thread."""
@@ -93,7 +92,6 @@ class Link:
             return
         if self._handle is not None:
             self._handle.cancel()
-            self._handle = None
         self._armed = due
         if due is not None:
             self._handle = self.loop.call_later(max(0.0, due - self.broker.steady()), self._ring)
@@ -104,12 +102,7 @@ class Link:
         self._arm()
 
     def cut(self) -> None:
-        """Stop the timer and make the deferred calls."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        """Make the deferred calls and stop the timer."""
         self._flush()
         if self._handle is not None:
             self._handle.cancel()
-            self._handle = None
-        self._armed = None

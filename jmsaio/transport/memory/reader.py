@@ -101,8 +101,7 @@ class MemoryReader:
 
     def abandon(self) -> None:
         """Close at once. With the lock held."""
-        if not self._closed:
-            self._closed = True
-            self._tail.leave()
-            self._broker.freed()
-            self.notify()
+        self._closed = True
+        self._tail.leave()
+        self._broker.freed()
+        self.notify()

@@ -138,7 +138,7 @@ class MemorySender:
                 break
             self._store(self._waiting.popleft())
         else:
-            self._special = self._closed or self._failure is not None
+            self._special = self._closed  # nothing waits once the topic has ended
         if self._outcomes and not self._scheduled:
             self._schedule()
 
@@ -146,7 +146,7 @@ class MemorySender:
         log, record, size, sequence, done, unit, _ = waiting
         broker = self._broker
         fault = broker.faults.next_send(self._topic) if broker.faults.sends else None
-        broker.disturbed = broker.down or bool(broker.faults.sends)
+        broker.disturbed = bool(broker.faults.sends)
         result: StoredRecord | JMSError | None = None
         if fault is not None and not fault.stored:
             result = fault.error
@@ -194,7 +194,6 @@ class MemorySender:
         self._outcomes.append((waiting[4], error))
         if not self._waiting:
             self._broker.unblock(self)
-            self._special = self._closed or self._failure is not None
         if not self._scheduled:
             self._schedule()
 

@@ -145,9 +145,6 @@ class MemoryTransport:
         parts: list[MemorySender | MemoryReceiver | MemoryReader] = [*self._senders, *self._receivers, *self._readers]
         for part in parts:
             part.abandon()
-        self._senders.clear()
-        self._receivers.clear()
-        self._readers.clear()
         if self in self._broker.clients:
             self._broker.clients.remove(self)
 

@@ -34,8 +34,6 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) 
         for log in broker.logs.values()
         if (subscription := subscriptions_of(log).get(wanted.name)) is not None and _marked(subscription, wanted)
     }
-    if not found:
-        return
     for subscription in found.values():
         if (subscription.type is SubscriptionType.EXCLUSIVE) is not (wanted.type is SubscriptionType.EXCLUSIVE):
             kind = "shared" if wanted.type is SubscriptionType.EXCLUSIVE else "unshared"

@@ -177,9 +177,8 @@ class BrokerSubscription:
                 self._deliver(record, consumer)
         self._policy.room(consumer)
         backlog = self.backlog
-        if (
-            self._policy.solo is consumer and not self.returned.ready and not self.counts
-        ):  # no choice and nothing to look up
+        # No choice, and nothing to look up: what was never delivered has no count.
+        if self._policy.solo is consumer and not self.returned.ready:
             queue, held = consumer.queue, consumer.held
             for _ in range(min(consumer.capacity - len(queue), len(backlog))):
                 record = backlog.popleft()
@@ -222,21 +221,17 @@ class BrokerSubscription:
     def _acknowledge_elsewhere(self, number: int) -> None:
         """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
         record = self.returned.take(number)
+        holder = next((consumer for consumer in self.consumers if number in consumer.held), None)
         if record is not None:
             self.forget(record)
-            return
-        if number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
+        elif number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
             unit, record = self.in_transaction.pop(number)
             unit.withdraw(self, number)
             self.settle(record)
-            return
-        for consumer in self.consumers:
-            record = consumer.held.pop(number, None)
-            if record is not None:
-                consumer.queue = deque(queued for queued in consumer.queue if queued.number != number)
-                self.settle(record)
-                self.room(consumer)
-                return
+        elif holder is not None:
+            holder.queue = deque(queued for queued in holder.queue if queued.number != number)
+            self.settle(holder.held.pop(number))
+            self.room(holder)
 
     def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None:
         """A consumer gives a record back, to be delivered again from ``due`` on (None: at once, by ``dispatch``)."""
@@ -294,7 +289,6 @@ class BrokerSubscription:
         for number in consumer.parked:
             record = self.returned.records.get(number)
             if record is not None:
-                self._policy.settled(record)
                 self.returned.put_back(record)
         consumer.parked.clear()
         if not consumer.stopped:
@@ -303,9 +297,8 @@ class BrokerSubscription:
 
     def stop(self, consumer: Consumer) -> None:
         """A consumer takes nothing more; what it took stays its own until it settles it."""
-        if consumer in self.consumers:
-            self._take_off(consumer)
-            self.dispatch()
+        self._take_off(consumer)
+        self.dispatch()
 
     def resume(self, consumer: Consumer) -> None:
         """A consumer that was stopped takes records again."""
@@ -326,7 +319,6 @@ class BrokerSubscription:
         self._take_off(consumer)
         for number in list(consumer.held):
             self.give_back(consumer, number, None, counted=True)
-        consumer.taken.clear()
         self.consumers.remove(consumer)
         if self.consumers or self.durable or keep:
             self.dispatch()
@@ -367,10 +359,8 @@ class BrokerSubscription:
             self.log.release(record)
         for number, (unit, _) in self.in_transaction.items():
             unit.withdraw(self, number)
-        self.in_transaction.clear()
-        self.backlog.clear()
-        self.returned.clear()
-        self.counts.clear()
+        for place in (self.in_transaction, self.backlog, self.returned, self.counts):
+            place.clear()
         consumers, self.consumers = self.consumers, []
         self._policy = policy_for(self.type, self.log.partition)
         for consumer in consumers:

@@ -142,14 +142,12 @@ class Unit:
             subscription.dispatch()
 
     def _end(self) -> None:
-        self._sent.clear()
-        self.acknowledged.clear()
+        self._sent, self.acknowledged = [], set()
         self.broker.units.discard(self)
         self.broker.timers.cancel(self._timer)
         self.broker.freed()
 
     def _overdue(self, argument: int, token: int) -> None:
         """Its time is over: it is aborted."""
-        if self.state is State.OPEN:
-            self.failure = TransactionRolledBackError("its time was over before the commit")
-            self.abort()
+        self.failure = TransactionRolledBackError("its time was over before the commit")
+        self.abort()
