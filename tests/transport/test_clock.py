@@ -5,6 +5,7 @@ import gc
 import itertools
 import time
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import jmsaio
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.clock import LoopTimers, ManualClock, SystemClock, Timers
+from jmsaio.transport.clock import LoopTimers, ManualClock, SteadyTimes, SystemClock, Timers
 
 
 def test_the_system_clock_is_the_wall_clock() -> None:
@@ -106,8 +107,51 @@ def test_a_manual_clock_starts_at_the_real_time() -> None:
 
 
 def test_time_does_not_go_back() -> None:
+    clock = ManualClock(100.0)
     with pytest.raises(ValueError, match="forward"):
-        ManualClock().advance(-1)
+        clock.advance(-1)
+    clock.advance(0)
+    assert clock.now() == 100.0
+
+
+def test_a_step_of_time_may_end_what_another_one_waits_for() -> None:
+    class Watcher:
+        steps = 0
+
+        def advanced(self) -> None:
+            Watcher.steps += 1
+
+    clock, watchers = ManualClock(), [Watcher()]
+    clock.watch(watchers.clear)
+    clock.watch(watchers[0].advanced)
+    clock.advance(1)
+    assert Watcher.steps == 0
+
+
+class TwoClocks:
+    """A wall clock that is set by hand, and a steady time beside it."""
+
+    def __init__(self) -> None:
+        self.wall, self.passed = 5000.0, 100.0
+
+    def now(self) -> float:
+        return self.wall
+
+    def steady(self) -> float:
+        return self.passed
+
+    def watch(self, advanced: Callable[[], None]) -> bool:
+        return False
+
+
+def test_a_moment_keeps_its_steady_time_until_the_wall_clock_is_set() -> None:
+    clock = TwoClocks()
+    times = SteadyTimes(clock)
+    assert times.at(5010.0) == 110.0
+    clock.wall, clock.passed = 5001.0, 101.02  # a pause between two readings
+    assert times.at(5010.0) == 110.0
+    clock.wall = 4001.0  # somebody sets it
+    assert times.at(4010.0) == pytest.approx(110.02)
 
 
 def test_timers_run_in_order_of_time_then_of_adding() -> None:

@@ -55,3 +55,37 @@ def test_all_can_be_taken_at_once_but_for_the_cancelled_ones() -> None:
     assert heap.take_all() == [] and heap.due is None
     heap.add(1.0, "d")
     assert drain(heap, 1.0) == ["d"]
+
+
+class Counted(float):
+    """A time that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return super().__eq__(other)
+
+    def __lt__(self, other: float) -> bool:
+        Counted.compared += 1
+        return super().__lt__(other)
+
+    __hash__ = float.__hash__
+
+
+def test_cancelling_many_items_compares_few_of_them() -> None:
+    heap: TimeHeap[str] = TimeHeap()
+    tokens = [heap.add(Counted(number), "x") for number in range(1000)]
+    Counted.compared = 0
+    for token in tokens[:600]:
+        heap.cancel(token)
+    assert Counted.compared < 5000
+    assert heap.due == 600.0
+
+
+def test_the_first_item_is_taken_past_those_cancelled_before_it() -> None:
+    heap: TimeHeap[str] = TimeHeap()
+    for token in [heap.add(1.0, "dropped"), heap.add(1.0, "dropped, too")]:
+        heap.cancel(token)
+    heap.add(1.0, "kept")
+    assert drain(heap, 1.0) == ["kept"]

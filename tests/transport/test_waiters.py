@@ -31,8 +31,10 @@ async def test_a_cancelled_waiter_keeps_no_other_from_being_woken() -> None:
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
+    assert len(waiters) == 1
     waiters.wake()
     await second
+    assert len(waiters) == 0
 
 
 async def test_a_waiter_cancelled_in_the_turn_of_the_wake_keeps_no_other_from_being_woken() -> None:

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError
+from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, NotFoundError
 from jmsaio.testing import EmbeddedBroker
 from jmsaio.transport.base import Position
-from tests.transport.contract.harness import Harness
+from tests.kit.records import Outcomes, record
+from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
 
 
@@ -38,19 +39,64 @@ async def test_a_forced_deletion_ends_the_clients(harness: Harness) -> None:
 
 
 async def test_namespaces_are_apart(harness: Harness) -> None:
-    await harness.admin.create_topic("persistent://t/n/a")
-    await harness.admin.create_topic("persistent://t/n2/b")
-    assert await harness.admin.topics("t/n") == ["persistent://t/n/a"]
+    for name in ("n/b", "n2/c", "n/a"):
+        await harness.admin.create_topic(f"persistent://t/{name}")
+    assert await harness.admin.topics("t/n") == ["persistent://t/n/a", "persistent://t/n/b"]
+
+
+async def test_a_consumer_of_one_partition_keeps_a_subscription_from_being_deleted(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, 2)
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.inbox(f"{topic}-partition-1")
+    with pytest.raises(AdminError, match="connected consumers"):
+        await harness.admin.delete_subscription(topic, "s")
+
+
+async def test_a_deleted_subscription_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in ("kept", "waits"):
+        sender.send(record(text), outcomes)
+    await harness.admin.delete_subscription(topic, "s")
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None, None]
+    await harness.stop()
+
+
+async def test_a_deleted_topic_makes_room_for_what_waits_elsewhere(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    full, topic = harness.topic(), harness.topic()
+    reader = await harness.reader(full)
+    await harness.fill(full, "not read yet")
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    sender.send(record("waits"), outcomes)
+    await harness.admin.delete_topic(full, force=True)
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None]
+    with pytest.raises(NotFoundError):
+        await reader.read(1, GUARD)
+    await harness.stop()
 
 
 async def test_a_broker_that_is_down_answers_nothing(embedded: EmbeddedBroker, harness: Harness) -> None:
     topic = harness.topic()
+    admin, known = harness.admin, harness.topic()
+    await harness.inbox(known)
     with embedded.faults.outage():
-        with pytest.raises(BrokerUnavailableError):
-            await harness.admin.topics("public/default")
-        with pytest.raises(BrokerUnavailableError):
-            await harness.admin.create_subscription(topic, "s", Position.LATEST)
-    assert topic not in await harness.admin.topics("public/default")
+        for asked in (
+            admin.partitions(known), admin.create_topic(topic), admin.delete_topic(known, force=True),
+            admin.terminate_topic(known), admin.topics("public/default"), admin.stats(known), admin.backlog(known, "s"),
+            admin.cursor(known, "s"), admin.create_subscription(topic, "s", Position.LATEST),
+            admin.delete_subscription(known, "s", force=True), admin.subscription_properties(known, "s"),
+            admin.set_subscription_properties(known, "s", {}),
+        ):  # fmt: skip
+            with pytest.raises(BrokerUnavailableError):
+                await asked
+    assert await admin.topics("public/default") == [known]
+    assert await harness.fill(known, "taken still")
 
 
 async def test_the_configuration_may_forbid_it(embedded: EmbeddedBroker) -> None:

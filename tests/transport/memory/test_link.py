@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from jmsaio.testing import embedded_broker
+from jmsaio.testing import ManualClock, embedded_broker
+from jmsaio.transport.base import LinkChange
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.link import Link
 from tests.kit.records import record
@@ -88,17 +90,17 @@ async def test_what_is_deferred_is_called_at_the_end_at_the_latest() -> None:
 
 async def test_the_timer_stays_while_nothing_is_due_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
     broker, loop = Broker("x"), asyncio.get_running_loop()
-    link, armed = Link(broker, loop), list[float]()
+    link, armed, contexts = Link(broker, loop), list[asyncio.TimerHandle](), list[dict[str, Any]]()
     call_later = loop.call_later
 
     def noted(delay: float, *call: Any) -> asyncio.TimerHandle:
-        armed.append(delay)
-        return call_later(delay, *call)
+        armed.append(call_later(delay, *call))
+        return armed[-1]
 
     monkeypatch.setattr(loop, "call_later", noted)
     broker.clients.append(PokedLink(link))
     with broker.lock:
-        broker.timers.add(broker.steady() + 60, lambda argument, token: None)
+        later = broker.timers.add(broker.steady() + 60, lambda argument, token: None)
     for _ in range(3):
         await asyncio.sleep(0)
         with broker.lock:
@@ -106,9 +108,16 @@ async def test_the_timer_stays_while_nothing_is_due_earlier(monkeypatch: pytest.
     await asyncio.sleep(0)
     assert len(armed) == 1
     with broker.lock:
-        broker.timers.add(broker.steady() + 30, lambda argument, token: None)
+        earlier = broker.timers.add(broker.steady() + 30, lambda argument, token: None)
     await asyncio.sleep(0)
-    assert len(armed) == 2
+    assert [handle.cancelled() for handle in armed] == [True, False]
+    loop.set_exception_handler(lambda loop, context: contexts.append(context))
+    with broker.lock:
+        broker.timers.cancel(later)
+        broker.timers.cancel(earlier)
+        link.wake()
+    await asyncio.sleep(0)
+    assert ([handle.cancelled() for handle in armed], contexts) == ([True, True], [])
     link.cut()
 
 
@@ -174,3 +183,75 @@ async def test_two_loops_in_two_threads_share_a_broker() -> None:
         await thread
         assert broker.used == 0
         await here.stop()
+
+
+async def test_the_loop_is_called_once_in_a_turn_and_from_its_own_thread_without_detour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker, loop, calls = Broker("x"), asyncio.get_running_loop(), list[str]()
+    link, used = Link(broker, loop), list[str]()
+    call_soon = loop.call_soon
+
+    def noted(callback: Any, *rest: Any, **named: Any) -> asyncio.Handle:
+        if getattr(callback, "__self__", None) is link:
+            used.append("call_soon")
+        return call_soon(callback, *rest, **named)
+
+    monkeypatch.setattr(loop, "call_soon", noted)
+    monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: used.append("call_soon_threadsafe"))
+    for _ in range(2):
+        with broker.lock:
+            for name in ("a", "b", "c"):
+                link.defer(Deferred(calls, name))
+        await asyncio.sleep(0)
+    assert (used, calls) == (["call_soon"] * 2, ["a", "b", "c"] * 2)
+
+
+async def test_a_timer_that_rings_too_early_is_set_again() -> None:
+    loop = asyncio.get_running_loop()
+
+    class Behind:
+        seconds = 0.0
+
+        def now(self) -> float:
+            return loop.time() - self.seconds
+
+        steady = now
+
+        def watch(self, advanced: Callable[[], None]) -> bool:
+            return False
+
+    clock, done = Behind(), asyncio.Event()
+    broker = Broker("x", clock)
+    link = Link(broker, loop)
+    broker.clients.append(PokedLink(link))
+    with broker.lock:
+        broker.timers.add(broker.steady() + 1, lambda argument, token: done.set())
+    await asyncio.sleep(0)
+    clock.seconds = 0.5
+    async with asyncio.timeout(GUARD):
+        await done.wait()
+    link.cut()
+
+
+async def test_by_a_manual_clock_no_timer_of_the_loop_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, loop, armed = Broker("x", ManualClock()), asyncio.get_running_loop(), list[float]()
+    link = Link(broker, loop)
+    broker.clients.append(PokedLink(link))
+    monkeypatch.setattr(loop, "call_later", lambda delay, *call: armed.append(delay))
+    with broker.lock:
+        broker.timers.add(broker.steady() + 1, lambda argument, token: None)
+        link.wake()
+    await asyncio.sleep(0)
+    assert armed == []
+
+
+async def test_changes_of_the_link_are_told_in_their_order() -> None:
+    broker = Broker("x")
+    link, heard = Link(broker, asyncio.get_running_loop()), list[str]()
+    link.listeners.add(lambda change: heard.append(change.text))
+    with broker.lock:
+        for text in ("lost", "back"):
+            link.tell(LinkChange(text))
+    await asyncio.sleep(0)
+    assert heard == ["lost", "back"]

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
-from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, JMSError, NotFoundError
+from jmsaio.errors import (
+    AdminError,
+    BrokerUnavailableError,
+    InvalidDestinationError,
+    JMSError,
+    NotFoundError,
+    TransportError,
+)
 from jmsaio.transport.base import Position
 from jmsaio.transport.clock import ManualClock, SystemClock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
@@ -80,7 +88,7 @@ def test_a_topic_has_its_partitions_and_is_created_once(bench: Bench) -> None:
     assert len(set(ledgers)) == len(ledgers)
 
 
-@pytest.mark.parametrize("topic", ["short", "persistent://a", "persistent://a/b", "persistent://a/b/"])
+@pytest.mark.parametrize("topic", ["short", "a/b/c/d/e", "persistent://a", "persistent://a/b", "persistent://a/b/"])
 def test_names_that_are_none(bench: Bench, topic: str) -> None:
     with pytest.raises(InvalidDestinationError, match="full topic name"):
         bench.broker.create(topic, 0)
@@ -189,16 +197,93 @@ def test_two_dead_letters_in_one_topic(bench: Bench) -> None:
         bench.broker.dead_letter(record, "dead", None)
     [log] = bench.broker.find("persistent://public/default/dead")
     assert texts(list(log.records.values())) == ["1", "2"]
+    assert [record.sequence_id for record in log.records.values()] == [0, 0]
     assert [record.properties["ORIGIN_MESSAGE_ID"] for record in log.records.values()] == ["(1,0,-1,-1)", "(1,1,-1,-1)"]
 
 
 def test_a_topic_that_was_there_keeps_dead_letters_no_longer_than_others(bench: Bench) -> None:
     """Only a topic that is made for dead letters keeps them without a subscription."""
-    known_topic, made_topic = (f"persistent://public/default/{name}" for name in ("known", "made"))
+    known_topic, parted_topic, made_topic = (f"{TOPIC}-{name}" for name in ("known", "parted", "made"))
     [known] = bench.broker.open(known_topic)
+    bench.broker.create(parted_topic, 2)
     consumer = bench.join(bench.subscribe())
     bench.send("x")
     [record] = consumer.take(1)
     bench.broker.dead_letter(record, known_topic, None)
+    bench.broker.dead_letter(record, parted_topic, None)
     bench.broker.dead_letter(record, made_topic, None)
-    assert (known.keeps_unread, bench.broker.open(made_topic)[0].keeps_unread) == (False, True)
+    keeping = [log.keeps_unread for topic in (known_topic, parted_topic) for log in bench.broker.open(topic)]
+    assert (known.keeps_unread, keeping) == (False, [False] * 3)
+    assert bench.broker.open(made_topic)[0].keeps_unread
+
+
+@pytest.mark.parametrize("client", ["sender", "reader", "consumer"])
+def test_one_client_of_one_partition_keeps_a_topic_from_being_deleted(bench: Bench, client: str) -> None:
+    broker, parted = bench.broker, f"{TOPIC}-parted"
+    broker.create(parted, 2)
+    log = broker.find(parted)[1]
+    if client == "sender":
+        log.senders.add(FakeSender(broker, 0, []))
+    elif client == "reader":
+        Tail(log, FakePort(), Position.EARLIEST, True)
+    else:
+        broker.subscribe(log, "idle", True, Position.EARLIEST)
+        bench.join(broker.subscribe(log, "s", True, Position.EARLIEST))
+    with pytest.raises(AdminError, match="connected clients"):
+        broker.delete(parted, force=False)
+    broker.delete(parted, force=True)
+    with pytest.raises(NotFoundError):
+        broker.find(parted)
+    assert broker.create(parted, 3)
+
+
+def test_a_deleted_topic_leaves_no_dead_letters_that_nobody_took(bench: Bench) -> None:
+    bench.log.keeps_unread = True
+    bench.send("x")
+    bench.broker.delete(TOPIC, force=False)
+    assert bench.broker.used == 0
+
+
+def test_a_topic_with_a_terminated_partition_is_open_to_no_sender(bench: Bench) -> None:
+    parted = f"{TOPIC}-parted"
+    bench.broker.create(parted, 2)
+    bench.broker.terminate(f"{parted}-partition-1")
+    with pytest.raises(TransportError, match="terminated"):
+        bench.broker.open_to_send(parted)
+
+
+def test_a_sender_with_a_high_limit_goes_on_although_one_with_a_low_limit_waits_behind_it(bench: Bench) -> None:
+    broker = bench.broker
+    broker.used = 100
+    large, small = FakeSender(broker, 200, [10]), FakeSender(broker, 50, [10])
+    broker.block(large)
+    broker.block(small)
+    broker.freed()
+    assert (large.sizes, small.sizes) == ([], [10])
+    broker.used = 40
+    broker.freed()
+    assert small.sizes == []
+
+
+def test_what_is_due_is_done_before_a_broker_is_reached_again() -> None:
+    """Its clients' loops may have had no turn since."""
+
+    class SetByHand:
+        seconds = 0.0
+
+        def now(self) -> float:
+            return self.seconds
+
+        steady = now
+
+        def watch(self, advanced: Callable[[], None]) -> bool:
+            return False
+
+    clock = SetByHand()
+    broker, client = Broker("x", clock), FakeClient()
+    broker.connect(client)
+    broker.timers.add(5.0, lambda argument, token: client.calls.append("due"))
+    broker.take_down()
+    clock.seconds = 5.0
+    broker.bring_up()
+    assert client.calls[-3:] == ["down", "due", "up"]

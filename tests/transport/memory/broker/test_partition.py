@@ -45,6 +45,7 @@ def test_dead_letters_are_kept_until_there_is_a_subscription(bench: Bench) -> No
     consumer = bench.join(bench.subscribe())
     records = consumer.take(10)
     assert texts(records) == ["1", "2"]
+    assert bench.broker.used == sum(record.size for record in records)
     acknowledge(consumer, records)
     assert bench.broker.used == 0
 
@@ -82,3 +83,10 @@ def test_a_cursor_has_the_acknowledged_ranges(bench: Bench) -> None:
     assert log.cursor([]) == Cursor(last, last=last)
     gaps = (((ledger, 3), (ledger, 3)), ((ledger, 5), (ledger, 5)))
     assert log.cursor([2, 4]) == Cursor(WireId(ledger, 1), gaps, last)
+
+
+def test_a_subscription_that_was_deleted_twice_leaves_once(bench: Bench) -> None:
+    subscription = bench.broker.subscribe(bench.log, "nd", False, Position.LATEST)
+    subscription.leave(bench.join(subscription))
+    bench.broker.remove(subscription, None)
+    assert bench.log.subscribed == 0

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import pytest
+
+from jmsaio.config import DeadLetterPolicy
 from jmsaio.model.partitions import partition_name
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker import policies
 from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.transactions import Unit
 from tests.kit.records import texts
 from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, acknowledge
 
@@ -148,3 +152,145 @@ def test_a_key_stays_with_its_consumer_until_the_last_of_its_records_is_acknowle
     for key in keys:
         bench.send("third", key=key)
     assert texts(owner.take(1000)) == ["third"] * len(keys)
+
+
+def test_a_consumer_that_comes_after_another_has_left_gets_its_share(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    gone, stays = bench.join(subscription), bench.join(subscription)
+    subscription.leave(gone)
+    comes = bench.join(subscription)
+    bench.send(*"1234")
+    assert [len(consumer.take(9)) for consumer in (stays, comes)] == [2, 2]
+
+
+def test_a_resumed_consumer_takes_its_partition_back_with_what_was_not_taken(bench: Bench) -> None:
+    topic = f"{TOPIC}-parted"
+    bench.broker.create(topic, 1)
+    log = bench.broker.logs[partition_name(topic, 0)]
+    subscription = bench.broker.subscribe(log, "s", True, Position.EARLIEST)
+    first, second = (bench.join(subscription, FAILOVER, consumer_name=name) for name in "ab")
+    subscription.stop(first)
+    for text in (b"1", b"2"):
+        log.append(OutgoingRecord(text, {}), 1, 0, 0.0)
+    assert texts(second.take(1)) == ["1"]
+    subscription.resume(first)
+    assert (second.take(9), texts(first.take(9))) == ([], ["2"])
+
+
+def test_resuming_a_consumer_that_runs_changes_nothing(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first, second = (bench.join(subscription, FAILOVER) for _ in range(2))
+    subscription.resume(first)
+    subscription.leave(first)
+    bench.send("x")
+    assert texts(second.take(9)) == ["x"]
+
+
+def test_an_exclusive_consumer_without_prefetch_gets_what_came_back_when_it_asks(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, SubscriptionType.EXCLUSIVE, size=0)
+    bench.send("x")
+    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.dispatch()
+    assert list(consumer.queue) == []
+    assert texts(consumer.take(1)) == ["x"]
+
+
+def test_records_without_key_come_to_a_consumer_that_has_room_again(bench: Bench) -> None:
+    consumers = keyed(bench, 2, size=1)
+    bench.send(*"1234")
+    assert sorted(text for _ in range(2) for consumer in consumers for text in texts(consumer.take(1))) == list("1234")
+
+
+def test_a_record_with_a_key_waits_while_there_is_no_consumer(bench: Bench) -> None:
+    bench.subscribe().leave(keyed(bench, 1)[0])
+    bench.send("x", key="k")
+    assert texts(keyed(bench, 1)[0].take(1)) == ["x"]
+
+
+def test_keys_are_spread_evenly(bench: Bench) -> None:
+    consumers = keyed(bench, 3)
+    for number in range(600):
+        bench.send("x", key=f"key {number}")
+    assert min(len(consumer.take(1000)) for consumer in consumers) > 120
+
+
+def test_a_full_look_ahead_holds_up_full_consumers_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "LOOK_AHEAD", 3)
+    full, free = keyed(bench, 2, size=100)
+    full.capacity = 1
+    owners: dict[Consumer, str] = {}
+    for number in range(40):
+        key = f"key {number}"
+        bench.send("probe", key=key)
+        for consumer in (full, free):
+            for record in consumer.take(9):
+                owners[consumer] = key
+                acknowledge(consumer, [record])
+    bench.send(*"1234", key=owners[full])
+    assert len(full.parked) == 3
+    bench.send("passes", key=owners[free])
+    assert texts(free.take(9)) == ["passes"]
+
+
+def test_what_was_parked_with_a_stopped_consumer_is_no_longer_its_own(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    stopped = bench.join(subscription, KEY_SHARED, 1)
+    bench.send("1", "2", key="k")
+    subscription.stop(stopped)
+    other = bench.join(subscription, KEY_SHARED)
+    first, second = other.take(9)
+    acknowledge(other, [first])
+    subscription.give_back(other, second.number, bench.clock.steady() + 60, counted=True)
+    subscription.resume(stopped)
+    for number in range(40):
+        bench.send("new", key=f"key {number}")
+    taken: list[str] = []
+    while records := stopped.take(1):
+        taken += texts(records)
+    assert set(taken) == {"new"}
+
+
+def test_what_was_parked_and_acknowledged_does_not_come_again(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, KEY_SHARED, 1)
+    bench.send("1", "2", key="k")
+    acknowledge(consumer, [bench.log.records[1]])
+    subscription.leave(consumer)
+    assert texts(bench.join(subscription, KEY_SHARED).take(9)) == ["1"]
+
+
+@pytest.mark.parametrize(
+    "end", ["at will", "given back too often", "given back and acknowledged", "rolled back", "committed"]
+)
+def test_a_key_is_free_however_its_records_are_done_with(bench: Bench, end: str) -> None:
+    subscription = bench.subscribe()
+    policy = DeadLetterPolicy(max_redeliver_count=1)
+    first = bench.join(subscription, KEY_SHARED, dead_letter=policy)
+    keys = [f"key {number}" for number in range(30)]
+    for key in keys:
+        bench.send("x", key=key)
+    unit = Unit(bench.broker, 60)
+    for record in first.take(100):
+        if end == "at will":
+            subscription.dead_letter(first, record.number, {})
+        elif end in ("rolled back", "committed"):
+            unit.acknowledge(subscription, record.number, first.held.pop(record.number))
+        else:
+            subscription.give_back(first, record.number, None, counted=True)
+    if end == "committed":
+        unit.commit()
+    unit.abort()
+    subscription.dispatch()
+    again = first.take(100)
+    if end == "given back too often":
+        for record in again:
+            subscription.give_back(first, record.number, None, counted=True)
+        subscription.dispatch()
+    else:
+        acknowledge(first, again)
+    assert subscription.size == 0
+    second = bench.join(subscription, KEY_SHARED)
+    for key in keys:
+        bench.send("new", key=key)
+    assert 0 < len(second.take(100)) < len(keys)

@@ -87,9 +87,12 @@ async def test_an_active_one_is_refused(filled: Harness) -> None:
 
 @pytest.mark.parametrize("type_", [SubscriptionType.SHARED, SubscriptionType.FAILOVER])
 async def test_shared_and_unshared_are_two_kinds(harness: Harness, type_: SubscriptionType) -> None:
-    for topic, kinds in ((ONE, (SubscriptionType.EXCLUSIVE, type_)), (TWO, (type_, SubscriptionType.EXCLUSIVE))):
+    for topic, kinds, kind in (
+        (ONE, (SubscriptionType.EXCLUSIVE, type_), "unshared"),
+        (TWO, (type_, SubscriptionType.EXCLUSIVE), "shared"),
+    ):
         await (await inbox(harness, topic, type=kinds[0])).close()
-        with pytest.raises(ConsumerBusyError, match="unsubscribe it first"):
+        with pytest.raises(ConsumerBusyError, match=f"is {kind}: unsubscribe it first"):
             await inbox(harness, topic, type=kinds[1])
         await harness.admin.delete_subscription(topic, "s")
 
@@ -116,3 +119,23 @@ async def test_a_refused_one_watches_no_pattern(filled: Harness) -> None:
 def test_replacing_is_asked_for() -> None:
     assert not Subscription((ONE,), "s", SubscriptionType.SHARED, ConsumerConfig()).replace
     assert attrs.fields_dict(Subscription)["replace"].default is False
+
+
+async def test_one_property_of_several_or_of_one_topic_makes_it_anew(filled: Harness) -> None:
+    both = {**TERMS, "jmsaio.noLocal": "true"}
+    await filled.admin.set_subscription_properties(ONE, "s", both)
+    await (await inbox(filled, ONE, properties={**both, "jmsaio.noLocal": "false"})).close()
+    assert await backlog(filled, ONE) == 0
+    await (await inbox(filled, ONE, TWO)).close()
+    await filled.fill(ONE, "kept")
+    await filled.admin.set_subscription_properties(TWO, "s", {"jmsaio.selector": ""})
+    await (await inbox(filled, ONE, TWO)).close()
+    assert await backlog(filled, ONE) == 0
+
+
+async def test_one_that_is_not_durable_does_not_make_way(filled: Harness) -> None:
+    wanted = Subscription((TWO,), "s", SubscriptionType.EXCLUSIVE, ConsumerConfig(), properties=TERMS, durable=False)
+    active = await filled.transport.open_receiver(wanted, lambda: None)
+    await (await inbox(filled, ONE)).close()
+    assert [await backlog(filled, topic) for topic in (ONE, TWO)] == [1, 0]
+    await active.aclose(1)

@@ -73,3 +73,5 @@ def test_clearing_ends_every_delay(records: list[StoredRecord]) -> None:
     returned.clear()
     timers.run(2.0)
     assert (heard, returned.first(), returned.records) == ([], None, {})
+    returned.delay(records[1], 5.0, None)  # it was ready before
+    assert returned.first() is None

@@ -114,6 +114,7 @@ def test_an_acknowledgement_of_a_waiting_record_counts(bench: Bench) -> None:
     acknowledge(consumer, [record])
     bench.clock.advance(10)
     assert (consumer.take(1), subscription.size, bench.broker.used, consumer.waiting) == ([], 0, 0, set())
+    assert subscription.counts == {}
 
 
 def test_a_record_given_back_too_often_becomes_a_dead_letter(bench: Bench) -> None:
@@ -293,6 +294,65 @@ def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(bench: B
     assert "nd" in subscriptions_of(bench.log)
     subscription.leave(second)
     assert (subscriptions_of(bench.log), bench.broker.used) == ({}, 0)
+
+
+def test_what_is_not_acknowledged_counts_wherever_it_is(bench: Bench) -> None:
+    """In the backlog, with a consumer, given back, or acknowledged in a transaction that is open."""
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, size=1)
+    bench.send(*"abcdef")
+    in_transaction, given_back, _, acknowledged = consumer.take(4)
+    unit = Unit(bench.broker, 60)
+    unit.acknowledge(subscription, in_transaction.number, consumer.held.pop(in_transaction.number))
+    subscription.give_back(consumer, given_back.number, bench.clock.steady() + 60, counted=True)
+    acknowledge(consumer, [acknowledged])
+    assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
+    subscription.seek(Position.EARLIEST)
+    assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
+    again = [record for _ in range(5) for record in consumer.take(1)]
+    assert [record.redelivery_count for record in again] == [0] * 5
+    unit.commit()
+    bench.broker.remove(subscription, None)
+    assert bench.broker.used == 0
+
+
+def test_seek_serves_all_consumers_but_those_that_were_stopped(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    bench.subscribe("keeper")
+    one, two, stopped = (bench.join(subscription) for _ in range(3))
+    subscription.stop(stopped)
+    bench.send(*"1234")
+    subscription.seek(Position.EARLIEST)
+    assert [len(consumer.take(9)) for consumer in (one, two, stopped)] == [2, 2, 0]
+    subscription.resume(stopped)
+    bench.send(*"567")
+    assert [len(consumer.take(9)) for consumer in (one, two, stopped)] == [1, 1, 1]
+
+
+def test_an_acknowledgement_by_another_consumer_makes_room(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first, second = bench.join(subscription, size=1), bench.join(subscription, size=1)
+    bench.send(*"123")
+    assert texts([*first.queue, *second.queue]) == ["1", "2"]
+    acknowledge(first, [bench.log.records[1]])
+    assert texts(second.queue) == ["3"]
+
+
+def test_what_a_stopped_consumer_did_not_take_goes_to_others_at_once(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    first, second = bench.join(subscription), bench.join(subscription)
+    bench.send("1", "2")
+    subscription.stop(first)
+    assert sorted(texts(second.take(9))) == ["1", "2"]
+
+
+def test_an_exclusive_consumer_gets_what_it_gave_back_before_what_fills_its_queue(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, EXCLUSIVE, size=2)
+    bench.send(*"1234")
+    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.dispatch()
+    assert texts(consumer.take(9)) == ["1", "2", "3", "4"]
 
 
 class Machine(RuleBasedStateMachine):

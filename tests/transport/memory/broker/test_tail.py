@@ -17,6 +17,7 @@ def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
     assert texts(tail.take(5)) == ["2"]
     assert tails_of(bench.log) == [tail]
     bench.send("3")
+    assert port.notified == 1
     tail.leave()
     assert tails_of(bench.log) == []
     assert [record.references for record in bench.log.records.values()] == [1, 1, 1]

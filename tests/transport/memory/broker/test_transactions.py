@@ -4,10 +4,10 @@ import pytest
 
 from jmsaio.errors import TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from tests.kit.records import texts
-from tests.transport.memory.bench import Bench, acknowledge
+from tests.transport.memory.bench import TOPIC, Bench, acknowledge
 
 
 def unit_of(bench: Bench, timeout: float = 60) -> Unit:
@@ -58,7 +58,9 @@ def test_the_second_transaction_to_acknowledge_fails(bench: Bench) -> None:
     assert conflict is not None
     assert "another transaction" in conflict.reason
     acknowledge(consumer, [two])
-    assert third.acknowledge(subscription, two.number, None) is not None
+    late = third.acknowledge(subscription, two.number, None)
+    assert late is not None
+    assert "acknowledged or given back" in late.reason
     first.commit()
     for failed in (second, third):
         with pytest.raises(TransactionRolledBackError, match="conflict"):
@@ -120,3 +122,14 @@ def test_a_key_held_by_a_transaction_is_not_dealt_to_a_consumer_that_left(bench:
     assert texts(second.take(9)) == ["2"]
     unit.abort()
     assert texts(second.take(9)) == ["1"]
+
+
+def test_a_commit_fails_when_a_topic_that_it_sent_to_was_deleted(bench: Bench) -> None:
+    unit = unit_of(bench)
+    unit.send(bench.log, OutgoingRecord(b"lost", {}), 700, 0)
+    bench.broker.delete(TOPIC, force=False)
+    [recreated] = bench.broker.open(TOPIC)
+    consumer = bench.join(bench.broker.subscribe(recreated, "s", True, Position.EARLIEST))
+    with pytest.raises(TransactionRolledBackError, match=f"topic {TOPIC} was deleted"):
+        unit.commit()
+    assert (consumer.take(9), bench.broker.used, unit.state) == ([], 0, State.ABORTED)
