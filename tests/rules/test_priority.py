@@ -27,6 +27,8 @@ def test_higher_priorities_come_first_each_in_its_order() -> None:
     assert len(inbox) == 5
     inbox.clear()
     assert len(inbox) == 0
+    inbox.append(record("g", "2"))
+    assert inbox.popleft().payload == b"g"
     with pytest.raises(IndexError):
         inbox.popleft()
 
