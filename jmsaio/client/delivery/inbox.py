@@ -289,7 +289,7 @@ class Inbox:
             if len(records) <= self._refill:
                 self._look_again()
             try:
-                if EXPIRATION in record.properties and 0 < expiration(record) <= self.timers.milliseconds():
+                if 0 < expiration(record) <= self.timers.milliseconds():
                     self._reject(record, Rejection.EXPIRED)
                     continue
             except MalformedMessageError:  # decoding it raises the error for the consumer

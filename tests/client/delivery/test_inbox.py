@@ -100,7 +100,7 @@ async def test_nothing_is_taken_that_no_one_wants() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.want(False)
-    assert made.fill() is False and len(receiver.records) == 1
+    assert made.fill() is False and len(receiver.records) == 1 and made.take() is None
     made.want(True)
     assert made.fill() is False and numbers(made) == [1]
 
@@ -466,8 +466,9 @@ async def test_an_inbox_that_is_detached_before_it_closes_gives_everything_back_
     made.fill()
     made.unread.keep(numbered(2))
     made.detach()
+    assert receiver.calls == [("nack", 0.0, True, 2), ("nack", 0.0, False, 1)]
     await made.aclose(1.0)
-    assert receiver.calls == [("nack", 0.0, True, 2), ("nack", 0.0, False, 1), ("close",)]
+    assert receiver.calls[2:] == [("close",)]
 
 
 @pytest.mark.parametrize(
