@@ -35,7 +35,9 @@ class AckGrouping:
     def __init__(self, bridge: Bridge, unsettled: Unsettled, settled: Settled) -> None:
         self.last: float | None = None
         self._bridge = bridge
-        self._unsettled = unsettled
+        # Bound here, for every message is acknowledged; they stay the same objects.
+        self._out, self._copies, self._reread = unsettled.out, unsettled.copies, unsettled.reread
+        self._remember, self._time = settled.recent.append, bridge.loop.time
         self._settled = settled
         self._waiting: dict[BatchAcker, NativeConsumer] = {}  # batches with parts
         self._aged: list[BatchAcker] = []  # those that waited already at the last look
@@ -48,9 +50,8 @@ class AckGrouping:
             records: what the client hands back.
             given_back: records that were given back are meant, not those with the application.
         """
-        unsettled = self._unsettled
-        out, copies, reread = unsettled.out, unsettled.copies, unsettled.reread
-        remember, now = self._settled.recent.append, self._bridge.loop.time()
+        out, copies, reread = self._out, self._copies, self._reread
+        remember, now = self._remember, self._time()
         for record in records:
             if out.get(record, not given_back) is not given_back:  # type: ignore[call-overload]  # foreign ones are not in it
                 continue
