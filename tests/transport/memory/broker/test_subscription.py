@@ -245,6 +245,8 @@ def test_what_is_settled_in_time_takes_no_memory(bench: Bench) -> None:
         [record] = consumer.take(1)
         subscription.give_back(consumer, record.number, bench.clock.now() + 3600, counted=True)
         acknowledge(consumer, [record])
+        bench.send("z")
+        subscription.dead_letter(consumer, consumer.take(1)[0].number, {})
         Unit(bench.broker, 60).commit()
     assert len(consumer.taken) == 0
     assert len(bench.broker.timers) < 150
