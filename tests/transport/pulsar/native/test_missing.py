@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 
 import anyio
 import attrs
@@ -21,17 +20,6 @@ from tests.kit.watching import EXCLUSIVE, NOT_CONNECTED, Native, Scene, changes,
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 from tests.transport.pulsar.native.test_native_log import own_log, write
-
-
-@pytest.fixture
-async def scene() -> Scene:
-    return Scene()
-
-
-@pytest.fixture
-async def proxy(pulsar_broker: TestBroker) -> AsyncIterator[FaultProxy]:
-    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
-        yield proxy
 
 
 async def test_the_broker_answers_but_the_subscription_is_anothers(scene: Scene) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import _pulsar
 import attrs
 import pytest
@@ -16,17 +14,6 @@ from jmsaio.transport.pulsar.native.watch import Watch
 from tests.kit.watching import NOT_CONNECTED, Native, Part, Scene, changes, until
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG
-
-
-@pytest.fixture
-async def scene() -> Scene:
-    return Scene()
-
-
-@pytest.fixture
-async def proxy(pulsar_broker: TestBroker) -> AsyncIterator[FaultProxy]:
-    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
-        yield proxy
 
 
 async def test_a_loss_and_its_return_are_told_once(scene: Scene) -> None:
