@@ -337,9 +337,8 @@ class Connection(AsyncClosing):
         runtime.transport.link_listeners.discard(self._link_changed)
         reports = runtime.reports.count
         asked: set[SessionRuntime] = set()
-        while rest := [
-            session for session in self._runtimes if session not in asked
-        ]:  # a listener may still create one
+        # A listener may still create a session.
+        while rest := [session for session in self._runtimes if session not in asked]:
             asked.update(rest)
             async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
                 for session in rest:

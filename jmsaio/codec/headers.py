@@ -45,7 +45,8 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
         data = _utf8(value, CORRELATION_ID) if isinstance(value, str) else value
         wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
     if head.type is not None:
-        _utf8(head.type, TYPE)
+        if not head.type.isascii():  # only then can it be no UTF-8
+            _utf8(head.type, TYPE)
         wire[TYPE] = head.type
     if head.reply_to is not None:
         destination = as_destination(head.reply_to)

@@ -216,7 +216,8 @@ class Inbox:
                     wanted.append(record)
             except MalformedMessageError:  # decoding it raises the same error for the consumer
                 wanted.append(record)
-        self.siblings.set_aside()
+        if not plain:  # without a selector or noLocal nothing rests: most batches are spared the call
+            self.siblings.set_aside()
         return wanted
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
