@@ -17,7 +17,6 @@ from jmsaio.client.producer import MessageProducer
 from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.settings import log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
-from jmsaio.model.arguments import check_mapping
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.body import Sendable, outgoing
@@ -56,7 +55,7 @@ class RequestReply:
     """Sends requests and gives each its reply, over one temporary queue and a session of its own."""
 
     _new_session: Callable[[], Awaitable[RequestSession]]
-    _replies: dict[str, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
+    _replies: dict[str | None, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
     _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here whose requests wait
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
     _producer: MessageProducer | None = attrs.field(default=None, init=False)
@@ -73,9 +72,6 @@ class RequestReply:
     ) -> Message:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
-        properties = options.get("properties")
-        if properties is not None:
-            check_mapping(properties, "properties")
         message, _ = outgoing(body, log_left_out)
         try:
             async with asyncio.timeout(limit):
@@ -104,14 +100,12 @@ class RequestReply:
         try:
             sent = await producer.send_async(destination, message, **options)
             message_id = message.jms_message_id
-            if message_id is not None:
-                self._replies[message_id] = reply
+            self._replies[message_id] = reply
             await sent
             return await reply
         finally:
             self._replies.pop(key, None)
-            if message_id is not None:
-                self._replies.pop(message_id, None)
+            self._replies.pop(message_id, None)
             if key in self._own_ids:
                 self._own_ids.discard(key)
                 if message.jms_correlation_id == key:  # the application did not set it
@@ -119,29 +113,33 @@ class RequestReply:
 
     async def _open(self) -> MessageProducer:
         async with self._opening:
-            if self._producer is None and not self._closed:
-                await self._listen()
-            if self._producer is None or self._closed:  # perhaps closed meanwhile; close then ends what was created
-                raise ObjectClosedError("the session is closed; create a new one")
-            return self._producer
+            self._check_open()
+            producer = self._producer or await self._listen()
+            self._check_open()  # perhaps closed meanwhile; close then ends what was created
+            return producer
 
-    async def _listen(self) -> None:
-        """Create the reply queue and its consumer. Cancelling leaves nothing behind."""
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ObjectClosedError("the session is closed; create a new one")
+
+    async def _listen(self) -> MessageProducer:
+        """Create the reply queue, its consumer and the producer of requests. Cancelling leaves nothing behind."""
         listening = await self._new_session()
         queue: TemporaryQueue | None = None
         try:
             queue = await listening.create_temporary_queue()
             consumer = await listening.create_consumer(queue)
             consumer.set_message_listener(self._replied)
-            self._producer = await listening.create_producer()
+            producer = await listening.create_producer()
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _end(listening, queue)
             raise
-        self._listening, self._queue = listening, queue
+        self._listening, self._queue, self._producer = listening, queue, producer
+        return producer
 
     def _replied(self, message: Message) -> None:
-        waiting = self._replies.get(message.jms_correlation_id or "")
+        waiting = self._replies.get(message.jms_correlation_id)
         if waiting is None or waiting.done():
             _log.info("dropped a reply that no request waits for (JMSCorrelationID %r)", message.jms_correlation_id)
         else:

@@ -281,10 +281,11 @@ class Session(AsyncClosing):
 
         Raises:
             TimeoutError: no reply in time.
+            ObjectClosedError: the session is closed, or was closed while the request waited.
 
         Cancelling: a reply that arrives later is dropped.
         """
-        self._runtime.home.check()
+        self._runtime.check_call()
         if self._requests is None:
             self._requests = RequestReply(self._new_session)
             self._runtime.children[self._requests] = None

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,7 @@ class Temporaries:
     connection: ConnectionRuntime
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
     _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
-    _running: set[asyncio.Future[Any]] = attrs.field(factory=set, init=False)
+    _running: dict[asyncio.Future[Any], str] = attrs.field(factory=dict, init=False)
 
     async def create_queue(self) -> TemporaryQueue:
         """Create a temporary queue. Raises IllegalStateError without the admin interface, unless allowed."""
@@ -73,14 +74,14 @@ class Temporaries:
         self._alive[topic] = destination
         if admin is None:
             return  # the first sender or consumer creates it
-        creating = self._start(admin.create_topic(topic))
+        creating = self._start(topic, admin.create_topic(topic))
         try:
             await asyncio.shield(creating)
         except JMSError:
             self._alive.pop(topic, None)
             raise
         except asyncio.CancelledError:
-            self._start(self._undo(topic, creating))
+            self._start(topic, self._undo(topic, creating))
             raise
         if topic not in self._alive:
             raise ObjectClosedError("the connection was closed while the temporary destination was created")
@@ -89,16 +90,16 @@ class Temporaries:
         await asyncio.wait({creating})
         await self.delete(topic)
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        """Run work that goes on when its caller is cancelled."""
+    def _start(self, topic: str, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        """Run work on a topic that goes on when its caller is cancelled."""
         task = asyncio.ensure_future(work)
-        self._running.add(task)
+        self._running[task] = topic
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Future[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
+        del self._running[task]
+        with suppress(asyncio.CancelledError):
             task.exception()  # the caller gets it, if there is one; else the connection's close tries again
 
     def check_may_consume(self, destination: Destination) -> None:
@@ -172,15 +173,21 @@ class Temporaries:
             _log.debug("temporary destination %s is already gone", topic)
 
     async def close(self) -> None:
-        """Delete all that are left. Failures are logged and reported to the ExceptionListener; the others go on."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=self.connection.configuration.close_timeout)
-        async with anyio.create_task_group() as group:
-            for topic in list(self._alive):
-                group.start_soon(self._delete_last, topic)
-        self._alive.clear()
+        """Delete all that are left. Failures are logged and reported to the ExceptionListener; the others go on.
+
+        One that is being created is deleted once it exists. Cancelling: its creation fails as soon as it ends.
+        """
+        try:
+            async with anyio.create_task_group() as group:
+                for topic in {*self._alive, *self._running.values()}:
+                    group.start_soon(self._delete_last, topic)
+        finally:
+            self._alive.clear()
 
     async def _delete_last(self, topic: str) -> None:
+        running = [task for task, its_topic in self._running.items() if its_topic == topic]
+        if running:
+            await asyncio.wait(running)
         try:
             await self.delete(topic)
         except JMSError as error:

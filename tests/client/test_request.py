@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import anyio
 import pytest
 
 import jmsaio
+from jmsaio.client.request import RequestReply
+from jmsaio.testing import embedded_broker
 from tests.client.helpers import text
 from tests.kit.inside import temporaries
 
@@ -94,6 +97,8 @@ async def test_one_message_object_may_be_requested_again_and_at_once(
     session: jmsaio.Session, served: jmsaio.Queue
 ) -> None:
     message = jmsaio.TextMessage("x")
+    await session.request(served, message, timeout=30)
+    assert message.jms_correlation_id is None
     answers = await asyncio.gather(*[session.request(served, message, timeout=30) for _ in range(3)])
     assert len({answer.jms_correlation_id for answer in answers}) == 3
     assert message.jms_correlation_id is None
@@ -133,6 +138,99 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
             await asyncio.sleep(0.05)
     assert len(connection._runtimes) == 2
     assert len(temporaries(connection)._alive) == 1
+
+
+async def test_requests_in_a_cancelled_scope_leave_nothing(name: Name) -> None:
+    """A scope of anyio cancels each await in it, also those that clean up."""
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        for turns in range(1, 12):
+            with anyio.CancelScope() as scope:
+                asyncio.get_running_loop().call_soon(cancel_after, turns, scope)
+                await session.request(jmsaio.Queue(name("no-one")), "x", timeout=30)
+            assert scope.cancelled_caught
+            if session._requests is not None and session._requests._producer is None:
+                assert len(connection._runtimes) == 1 and not temporaries(connection)._alive
+
+
+def cancel_after(turns: int, scope: anyio.CancelScope) -> None:
+    """Cancel a scope that many turns of the event loop from now."""
+    if turns:
+        asyncio.get_running_loop().call_soon(cancel_after, turns - 1, scope)
+    else:
+        scope.cancel()
+
+
+async def test_a_closed_session_requests_nothing(connection: jmsaio.Connection, name: Name) -> None:
+    session = await connection.create_session()
+    await session.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await session.request(jmsaio.Queue(name("no-one")), "x", timeout=1)
+    requests = RequestReply(connection.create_session)
+    await requests.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await requests.request(jmsaio.Queue(name("no-one")), "x", 1, {})
+    assert not connection._runtimes
+
+
+async def test_a_request_that_can_not_be_sent_raises_why() -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            broker.faults.fail_sends(error=jmsaio.TransportError("not stored"))
+            with pytest.raises(jmsaio.TransportError, match="not stored"):
+                await session.request(jmsaio.Queue("requests"), "x", timeout=5)
+
+
+async def test_replies_that_no_request_waits_for_are_dropped(name: Name, caplog: pytest.LogCaptureFixture) -> None:
+    """One for no request, one without a correlation ID, and a second one for the same request."""
+    caplog.set_level("INFO")
+    told: list[jmsaio.JMSError] = []
+    queue, url = jmsaio.Queue(name("requests")), f"memory://{name('broker')}"
+    async with (
+        jmsaio.connect(url) as connection,
+        connection.create_session() as session,
+        jmsaio.connect(url) as other,
+        other.create_session() as server,
+        server.create_consumer(queue) as consumer,
+        server.create_producer() as replies,
+    ):
+        connection.set_exception_listener(told.append)
+        request = asyncio.ensure_future(session.request(queue, "x", timeout=20))
+        received = await consumer.receive(timeout=20)
+        assert received is not None and received.jms_reply_to is not None
+        for correlation in ("unknown", None, received.jms_message_id, received.jms_message_id):
+            reply = jmsaio.TextMessage("reply")
+            reply.jms_correlation_id = correlation
+            await replies.send_async(received.jms_reply_to, reply)
+        assert text(await request) == "reply"
+        await asyncio.sleep(1)
+    dropped = [record for record in caplog.records if "dropped a reply" in record.getMessage()]
+    assert len(dropped) == 3 and not told
+    assert not [record for record in caplog.records if record.levelname != "INFO"]
+
+
+async def test_what_an_application_makes_of_a_message_meanwhile_stays(name: Name) -> None:
+    queue, message = jmsaio.Queue(name("requests")), jmsaio.TextMessage("x")
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        request = asyncio.ensure_future(session.request(queue, message, timeout=1))
+        await asyncio.sleep(0.5)
+        message.jms_correlation_id = "mine"
+        with pytest.raises(TimeoutError):
+            await request
+    assert message.jms_correlation_id == "mine"
+
+
+@pytest.mark.parametrize("place", [jmsaio.Queue("requests"), jmsaio.Topic("requests")])
+async def test_requestors_refuse_a_transacted_session(name: Name, place: jmsaio.Queue | jmsaio.Topic) -> None:
+    """Its request would not go out before the commit."""
+    async with (
+        jmsaio.connect(f"memory://{name('broker')}") as connection,
+        connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
+    ):
+        with pytest.raises(jmsaio.IllegalStateError, match="not transacted"):
+            if isinstance(place, jmsaio.Queue):
+                await jmsaio.QueueRequestor.open(session, place)
+            else:
+                await jmsaio.TopicRequestor.open(session, place)
 
 
 async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connection, name: Name, url: str) -> None:

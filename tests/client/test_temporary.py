@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import uuid
 from collections.abc import Callable
 
@@ -163,7 +164,9 @@ async def test_it_is_not_deleted_while_messages_of_it_are_unsettled(connection: 
         await queue.delete()
 
 
-async def test_temporary_destinations_without_admin_need_the_setting_for_it(url: str) -> None:
+async def test_temporary_destinations_without_admin_need_the_setting_for_it(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with jmsaio.connect(url, use_pulsar_admin=False) as connection, connection.create_session() as session:
         with pytest.raises(jmsaio.IllegalStateError, match="allowTemporaryTopicWithoutAdmin"):
             await session.create_temporary_queue()
@@ -175,18 +178,21 @@ async def test_temporary_destinations_without_admin_need_the_setting_for_it(url:
         async with session.create_consumer(queue) as consumer:
             await (await session.create_producer(queue)).send("x")
             assert await text(consumer) == "x"
+        await queue.delete()
+    assert f"{queue.name} is left to the broker" in caplog.text
 
 
 async def test_the_last_deleted_names_and_all_own_objects_are_refused(
     connection: jmsaio.Connection, session: jmsaio.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jmsaio.client.temporary._REMEMBERED", 2)
-    queues = [await session.create_temporary_queue() for _ in range(4)]
+    kinds = (session.create_temporary_queue, session.create_temporary_topic)
+    deleted = [await create() for create in (*kinds, *kinds)]
     producer = await session.create_producer()
-    for queue in queues:
-        await queue.delete()
+    for one in deleted:
+        await one.delete()
     assert len(temporaries(connection)._deleted) == 2
-    for destination in (*queues, jmsaio.Queue(queues[-1].name)):
+    for destination in (*deleted, jmsaio.Topic(deleted[-1].name)):
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await producer.send(destination, "x")
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
@@ -262,24 +268,160 @@ async def test_one_whose_deletion_failed_is_there_until_a_repeated_delete(
         assert await temporary_topics(connection) == set()
 
 
+def slow_creation(connection: jmsaio.Connection) -> tuple[asyncio.Event, asyncio.Event]:
+    """Make the broker slow to create topics: an event that it sets when asked, and one that it waits for."""
+    admin = connection._runtime.transport.admin
+    assert admin is not None
+    asked, go_on, create = asyncio.Event(), asyncio.Event(), admin.create_topic
+
+    async def slowly(topic: str, partitions: int = 0) -> bool:
+        asked.set()
+        await go_on.wait()
+        return await create(topic, partitions)
+
+    admin.create_topic = slowly  # type: ignore[method-assign]  # a slow broker
+    return asked, go_on
+
+
 async def test_a_cancelled_creation_that_the_broker_carries_out_is_undone(name: Name) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
-        admin = connection._runtime.transport.admin
-        assert admin is not None
-        asked, go_on, create = asyncio.Event(), asyncio.Event(), admin.create_topic
-
-        async def slowly(topic: str, partitions: int = 0) -> bool:
-            asked.set()
-            await go_on.wait()
-            return await create(topic, partitions)
-
-        admin.create_topic = slowly  # type: ignore[method-assign]  # a slow broker
+        asked, go_on = slow_creation(connection)
         making = asyncio.ensure_future(session.create_temporary_queue())
         await asyncio.wait_for(asked.wait(), 20)
         making.cancel()
         await asyncio.wait([making])
+        assert making.cancelled()
         go_on.set()
         async with asyncio.timeout(20):
             while temporaries(connection)._running:
                 await asyncio.sleep(0)
         assert await temporary_topics(connection) == set()
+
+
+async def test_a_close_deletes_what_is_created_meanwhile(name: Name) -> None:
+    async with (
+        jmsaio.connect(f"memory://{name('broker')}") as watcher,
+        jmsaio.connect(f"memory://{name('broker')}") as owner,
+        owner.create_session() as session,
+    ):
+        asked, go_on = slow_creation(owner)
+        making = asyncio.ensure_future(session.create_temporary_queue())
+        await asyncio.wait_for(asked.wait(), 20)
+        asyncio.get_running_loop().call_later(1, go_on.set)
+        await owner.close()
+        assert await temporary_topics(watcher) == set()
+        await asyncio.wait([making])
+
+
+async def test_a_creation_that_hangs_keeps_no_other_one_from_its_deletion(name: Name) -> None:
+    """The creation itself fails when it ends, after the connection."""
+    async with jmsaio.connect(f"memory://{name('broker')}") as watcher:
+        owner = await jmsaio.connect(f"memory://{name('broker')}", close_timeout=0.5)
+        session = await owner.create_session()
+        await session.create_temporary_topic()
+        asked, go_on = slow_creation(owner)
+        making = asyncio.ensure_future(session.create_temporary_queue())
+        await asyncio.wait_for(asked.wait(), 20)
+        with pytest.raises(jmsaio.OperationTimeoutError, match="temporary destinations"):
+            await owner.close()
+        assert await temporary_topics(watcher) == set()
+        go_on.set()
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await making
+
+
+def fail_once(monkeypatch: pytest.MonkeyPatch, connection: jmsaio.Connection, method: str, status: int) -> None:
+    """Let the broker refuse the next call of a method."""
+    admin = connection._runtime.transport.admin
+    carried_out = getattr(admin, method)
+
+    async def refuse(*arguments: object) -> None:
+        monkeypatch.setattr(admin, method, carried_out)
+        raise jmsaio.AdminError("not now", status)
+
+    monkeypatch.setattr(admin, method, refuse)
+
+
+async def test_a_creation_that_the_broker_refuses_leaves_nothing(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        fail_once(monkeypatch, connection, "create_topic", 500)
+        with pytest.raises(jmsaio.AdminError, match="not now"):
+            await session.create_temporary_queue()
+        assert not temporaries(connection)._alive
+
+
+async def test_a_cancelled_creation_whose_deletion_failed_is_deleted_by_the_close(
+    name: Name, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as watcher:
+        async with jmsaio.connect(f"memory://{name('broker')}") as owner, owner.create_session() as session:
+            asked, go_on = slow_creation(owner)
+            making = asyncio.ensure_future(session.create_temporary_queue())
+            await asyncio.wait_for(asked.wait(), 20)
+            fail_once(monkeypatch, owner, "delete_topic", 500)
+            making.cancel()
+            go_on.set()
+            await asyncio.wait([making])
+            async with asyncio.timeout(20):
+                while temporaries(owner)._running:
+                    await asyncio.sleep(0)
+            assert len(await temporary_topics(watcher)) == 1
+        assert await temporary_topics(watcher) == set()
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]  # its error is not lost sight of
+
+
+def watched_deletions(connection: jmsaio.Connection) -> list[tuple[object, ...]]:
+    """What the broker is asked to delete and terminate from now on, and the seconds of each step since the last."""
+    admin, loop = connection._runtime.transport.admin, asyncio.get_running_loop()
+    assert admin is not None
+    delete, terminate, steps = admin.delete_topic, admin.terminate_topic, []
+    last = loop.time()
+
+    def note(*step: object) -> None:
+        nonlocal last
+        steps.append((*step, round(loop.time() - last, 3)))
+        last = loop.time()
+
+    async def deleting(topic: str, force: bool = False) -> None:
+        note("delete", force)
+        await delete(topic, force)
+
+    async def terminating(topic: str) -> None:
+        note("terminate")
+        await terminate(topic)
+
+    admin.delete_topic = deleting  # type: ignore[method-assign]  # watched
+    admin.terminate_topic = terminating  # type: ignore[method-assign]  # likewise
+    return steps
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_one_in_use_is_terminated_and_deleted_when_its_senders_have_noticed(name: Name, force: bool) -> None:
+    url = f"memory://{name('broker')}"
+    async with (
+        jmsaio.connect(url, force_delete_temporary_destinations=force) as owner,
+        owner.create_session() as session,
+        jmsaio.connect(url) as other,
+        other.create_session() as sending,
+    ):
+        steps = watched_deletions(owner)
+        unused, used = await session.create_temporary_queue(), await session.create_temporary_queue()
+        await (await session.create_producer(unused)).send("x")  # a sender of its own is closed first
+        await unused.delete()
+        assert steps == [("delete", False, 0)]
+        steps.clear()
+        await (await sending.create_producer(used)).send("x")
+        await used.delete()
+        assert steps == [("delete", False, 0), ("terminate", 0), ("delete", force, temporary._PRODUCERS_END)]
+
+
+async def test_one_that_the_broker_refuses_to_delete_for_another_reason_is_not_terminated(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        queue = await session.create_temporary_queue()
+        fail_once(monkeypatch, connection, "delete_topic", 500)
+        with pytest.raises(jmsaio.AdminError, match="not now"):
+            await queue.delete()
+        await (await session.create_producer(queue)).send("x")
