@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from typing import Any
 
 import pytest
 
@@ -95,3 +97,13 @@ async def test_a_failed_send_reaches_its_unit_of_work_even_if_its_future_was_can
     assert work.sent == 2  # what is in doubt may be stored
     with pytest.raises(SendInDoubtError):
         await doubtful.future
+
+
+async def test_a_failed_send_that_no_one_awaits_is_complained_of_unless_commit_raises_it() -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    sends, error = PendingSends(), SendError("refused")
+    for work in (None, UnitOfWork[Transaction]()):
+        started(sends, work)(None, error)
+    gc.collect()
+    assert [context["exception"] for context in complaints] == [error]

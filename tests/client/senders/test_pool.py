@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -16,9 +18,28 @@ from jmsaio.config import load
 from jmsaio.testing import ManualClock, embedded_broker
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.registry import open_transport
+from tests.kit.records import record
+from tests.kit.virtual_time import steady
 from tests.support.broker import TestBroker
 
 _TRANSACTED = jmsaio.AcknowledgeMode.TRANSACTED
+_TOPIC = "persistent://public/default/orders"
+
+
+@asynccontextmanager
+async def opened(url: str = "", **options: Any) -> AsyncIterator[SenderPool]:
+    """A pool of its own, on a broker of its own unless ``url`` names one."""
+    config = load(url or f"memory://{uuid.uuid4()}", **options)
+    transport = await open_transport(config)
+    senders = SenderPool(transport, config, None)
+    yield senders
+    await senders.close(1.0)
+    await transport.aclose(1.0)
+
+
+def idle_checks() -> list[asyncio.Task[Any]]:
+    """The tasks that close idle senders."""
+    return [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio idle senders"]
 
 
 async def test_the_one_unused_for_longest_makes_room() -> None:
@@ -173,6 +194,9 @@ async def test_an_idle_sender_closes_by_itself_and_the_next_send_makes_another(u
         await producer.send("2")
         async with session.create_consumer(queue) as consumer:
             assert [await consumer.receive_body(str, timeout=20) for _ in range(2)] == ["1", "2"]
+        async with asyncio.timeout(20):
+            while connection._runtime.senders._entries:
+                await asyncio.sleep(0.05)
 
 
 async def test_a_sender_with_messages_on_their_way_is_not_idle() -> None:
@@ -223,6 +247,8 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         clock.advance(0.5)
         await senders.close_idle()
         assert topic not in senders._entries
+        with pytest.raises(jmsaio.ObjectClosedError):
+            sender.send(record("x"), lambda *_: None)
         await senders.close(1.0)
         await transport.aclose(1.0)
 
@@ -239,6 +265,7 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     senders = SenderPool(transport, config, None)
     sender = await senders.open(topic, None)
     assert made == [] and senders.cached(topic, "jms-queue") is None
+    assert senders._entries[topic].subscriptions == set()
     for _ in range(2):
         assert await senders.open(topic, "jms-queue") is sender
     assert made == ["jms-queue"] and senders.cached(topic, "jms-queue") is sender
@@ -270,7 +297,7 @@ async def test_locks_of_topics_without_a_sender_are_forgotten() -> None:
     ],
 )
 async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any], metadata: dict[str, str]) -> None:
-    config = load(f"memory://{uuid.uuid4()}", **options)
+    config = load(f"memory://{uuid.uuid4()}", send_window_messages=7, send_window_bytes=70_000, **options)
     transport = await open_transport(config)
     given: list[SenderOptions] = []
     opening = transport.open_sender
@@ -284,6 +311,92 @@ async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any
     await senders.open("persistent://public/default/told", None)
     (told,) = given
     assert told.metadata == metadata and told.route is senders.route and told.config is config.producer
-    assert (told.window_records, told.window_bytes) == (config.send_window_messages, config.send_window_bytes)
+    assert (told.window_records, told.window_bytes) == (7, 70_000)
     await senders.close(1.0)
     await transport.aclose(1.0)
+
+
+async def test_a_pool_of_one_sender_keeps_one() -> None:
+    async with opened(max_num_of_producers=1) as senders:
+        for number in range(2):
+            await senders.open(f"{_TOPIC}-{number}", None)
+        assert list(senders._entries) == [f"{_TOPIC}-1"]
+
+
+async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
+    async with opened(producer_auto_close=60.0) as senders:
+        for number in range(2):
+            await senders.open(f"{_TOPIC}-{number}", None)
+        assert len(idle_checks()) == 1
+        begun = steady()
+        await senders.close(30.0)
+        assert steady() == begun
+        assert senders.cached(f"{_TOPIC}-0") is None and idle_checks() == []
+
+
+async def test_senders_without_a_limit_are_not_checked() -> None:
+    async with opened() as senders:
+        await senders.open(_TOPIC, None)
+        assert idle_checks() == []
+
+
+async def test_a_topic_that_changed_has_its_queues_subscriptions_again_when_the_pool_is_closed() -> None:
+    async with opened() as senders:
+        admin = senders.transport.admin
+        assert admin is not None
+        opening, given = senders.transport.open_sender, []
+
+        async def open_sender(topic: str, options: SenderOptions) -> Sender:
+            given.append(options)
+            return await opening(topic, options)
+
+        senders.transport.open_sender = open_sender  # type: ignore[method-assign]  # notes its arguments
+        await senders.open(_TOPIC, "jms-queue")
+        await admin.delete_subscription(_TOPIC, "jms-queue")
+        assert given[0].topic_changed is not None
+        given[0].topic_changed(_TOPIC)
+        await senders.close(1.0)
+        assert list((await admin.stats(_TOPIC)).subscriptions) == ["jms-queue"]
+
+
+async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
+    with embedded_broker() as broker:
+        async with opened(broker.url, producer_auto_close=60.0) as senders:
+            sender = await senders.open(_TOPIC, None)
+            broker.faults.delay_answers(70.0)
+            sender.send(record("x"), lambda *_: None)
+            await asyncio.sleep(61.0)
+            await senders.close_idle()
+            assert senders.cached(_TOPIC) is sender
+            senders._entries[_TOPIC].used = 0.0
+            await senders.close_idle()
+            await sender.drain(60.0)
+            await senders.close_idle()
+            assert list(senders._entries) == [_TOPIC]
+
+
+async def test_the_shortest_limit_says_how_often_idle_senders_are_looked_for() -> None:
+    """A quarter of it: one to a temporary destination, unused for ten seconds, is not kept for as long as others."""
+    temporary = "persistent://public/default/jms-temp-queue-1"
+    async with opened(producer_auto_close=60.0) as senders:
+        assert senders.transport.admin is not None
+        await senders.transport.admin.create_topic(temporary)
+        await senders.open(temporary, None)
+        await senders.open(_TOPIC, None)
+        await asyncio.sleep(9.0)
+        assert set(senders._entries) == {_TOPIC, temporary}
+        await asyncio.sleep(4.0)
+        assert set(senders._entries) == {_TOPIC}
+
+
+@pytest.mark.parametrize(("configured", "limit"), [(None, 10.0), (5.0, 5.0), (60.0, 10.0)])
+async def test_a_sender_to_a_temporary_destination_is_idle_after_ten_seconds_at_most(
+    configured: float | None, limit: float
+) -> None:
+    temporary = "persistent://public/default/jms-temp-queue-1"
+    async with opened(producer_auto_close=configured) as senders:
+        assert senders.transport.admin is not None
+        await senders.transport.admin.create_topic(temporary)
+        for topic in (temporary, _TOPIC):
+            await senders.open(topic, None)
+        assert [entry.limit for entry in senders._entries.values()] == [limit, configured]
