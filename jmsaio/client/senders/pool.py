@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from functools import partial
+from weakref import WeakValueDictionary
 
 import anyio
 import attrs
@@ -46,7 +47,7 @@ class SenderPool:
     config: Configuration
     route: Route | None
     _entries: OrderedDict[str, _Entry] = attrs.field(factory=OrderedDict, init=False)
-    _opening: dict[str, asyncio.Lock] = attrs.field(factory=dict, init=False)
+    _opening: WeakValueDictionary[str, asyncio.Lock] = attrs.field(factory=WeakValueDictionary, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _making: anyio.CapacityLimiter = attrs.field(init=False)
@@ -190,11 +191,9 @@ class SenderPool:
     async def _make_room(self) -> None:
         """Close senders until the open ones and those being opened stay within the bound."""
         await self.close_idle()
-        while self._entries and len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
+        while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
             _, entry = self._entries.popitem(last=False)
             await entry.sender.aclose(self.config.close_timeout)
-        if len(self._opening) > 2 * len(self._entries) + 64:
-            self._opening = {topic: lock for topic, lock in self._opening.items() if lock.locked()}
 
     def _metadata(self) -> dict[str, str]:
         metadata: dict[str, str] = {"jms.transactions": "enabled" if self.config.emulate_transactions else "disabled"}

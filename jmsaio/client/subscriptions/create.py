@@ -74,12 +74,11 @@ async def precreate(
 def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.RetryCallState) -> bool:
     """Whether the next attempt would be too late."""
     error = None if state.outcome is None else state.outcome.exception()
-    away = error is not None and is_away(error)
-    limit = config.operation_timeout if away else config.wait_for_server_startup_timeout
+    limit = config.operation_timeout if is_away(error) else config.wait_for_server_startup_timeout
     return clock.steady() - begun + _PAUSE > limit
 
 
-def is_away(error: BaseException) -> bool:
+def is_away(error: BaseException | None) -> bool:
     """True if the broker did not answer at all."""
     if isinstance(error, AdminError):
         return error.status is None

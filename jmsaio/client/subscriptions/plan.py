@@ -142,7 +142,7 @@ def plan(
     kind = request.kind
     outlives = kind in (ConsumerKind.QUEUE, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
     subscription_type = _type(kind, config)
-    consumer = config.consumer.merge(resolved.overrides) if resolved.overrides else config.consumer
+    consumer = config.consumer.merge(resolved.overrides)
     subscription = Subscription(
         topics=resolved.topics,
         pattern=resolved.pattern,

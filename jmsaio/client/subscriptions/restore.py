@@ -60,7 +60,7 @@ class Restoring:
 
     async def _restore(self, topic: str, subscriptions: Collection[str], limiter: anyio.CapacityLimiter) -> None:
         async with limiter:
-            for name in sorted(subscriptions):
+            for name in tuple(subscriptions):  # more may be added meanwhile
                 try:
                     if await precreate(self.transport, self.config, topic, name, self.timers):
                         await self._log_missing(topic, name)
@@ -89,8 +89,7 @@ class Restoring:
 
     async def _has_partitions(self, topic: str) -> bool:
         admin = self.transport.admin
-        if admin is None:
-            return True
+        assert admin is not None  # nothing else tells that a subscription was missing
         try:
             return await admin.partitions(topic) > 0
         except NotFoundError:

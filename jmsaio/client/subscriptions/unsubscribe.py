@@ -83,7 +83,7 @@ async def _check_idle(admin: Admin, topic: str, subscription: str) -> None:
 async def _search(admin: Admin, namespace: str, subscription: str) -> str:
     """The one topic that has the subscription. A few are queried at a time, with the cheapest call that answers."""
     found: dict[str, bool] = {}
-    rest = iter(sorted({split_partition(topic)[0] for topic in await admin.topics(namespace)}))
+    rest = iter({split_partition(topic)[0] for topic in await admin.topics(namespace)})
 
     async def ask() -> None:
         for topic in rest:

@@ -53,6 +53,8 @@ async def test_the_one_unused_for_longest_makes_room() -> None:
     assert senders.cached("persistent://public/default/2") is None
     assert senders.cached("persistent://public/default/1") is one
     assert await senders.open("persistent://public/default/2", None) is not two
+    with pytest.raises(jmsaio.ObjectClosedError):
+        two.send(record("x"), lambda *_: None)
     await senders.close(1.0)
     with pytest.raises(jmsaio.ObjectClosedError):
         await senders.open("persistent://public/default/1", None)
@@ -274,15 +276,13 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     await transport.aclose(1.0)
 
 
-async def test_locks_of_topics_without_a_sender_are_forgotten() -> None:
-    config = load(f"memory://{uuid.uuid4()}", max_num_of_producers=2)
-    transport = await open_transport(config)
-    senders = SenderPool(transport, config, None)
-    for number in range(100):
-        await senders.open(f"persistent://public/default/{number}", None)
-    assert len(senders._opening) <= 2 * 2 + 65 and len(senders._entries) == 2
-    await senders.close(1.0)
-    await transport.aclose(1.0)
+async def test_locks_are_kept_only_while_a_sender_is_opened() -> None:
+    async with opened() as senders:
+        opening = asyncio.ensure_future(senders.open(_TOPIC, None))
+        await asyncio.sleep(0)
+        assert list(senders._opening) == [_TOPIC]
+        await opening
+        assert list(senders._opening) == []
 
 
 @pytest.mark.parametrize(
@@ -325,13 +325,14 @@ async def test_a_pool_of_one_sender_keeps_one() -> None:
 
 async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
     async with opened(producer_auto_close=60.0) as senders:
-        for number in range(2):
-            await senders.open(f"{_TOPIC}-{number}", None)
+        one, _ = [await senders.open(f"{_TOPIC}-{number}", None) for number in range(2)]
         assert len(idle_checks()) == 1
         begun = steady()
         await senders.close(30.0)
         assert steady() == begun
         assert senders.cached(f"{_TOPIC}-0") is None and idle_checks() == []
+        with pytest.raises(jmsaio.ObjectClosedError):
+            one.send(record("x"), lambda *_: None)
 
 
 async def test_senders_without_a_limit_are_not_checked() -> None:
@@ -400,3 +401,29 @@ async def test_a_sender_to_a_temporary_destination_is_idle_after_ten_seconds_at_
         for topic in (temporary, _TOPIC):
             await senders.open(topic, None)
         assert [entry.limit for entry in senders._entries.values()] == [limit, configured]
+
+
+async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
+    temporary = "persistent://public/default/jms-temp-queue-1"
+    async with opened(max_num_of_producers=2) as senders:
+        assert senders.transport.admin is not None
+        await senders.transport.admin.create_topic(temporary)
+        for topic in (_TOPIC, temporary):
+            await senders.open(topic, None)
+        senders._entries[temporary].used -= 11.0
+        await senders.open(f"{_TOPIC}-2", None)
+        assert set(senders._entries) == {_TOPIC, f"{_TOPIC}-2"}
+
+
+async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.sleep(3600.0)
+
+    monkeypatch.setattr("jmsaio.client.subscriptions.restore.precreate", never)
+    async with opened() as senders:
+        senders._restoring.topic_changed({"jms-queue"}, _TOPIC)
+        begun = steady()
+        await senders.close(2.0)
+        assert steady() - begun < 3.0

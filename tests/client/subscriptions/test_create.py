@@ -6,15 +6,16 @@ import asyncio
 import sys
 import uuid
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import anyio
+import attrs
 import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client.subscriptions.create import passes, precreate
-from jmsaio.config import load
+from jmsaio.client.subscriptions.create import open_receiver, passes, precreate
+from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
@@ -24,8 +25,8 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.transport.base import Position
-from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.clock import LoopTimers, ManualClock
 from tests.support.broker import TestBroker
 
 #: Seconds after which a refusal was asked again instead of told: a start-up is waited for 60 seconds.
@@ -33,24 +34,42 @@ AT_ONCE = 30
 
 
 class Admin:
-    """Administration that answers a creation with these errors, then with success."""
+    """Administration that answers a creation with these errors, then with success; ``keep`` repeats the first."""
 
-    def __init__(self, *errors: JMSError) -> None:
+    def __init__(self, *errors: JMSError, keep: bool = False) -> None:
         self.errors = list(errors)
-        self.calls = 0
+        self.keep = keep
+        self.made: list[tuple[str, str, Position]] = []
+
+    @property
+    def calls(self) -> int:
+        return len(self.made)
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
-        self.calls += 1
+        self.made.append((topic, name, position))
         if self.errors:
-            raise self.errors.pop(0)
+            raise self.errors[0] if self.keep else self.errors.pop(0)
         return True
 
 
 class Transport:
-    """A transport with nothing but administration."""
+    """A transport with administration, or without, that opens one receiver after these refusals."""
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin | None, *refusals: JMSError) -> None:
         self.admin = admin
+        self.refusals = list(refusals)
+        self.opened: list[Subscription] = []
+        self.closed: list[float] = []
+
+    async def open_receiver(self, wanted: Subscription, wake: Callable[[], None]) -> Transport:
+        self.opened.append(wanted)
+        wake()
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return self
+
+    async def aclose(self, timeout: float) -> None:
+        self.closed.append(timeout)
 
 
 @pytest.mark.parametrize(
@@ -224,3 +243,93 @@ async def test_a_broker_that_does_not_answer_is_asked_for_the_operation_time_out
         await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == 1
     assert told.value.__cause__ is None and told.value.__suppress_context__
+
+
+async def test_a_second_passes_between_two_attempts() -> None:
+    clock = ManualClock()
+    admin = Admin(AdminError("starting", 503))
+    making = asyncio.ensure_future(
+        precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s", LoopTimers(clock))  # type: ignore[arg-type] # a part
+    )
+    for seconds, calls in ((0.9, 1), (0.2, 2)):
+        await asyncio.sleep(5.0)  # the time of the loop is not that of the broker
+        clock.advance(seconds)
+        await asyncio.sleep(0.01)
+        assert admin.calls == calls
+    assert await making is True
+
+
+@pytest.mark.parametrize(("error", "attempts"), [(AdminError("refused"), 3), (AdminError("starting", 503), 6)])
+async def test_a_broker_that_answers_is_waited_for_longer_than_one_that_does_not(
+    error: AdminError, attempts: int
+) -> None:
+    admin = Admin(error, keep=True)
+    config = load("memory://x", operation_timeout=2.5, wait_for_server_startup_timeout=5.5)
+    with pytest.raises(AdminError, match=str(error)):
+        await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
+    assert admin.calls == attempts
+
+
+@pytest.mark.parametrize(
+    ("topic", "status", "told"),
+    [
+        ("persistent://a/b/c", 405, "^no$"),
+        ("non-persistent://a/b/c", 405, "non-persistent queue"),
+        ("non-persistent://a/b/c", None, "^no$"),
+    ],
+)
+async def test_a_refusal_says_what_to_do_about_a_non_persistent_queue(
+    topic: str, status: int | None, told: str
+) -> None:
+    """Not where the broker did not answer. Its causes stay."""
+    error, cause = AdminError("no", status), OSError("deep below")
+    error.__cause__ = cause
+    config = load("memory://x", operation_timeout=0.5)
+    with pytest.raises(TransportError, match=told) as raised:
+        await precreate(Transport(Admin(error)), config, topic, "s", LoopTimers())  # type: ignore[arg-type] # a part
+    if raised.value is error and status is not None:
+        assert error.__cause__ is cause
+
+
+async def test_without_administration_a_consumer_is_opened_and_closed() -> None:
+    """At the beginning of the topic, and it takes as little as possible from it."""
+    transport, config = Transport(None), load("memory://x", close_timeout=7.0)
+    assert await precreate(transport, config, "persistent://a/b/c", "s", LoopTimers()) is False  # type: ignore[arg-type] # a part
+    (opened,) = transport.opened
+    assert (opened.topics, opened.name, opened.type) == (("persistent://a/b/c",), "s", SubscriptionType.SHARED)
+    assert (opened.position, opened.config.receiver_queue_size) == (Position.EARLIEST, 1)
+    assert transport.closed == [7.0]
+
+
+WANTED = Subscription(
+    ("persistent://a/b/1", "persistent://a/b/2"), "s", SubscriptionType.SHARED, ConsumerConfig(), Position.EARLIEST
+)
+MISSING = NotFoundError("Subscription does not exist", "SubscriptionNotFound")
+
+
+async def test_a_missing_subscription_is_created_on_every_topic() -> None:
+    admin = Admin()
+    transport = Transport(admin, MISSING)
+    assert await open_receiver(transport, WANTED, lambda: None, True) is transport  # type: ignore[arg-type,comparison-overlap] # a part
+    assert admin.made == [(topic, "s", Position.EARLIEST) for topic in WANTED.topics]
+    assert transport.opened == [WANTED, WANTED]
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted", "create", "admin"),
+    [
+        (NotFoundError("no namespace", "NotFound"), WANTED, True, Admin()),
+        (MISSING, WANTED, False, Admin()),
+        (MISSING, attrs.evolve(WANTED, topics=(), pattern="a.*"), True, Admin()),
+        (MISSING, WANTED, True, None),
+    ],
+    ids=["something else is missing", "not wanted", "a pattern", "no administration"],
+)
+async def test_a_subscription_that_can_not_or_shall_not_be_created_is_missed(
+    error: NotFoundError, wanted: Subscription, create: bool, admin: Admin | None
+) -> None:
+    transport = Transport(admin, error)
+    with pytest.raises(NotFoundError) as raised:
+        await open_receiver(transport, wanted, lambda: None, create)  # type: ignore[arg-type] # a part
+    assert raised.value is error and len(transport.opened) == 1
+    assert admin is None or admin.made == []

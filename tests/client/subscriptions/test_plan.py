@@ -106,6 +106,13 @@ def test_a_durable_subscription_records_its_terms_and_replaces_one_with_others(
     assert subscription.replace is bool(terms)
 
 
+def test_a_durable_subscription_without_selector_records_that() -> None:
+    """One with a selector that is opened again without it is replaced."""
+    request = ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n")
+    subscription = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u").subscription
+    assert subscription.properties["jmsaio.selector"] == ""
+
+
 @pytest.mark.parametrize(
     ("selector", "no_local", "selective"),
     [(None, False, False), ("", False, False), ("x", False, True), ("", True, True)],

@@ -16,7 +16,7 @@ import pytest
 import jmsaio
 from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.config import load
-from jmsaio.errors import AdminError
+from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.partitions import partition_names
 from jmsaio.transport.base import Admin
 from jmsaio.transport.clock import LoopTimers
@@ -160,6 +160,7 @@ async def test_subscriptions_that_are_not_recreated(topic: str, subscriptions: s
     config = load("memory://x", precreate_queue_subscription=precreate)
     restoring = Restoring(transport, config, LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
     restoring.topic_changed(subscriptions, topic)
+    assert restoring._task is None
     await restoring.aclose(LIMIT)
     assert transport.asked == []
 
@@ -180,9 +181,74 @@ async def test_a_check_that_a_close_interrupts_is_reported(caplog: pytest.LogCap
         restoring.topic_changed({"jms-queue"}, f"persistent://a/b/{letter}")
     await anyio.sleep(0.01)
     restoring.topic_changed({"jms-queue"}, "persistent://a/b/g")
-    with anyio.move_on_after(0.1):
+    assert len(checks()) == 1
+    with anyio.move_on_after(0.1) as scope:
         await restoring.aclose(LIMIT if cancelled else 0.05)
-    await anyio.sleep(0.01)
+    assert scope.cancelled_caught is cancelled
+    if cancelled:
+        await anyio.sleep(0.01)
+    assert checks() == []
     logged = [record.getMessage() for record in caplog.records]
     assert len(logged) == 7 and all("was closed before" in text for text in logged)
-    assert not [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio queue subscriptions"]
+    assert logged == sorted(logged)
+
+
+def checks() -> list[asyncio.Task[Any]]:
+    """The tasks that check the subscriptions of queues."""
+    return [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio queue subscriptions"]
+
+
+@attrs.define(eq=False)
+class Creating:
+    """Creates every subscription, in a while; knows how many partitions each topic has, None: it is gone."""
+
+    left: int | None = None
+    made: list[str] = attrs.field(factory=list)
+
+    @property
+    def admin(self) -> Creating:
+        return self
+
+    async def create_subscription(self, topic: str, name: str, position: Any) -> bool:
+        await anyio.sleep(0.01)
+        self.made.append(f"{topic} {name}")
+        return True
+
+    async def partitions(self, topic: str) -> int:
+        assert topic == "persistent://a/b/c"
+        if self.left is None:
+            raise NotFoundError("no such topic")
+        return self.left
+
+
+@pytest.mark.parametrize(
+    ("topic", "left", "level", "text"),
+    [
+        ("persistent://a/b/c", None, logging.WARNING, "jms-queue was recreated"),
+        ("persistent://a/b/c-partition-0", 1, logging.WARNING, "jms-queue was recreated"),
+        ("persistent://a/b/c-partition-0", 0, logging.ERROR, "a partitioned topic"),
+        ("persistent://a/b/c-partition-0", None, logging.ERROR, "a partitioned topic"),
+    ],
+)
+async def test_a_subscription_that_was_missing_is_reported_once(
+    topic: str, left: int | None, level: int, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More is to be done where the partitions of a deleted topic came back as topics of their own."""
+    restoring = Restoring(Creating(left), load("memory://x"), LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring.topic_changed({"jms-queue"}, topic)
+    await restoring.aclose(LIMIT)
+    (logged,) = caplog.records
+    assert logged.levelno == level and text in logged.getMessage()
+
+
+async def test_what_changes_during_a_check_and_after_it_is_checked_too() -> None:
+    admin = Creating()
+    restoring = Restoring(admin, load("memory://x"), LoopTimers())  # type: ignore[arg-type] # the part of a transport that it needs
+    restoring.topic_changed({"q"}, "1")
+    await anyio.sleep(0.005)
+    restoring.topic_changed({"q"}, "2")
+    await anyio.sleep(0.1)
+    assert admin.made == ["1 q", "2 q"] and checks() == []
+    restoring.topic_changed({"q"}, "3")
+    await restoring.aclose(LIMIT)
+    assert admin.made == ["1 q", "2 q", "3 q"]

@@ -14,6 +14,7 @@ from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.plan import ConsumerKind
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.config import ConsumerConfig, load
+from jmsaio.errors import AdminError
 from jmsaio.transport.base import Position, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from tests.client.helpers import full_name
@@ -186,15 +187,18 @@ async def test_a_search_asks_for_each_topic_once(
 
 @attrs.define
 class FakeAdmin:
-    """Knows how many consumers a topic's one subscription has, and notes deletions."""
+    """Knows how many consumers a topic's one subscription has, and notes deletions or refuses them."""
 
     consumers: dict[str, int]
     deleted: list[str] = attrs.field(factory=list)
+    refusal: Exception | None = None
 
     async def stats(self, topic: str) -> TopicStats:
         return TopicStats(0, {"sub": SubscriptionStats("sub", "Exclusive", 0, self.consumers[topic])})
 
     async def delete_subscription(self, topic: str, name: str) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         self.deleted.append(topic)
 
 
@@ -219,3 +223,34 @@ async def test_one_that_this_process_uses_is_refused_before_the_broker_is_asked(
     with pytest.raises(jmsaio.IllegalStateError, match="active consumer, or unsettled"):
         await unsubscribe(None, load("memory:"), broker, None, "sub", jmsaio.Topic("t"))
     in_process.release_subscription(broker, "sub")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told", "text"),
+    [
+        (jmsaio.NotFoundError("gone"), jmsaio.InvalidDestinationError, "there is no subscription"),
+        (AdminError("in use", 412), jmsaio.IllegalStateError, "got a consumer meanwhile"),
+        (AdminError("broken", 500), AdminError, "broken"),
+    ],
+)
+async def test_what_the_broker_says_to_the_deletion_is_told(
+    refusal: Exception, told: type[Exception], text: str
+) -> None:
+    admin = FakeAdmin({"persistent://public/default/a": 0}, refusal=refusal)
+    with pytest.raises(told, match=text):
+        await unsubscribe(admin, load("memory:"), "broker", None, "sub", jmsaio.Topic("a"))  # type: ignore[arg-type]  # a fake
+
+
+async def test_the_subscription_of_queues_is_never_deleted() -> None:
+    admin = FakeAdmin({"persistent://public/default/a": 0})
+    config = load("memory:", queue_subscription_name="sub")
+    with pytest.raises(jmsaio.InvalidDestinationError, match="not the name of a durable subscription"):
+        await unsubscribe(admin, config, "broker", None, "sub", jmsaio.Topic("a"))  # type: ignore[arg-type]  # a fake
+    with pytest.raises(jmsaio.InvalidDestinationError, match="needs a Topic"):
+        await unsubscribe(admin, load("memory:"), "broker", None, "sub", jmsaio.Queue("a"))  # type: ignore[arg-type]  # a fake
+    assert admin.deleted == []
+
+
+async def test_without_an_admin_interface_it_says_which_option_is_needed() -> None:
+    with pytest.raises(jmsaio.IllegalStateError, match="usePulsarAdmin"):
+        await unsubscribe(None, load("memory:"), "broker", None, "sub", jmsaio.Topic("a"))
