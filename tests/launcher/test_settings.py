@@ -47,6 +47,13 @@ def test_settings_have_every_feature_and_stay_on_this_machine() -> None:
     assert not any("$" in value for value in settings.values())
 
 
+def test_a_local_broker_looks_for_cached_messages_to_drop_once_a_second_unless_told_otherwise() -> None:
+    name = "managedLedgerCacheEvictionIntervalMs"
+    assert broker_settings(StartOptions(), Path("/x"))[name] == "1000"
+    assert broker_settings(StartOptions(settings={name: "10"}), Path("/x"))[name] == "10"
+    assert name not in features(), "a cluster decides for itself"
+
+
 def test_a_broker_without_filters_has_no_setting_for_them() -> None:
     settings = broker_settings(StartOptions(filters=False), Path("/x"))
     assert not [name for name in settings if name.startswith("entryFilter")]
