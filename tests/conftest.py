@@ -40,7 +40,7 @@ from tests.kit.java_fixtures import (  # noqa: E402 - after the path
     javac,
     maven_jars,
 )
-from tests.kit.tiers import is_fast, load_profile, on_virtual_time  # noqa: E402 - after the path
+from tests.kit.tiers import is_fast, load_profile, may_hold_fast, on_virtual_time  # noqa: E402 - after the path
 from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
 from tests.support.broker import watch_launcher  # noqa: E402 - after the path
 from tests.support.prerequisites import MISSING, deselect, missing_is_a_failure  # noqa: E402 - after the path
@@ -120,6 +120,16 @@ def pytest_testnodedown(node: Any) -> None:
     missing = getattr(node, "workeroutput", {}).get("missing")
     if missing is not None:
         node.config.stash[MISSING] = tuple(missing)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m fast`` leave out folders without fast tests, unless the command line names something in them."""
+    if config.option.markexpr != "fast" or may_hold_fast(collection_path):
+        return None
+    places = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
+    named = [place for place in places if not may_hold_fast(place)]
+    asked = any(collection_path.is_relative_to(place) or place.is_relative_to(collection_path) for place in named)
+    return None if asked else True
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -41,6 +41,11 @@ def is_fast(item: pytest.Item) -> bool:
     return _lies_in(item.path, FAST) and not _has(item, (*OUTSIDE, "slow"))
 
 
+def may_hold_fast(path: Path) -> bool:
+    """Whether a file or folder may hold fast tests: the others need not even be imported for them."""
+    return _lies_in(path, FAST) or any((TESTS / folder).is_relative_to(path) for folder in FAST)
+
+
 @cache  # asked for each of thousands of tests
 def _lies_in(path: Path, folders: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(TESTS / folder) for folder in folders)

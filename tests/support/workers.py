@@ -6,6 +6,7 @@ pytest-xdist starts the processes, called its workers; the one that starts them 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from jmsaio.launcher.places import locked
 
 #: Processes for a run of many tests, most of which wait: more than that would crowd two processors.
 WORKERS = 4
+#: Fast tests that a process is given at once: the controller's work for each test would else be as much as the test's.
+TOGETHER = 50
 #: Seconds of a test's time limit from which on it counts as long.
 LONG = 200
-#: The file in the run's folder with the group of each test that has one.
+#: The file in the run's folder with the group of each test that has one, marked so or made of fast tests.
 _GROUPS = "groups"
 
 
@@ -42,6 +45,8 @@ def distribute(config: pytest.Config) -> None:
         watched = option.capture == "no" or option.usepdb or option.collectonly
         places = (config.invocation_params.dir / name for name in config.args)
         option.numprocesses = workers_for(places, single=bool(few or watched))
+        if option.markexpr == "fast":  # they wait for nothing
+            option.numprocesses = min(option.numprocesses, os.cpu_count() or 1)
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -59,11 +64,18 @@ def shared_folder(config: pytest.Config) -> Path:
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a worker: order the tests, and note for the controller which of them belong together.
 
-    Long ones come first: a run should not end with one of them while all other processes have nothing to do.
+    Groups come first, then long tests: a run should not end with one of them while all other processes have nothing
+    to do.
     """
+    items.sort(key=lambda item: (_group(item) is not None, _limit(item)), reverse=True)
+    once(shared_folder(config), _GROUPS, lambda: _groups(items))
+
+
+def _groups(items: Iterable[pytest.Item]) -> dict[str, str]:
+    """The group of each test that has one, by the tests' names."""
     groups = {item.nodeid: group for item in items if (group := _group(item)) is not None}
-    once(shared_folder(config), _GROUPS, lambda: groups)
-    items.sort(key=_limit, reverse=True)
+    fast = (item.nodeid for item in items if item.nodeid not in groups and item.get_closest_marker("fast") is not None)
+    return groups | {name: f"fast {number // TOGETHER}" for number, name in enumerate(fast)}
 
 
 def _group(item: pytest.Item) -> str | None:
@@ -80,7 +92,7 @@ def _limit(item: pytest.Item) -> float:
 
 
 def scheduler(config: pytest.Config, log: Any) -> Any:
-    """The controller's scheduler: gives each free worker the next test, or all tests of a group, largest group first.
+    """The controller's scheduler: gives each free worker the next test, or all tests of a group, in `arrange`'s order.
 
     pytest-xdist's own one for groups would change the names of their tests.
     """
@@ -94,6 +106,12 @@ def scheduler(config: pytest.Config, log: Any) -> Any:
                 self.groups = once(shared_folder(config), _GROUPS, dict)
             return self.groups.get(nodeid, nodeid)
 
+        def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
+            for unit in [unit for unit, done in workload.items() if all(done.values())]:
+                del workload[unit]  # it would be counted again after each of thousands of tests
+            return super()._pending_of(workload)  # type: ignore[no-any-return] # has no types
+
+    config.option.loadscopereorder = False
     return Scheduling(config, log)
 
 
