@@ -156,7 +156,7 @@ class QueueBrowser(AsyncClosing):
         try:
             if due(record, now):
                 return None
-            if Filter(selector=self._selector, shared=False).rejects(record, now) is not None:
+            if Filter(selector=self._selector).rejects(record, now) is not None:
                 return None
             return decode(record, self._queue, self._runtime.connection.configuration.system_namespace)
         except MalformedMessageError as error:
@@ -172,7 +172,7 @@ class QueueBrowser(AsyncClosing):
         resolved = resolve(self._queue, config.system_namespace)
         name = resolved.subscription or config.queue_subscription_name
         await _settle(connection, resolved.topics, name)
-        consumer = config.consumer.merge(resolved.overrides) if resolved.overrides else config.consumer
+        consumer = config.consumer.merge(resolved.overrides)
         for topic in resolved.topics if resolved.pattern is None else await _matching(admin, resolved.pattern):
             for part in await _partitions(admin, topic):
                 cursor = await _cursor(admin, part, name)

@@ -13,8 +13,8 @@ import jmsaio
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Receiver, SenderOptions
 from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.memory.reader import MemoryReader
 from tests.client.helpers import fill, take, texts
-from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -42,7 +42,7 @@ async def test_a_browser_shows_what_is_unconsumed_and_takes_nothing(
         messages = [await consumer.receive(timeout=20) for _ in range(7)]
         assert all(message and message.get_int_property("JMSXDeliveryCount") <= 2 for message in messages)
     await session.close()
-    assert len(list(enumeration)) == 7
+    assert [message.get_body(str) async for message in enumeration] == [str(number) for number in range(3, 10)]
     with pytest.raises(jmsaio.ObjectClosedError):
         await browser.get_enumeration()
 
@@ -143,9 +143,12 @@ async def test_an_enumeration_survives_and_does_not_expire(url: str, name: Name)
         for refused in (browser.get_enumeration, browser.stream().__anext__, browser.__aiter__().__anext__):
             with pytest.raises(jmsaio.ObjectClosedError):
                 await refused()
+        for read in (browser.get_queue, browser.get_message_selector):
+            with pytest.raises(jmsaio.ObjectClosedError):
+                read()
     assert enumeration.has_more_elements()
     assert [message.get_body(str) async for message in enumeration] == ["2"]
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="no more messages"):
         enumeration.next_element()
 
 
@@ -281,9 +284,8 @@ async def test_a_temporary_queue_is_browsed_by_its_own_connection(url: str, sess
             await theirs.create_browser(queue)
 
 
-@pytest.mark.broker
-async def test_without_admin_browsing_is_refused(pulsar_broker: TestBroker, name: Name) -> None:
-    async with jmsaio.connect(f"{pulsar_broker.service_url}?jms.usePulsarAdmin=false") as connection:
+async def test_without_admin_browsing_is_refused(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, use_pulsar_admin=False) as connection:
         with pytest.raises(jmsaio.IllegalStateError, match="usePulsarAdmin"):
             await browsed(connection, jmsaio.Queue(name("no-admin")))
 
@@ -375,3 +377,111 @@ async def test_a_message_does_not_show_before_its_delivery_time(name: Name) -> N
         await producer.send("later", delivery_delay=600)
         await producer.send("now")
         assert await browsed(connection, queue) == ["now"]
+
+
+async def kept_by_another(connection: jmsaio.Connection, queue: jmsaio.Queue, count: int) -> None:
+    """Fill a queue whose topic keeps everything, since another subscription reads nothing of it."""
+    admin = connection._runtime.transport.admin
+    assert admin is not None
+    await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", Position.EARLIEST)
+    await fill(connection, queue, count)
+
+
+async def test_a_queue_that_names_its_subscription_shows_what_that_has_not_consumed(name: Name) -> None:
+    queue = jmsaio.Queue(name("own"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await kept_by_another(connection, queue, 2)
+        async with connection.create_session() as session, session.create_consumer(queue) as consumer:
+            await take(consumer, 1)
+        assert await browsed(connection, queue) == ["1"]
+        assert await browsed(connection, jmsaio.Queue(f"{queue.name}:other")) == ["0", "1"]
+
+
+async def test_a_queue_without_its_subscription_shows_what_was_there_when_the_browse_began(name: Name) -> None:
+    """Senders' clocks may be a little ahead, but one that goes on sending does not keep it going."""
+    queue, url = jmsaio.Queue(name("none")), f"memory://{name('broker')}"
+    async with jmsaio.connect(url) as connection, jmsaio.connect(url, queue_subscription_name="none") as other:
+        await kept_by_another(connection, queue, 2)
+        async with connection.create_session() as session, connection.create_session() as sending:
+            await take(await session.create_consumer(queue), 1)
+            producer = await sending.create_producer(queue)
+            async with other.create_session() as theirs:
+                stream = (await theirs.create_browser(queue)).stream()
+                found = []
+                async for message in stream:
+                    found.append(message.get_body(str))
+                    await asyncio.sleep(2)
+                    await producer.send(f"one for {found[-1]}")
+                assert found == ["0", "1", "one for 0", "one for 1"]
+
+
+async def test_a_browse_reads_only_what_is_behind_the_acknowledged_messages(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And closes its reader, at the end as in the middle."""
+    queue = jmsaio.Queue(name("behind"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await kept_by_another(connection, queue, 5)
+        transport = connection._runtime.transport
+        open_reader, readers, read_records = transport.open_reader, list[MemoryReader](), list[ReceivedRecord]()
+
+        async def watched(self: object, options: ReaderOptions) -> Reader:
+            reader = await open_reader(options)
+            readers.append(cast("MemoryReader", reader))
+            read = reader.read
+
+            async def counted(limit: int, timeout: float) -> list[ReceivedRecord]:
+                read_records.extend(records := await read(limit, timeout))
+                return records
+
+            return cast("Reader", SimpleNamespace(read=counted, at_end=reader.at_end, aclose=reader.aclose))
+
+        async with connection.create_session() as session:
+            async with session.create_consumer(queue) as consumer:
+                await take(consumer, 3)
+            monkeypatch.setattr(type(transport), "open_reader", watched)
+            browser = await session.create_browser(queue)
+            assert await contents(browser) == ["3", "4"]
+            assert len(read_records) == 2
+            stream = browser.stream()
+            await anext(stream)
+            await stream.aclose()  # type: ignore[attr-defined]  # an asynchronous generator
+            assert [reader.closed for reader in readers] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("consumed", "browsed_queue", "settled"),
+    [
+        ("{}-a", "{}-a", True),
+        ("{}-a", "{}-b", False),
+        ("multi:{}-a,{}-b", "{}-b", True),
+        ("regex:{}-.", "{}-a", True),
+        ("{}-a", "regex:{}-.", True),
+        ("{}-a:sub", "{}-a", False),
+    ],
+)
+async def test_a_browse_waits_for_the_acknowledgements_of_the_consumers_of_its_queue(
+    name: Name, monkeypatch: pytest.MonkeyPatch, consumed: str, browsed_queue: str, settled: bool
+) -> None:
+    """Until the broker has them; of no others, and not of what a closed consumer left to its session."""
+    tail, asked = name("settled"), []
+
+    async def settle(timeout: float, *, receipt: bool = False) -> None:
+        asked.append(receipt)
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        for letter in "ab":
+            await fill(connection, jmsaio.Queue(f"{tail}-{letter}"), 1)
+        async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+            consumer = await session.create_consumer(jmsaio.Queue(consumed.replace("{}", tail)))
+            receiver = consumer._inbox.receiver
+            monkeypatch.setattr(receiver, "own", Settling(receiver.own, settle))
+            await browsed(connection, jmsaio.Queue(browsed_queue.replace("{}", tail)))
+            assert asked == ([True] if settled else [])
+            monkeypatch.undo()
+
+
+async def test_a_regex_queue_may_have_slashes_in_its_pattern(connection: jmsaio.Connection, name: Name) -> None:
+    queue = jmsaio.Queue(name("slashes"))
+    await fill(connection, queue, 1)
+    assert await browsed(connection, jmsaio.Queue(f"regex:(a/b|{queue.name})")) == ["0"]

@@ -44,6 +44,10 @@ class Foreign:
 
 async def test_every_setting_can_be_read(context: jmsaio.Context) -> None:
     producer = context.create_producer()
+    assert (producer.delivery_mode, producer.priority) == (jmsaio.DeliveryMode.PERSISTENT, 4)
+    assert (producer.time_to_live, producer.delivery_delay) == (0, 0)
+    producer.set_time_to_live(2.5).set_delivery_delay(1.5)
+    assert (producer.get_time_to_live(), producer.get_delivery_delay()) == (2.5, 1.5)
     assert not producer.disable_message_id and not producer.get_disable_message_timestamp()
     producer.set_disable_message_id(True).set_disable_message_timestamp(True)
     assert producer.get_disable_message_id() and producer.disable_message_timestamp
@@ -82,11 +86,15 @@ async def test_a_message_that_must_be_one(context: jmsaio.Context, name: Name) -
         assert isinstance(empty, jmsaio.TextMessage) and empty.text is None
 
 
-async def test_a_foreign_message_takes_the_producers_properties(context: jmsaio.Context, name: Name) -> None:
+@pytest.mark.parametrize("keyword", [False, True])
+async def test_a_foreign_message_takes_the_producers_properties(
+    context: jmsaio.Context, name: Name, keyword: bool
+) -> None:
     queue = context.create_queue(name("foreign"))
     foreign = Foreign()
     async with context.create_consumer(queue) as consumer:
-        await context.create_producer().set_property("m", 6).set_jms_type("t").send(queue, foreign)
+        producer = context.create_producer().set_property("m", 6).set_jms_type("t")
+        await (producer.send(queue, message=foreign) if keyword else producer.send(queue, foreign))
         message = await consumer.receive(timeout=20)
         assert message is not None and message.get_body(str) == "foreign"
         assert (message.properties["n"], message.properties["m"], message.jms_type) == (5, 6, "t")
@@ -132,3 +140,24 @@ async def test_a_message_keeps_its_own_headers_before_the_producers(name: Name) 
             await producer.send(queue, message=plain)
             assert (message.jms_type, message.jms_correlation_id) == ("its own", "its own")
             assert (plain.jms_type, plain.jms_correlation_id) == ("the producer's", "the producer's")
+
+
+async def test_a_send_gives_the_receipt_and_an_asynchronous_one_its_future(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        async with await factory.create_context() as context:
+            producer, queue = context.create_producer(), context.create_queue(name("receipt"))
+            assert isinstance(await producer.send(queue, "x"), jmsaio.Receipt)
+            future = await producer.set_async(Listener()).send(queue, "y")
+            assert isinstance(future, asyncio.Future)
+            assert isinstance(await future, jmsaio.Receipt)
+
+
+async def test_a_message_has_no_id_and_no_timestamp_where_they_are_switched_off(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        async with await factory.create_context() as context:
+            queue, message = context.create_queue(name("bare")), jmsaio.TextMessage("x")
+            producer = context.create_producer().set_disable_message_id(True)
+            await producer.send(queue, message)
+            assert message.jms_message_id is None and message.jms_timestamp > 0
+            await producer.set_disable_message_id(False).set_disable_message_timestamp(True).send(queue, message)
+            assert message.jms_message_id is not None and message.jms_timestamp == 0
