@@ -231,7 +231,7 @@ async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: 
     for inbox in connection.all_inboxes():
         subscribed = inbox.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
-        if subscribed.name == name and same and not inbox.closed:
+        if subscribed.name == name and same:
             inbox.acknowledge_now()
             settling.append(inbox)
     await together(_settled(inbox, timeout) for inbox in settling)

@@ -275,8 +275,6 @@ class Context(AsyncClosing):
 
     async def _anonymous_producer(self) -> MessageProducer:
         """The message producer behind this context's producers."""
-        self._session._runtime.home.check()
-        self._check_open()
         async with self._opening:
             if self._producer is None:
                 self._producer = await self._session.create_producer()

@@ -52,13 +52,14 @@ async def test_a_closed_context_does_nothing_although_its_connection_is_open(url
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
         second = await context.create_context()
         producer, browser = second.create_producer(), await second.create_browser(queue)
+        context.set_exception_listener(print)
         await second.close()
         await second.close()
         for call in (
             second.get_client_id, second.get_metadata, second.get_exception_listener, second.get_session_mode,
             second.get_transacted, second.create_producer, second.create_text_message, browser.get_queue,
             lambda: second.set_exception_listener(None), lambda: second.set_client_id("late"),
-            lambda: second.set_auto_start(False), lambda: second.create_queue("late"),
+            lambda: second.set_auto_start(False), lambda: second.create_queue("late"), second.create_context,
         ):  # fmt: skip
             with pytest.raises(jmsaio.ObjectClosedError):
                 call()
@@ -70,7 +71,12 @@ async def test_a_closed_context_does_nothing_although_its_connection_is_open(url
         ):  # fmt: skip
             with pytest.raises(jmsaio.ObjectClosedError):
                 await coroutine()
-        assert context.client_id is None
+        assert context.client_id is None and context.exception_listener is print
+        assert not context._shared.connection._runtime.started
+        await context.start()
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await second.stop()
+        assert context._shared.connection._runtime.started
 
 
 async def test_a_client_id_comes_before_consumers_of_any_context(url: str, name: Name) -> None:
@@ -80,6 +86,81 @@ async def test_a_client_id_comes_before_consumers_of_any_context(url: str, name:
         await second.create_consumer(jmsaio.Queue(name("used")))
         with pytest.raises(jmsaio.IllegalStateError):
             context.set_client_id(name("late"))
+
+
+@pytest.mark.parametrize("first", ["start", "send", "another context"])
+async def test_a_client_id_comes_before_the_start_and_the_first_send(name: Name, first: str) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        async with await factory.create_context() as context, context.create_context() as second:
+            if first == "start":
+                await context.start()
+            elif first == "send":
+                await second.create_producer().send(context.create_queue("q"), "x")
+            else:  # counts as nothing
+                context.client_id = name("set")
+                assert second.client_id == name("set")
+                return
+            with pytest.raises(jmsaio.IllegalStateError):
+                context.client_id = name("late")
+
+
+async def test_the_connection_closes_with_the_last_of_its_contexts(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        contexts = [await factory.create_context()]
+        contexts += [await contexts[0].create_context() for _ in range(2)]
+        connection = contexts[0]._shared.connection
+        for context in contexts:
+            assert not connection.closed
+            await context.close()
+        assert connection.closed
+
+
+async def test_the_connection_closes_although_a_session_does_not_end_in_time(name: Name) -> None:
+    entered = asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await asyncio.sleep(3600)
+
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}", close_timeout=0.2) as factory:
+        context = await factory.create_context()
+        queue = context.create_queue("stuck")
+        (await context.create_consumer(queue)).set_message_listener(listener)
+        await context.create_producer().send(queue, "x")
+        await asyncio.wait_for(entered.wait(), 20)
+        with pytest.raises(jmsaio.OperationTimeoutError):
+            await context.close()
+        assert context._shared.connection.closed
+
+
+async def test_a_listener_can_not_close_its_context_which_goes_on(name: Name) -> None:
+    refused: asyncio.Future[jmsaio.JMSError] = asyncio.get_running_loop().create_future()
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        context = await factory.create_context()
+
+        async def listener(message: jmsaio.Message) -> None:
+            try:
+                await context.close()
+            except jmsaio.IllegalStateError as error:
+                refused.set_result(error)
+
+        queue = context.create_queue("inside")
+        (await context.create_consumer(queue)).set_message_listener(listener)
+        await context.create_producer().send(queue, "x")
+        assert "close of a context" in str(await asyncio.wait_for(refused, 20))
+        assert not context.closed
+        await context.close()
+        assert context._shared.connection.closed
+
+
+async def test_the_producers_of_a_context_number_their_messages_together(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        async with await factory.create_context() as context:
+            messages = [jmsaio.TextMessage("x") for _ in range(2)]
+            for message in messages:
+                await context.create_producer().send(context.create_queue("q"), message)
+            ids = [(message.jms_message_id or "").rpartition(":") for message in messages]
+            assert ids[0][0] == ids[1][0] and [int(number) for *_, number in ids] == [1, 2]
 
 
 async def test_a_running_listener_may_use_the_context_that_is_closed(url: str, name: Name) -> None:
@@ -112,6 +193,11 @@ async def test_a_context_that_does_not_start_by_itself_delivers_after_start(name
             queue = context.create_queue(name("stopped"))
             consumer = await context.create_consumer(queue)
             await context.create_producer().send(queue, "x")
+            with pytest.raises(TimeoutError):
+                await context.request(context.create_queue(name("no-one")), "x", timeout=0.05)
             assert await consumer.receive(timeout=0.05) is None
             await context.start()
             assert await consumer.receive_body(str, timeout=20) == "x"
+            await context.stop()
+            await context.create_producer().send(queue, "y")
+            assert await consumer.receive(timeout=0.05) is None

@@ -108,10 +108,32 @@ async def test_wrong_state_calls(connection: jmsaio.Connection) -> None:
                 await call()
     with pytest.raises(jmsaio.JMSError):
         await connection.create_session(17)
-    for use in (lambda: session.create_queue("q"), session.create_text_message, lambda: session.transacted):
+    for use in (
+        lambda: session.create_queue("q"), lambda: session.create_topic("t"), session.create_message,
+        session.create_text_message, session.create_bytes_message, session.create_map_message,
+        session.create_stream_message, session.create_object_message, lambda: session.transacted,
+        session.get_acknowledge_mode,
+    ):  # fmt: skip
         with pytest.raises(jmsaio.ObjectClosedError):
             use()
+    queue = jmsaio.Queue("q")
+    for opening in (session.create_producer(), session.create_producer(queue), session.create_consumer(queue)):
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await opening
     await session.close()
+
+
+async def test_an_empty_selector_of_any_consumer_is_none(name: Name) -> None:
+    topic = jmsaio.Topic("news")
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        for opening in (
+            session.create_consumer(topic, ""),
+            session.create_durable_consumer(topic, "durable", ""),
+            session.create_shared_consumer(topic, "shared", ""),
+            session.create_shared_durable_consumer(topic, "shared durable", ""),
+        ):
+            async with opening as consumer:
+                assert consumer.message_selector is None
 
 
 async def test_the_scope_is_an_option_of_connection_and_session(url: str, name: Name) -> None:

@@ -149,19 +149,23 @@ async def test_home_is_the_process_and_the_loop_where_it_was_made() -> None:
 
 async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_tasks_go_on(name: Name) -> None:
     connection = await jmsaio.connect(f"memory://{name('child')}")
-    queue, home = jmsaio.Queue(name("child")), connection._runtime.home
+    context = await factory_of(connection).create_context()
+    queue, homes = jmsaio.Queue(name("child")), [connection._runtime.home, context._session._runtime.home]
     session = await connection.create_session()
     consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
-    home._forks -= 1  # as if this were a child
-    for thing in (consumer, producer, session, connection):
+    for home in homes:
+        home._forks -= 1  # as if this were a child
+    for thing in (consumer, producer, session, connection, context):
         assert not thing.closed
         await thing.close()
         await thing.close()
         assert thing.closed
-    home._forks += 1
-    assert not connection._task.requested.is_set() and len(connection._runtimes) == 1
-    connection._task.requested.set()
-    await connection._task.ended.wait()
+    for home in homes:
+        home._forks += 1
+    for parents in (context._shared.connection, connection):
+        assert not parents._task.requested.is_set() and len(parents._runtimes) == 1
+        parents._task.requested.set()
+        await parents._task.ended.wait()
 
 
 FORKED = """
