@@ -34,7 +34,7 @@ async def never_added(url: str, client: str, topic: jmsaio.Topic, after: str) ->
             assert await text(consumer, 0.3) is None
 
 
-async def test_no_local_case_1(url: str, name: Name) -> None:
+async def test_a_durable_consumer_gets_nothing_that_its_own_connection_sends(url: str, name: Name) -> None:
     """The connection that made the subscription sends."""
     topic, client = jmsaio.Topic(name("case1")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
@@ -46,7 +46,7 @@ async def test_no_local_case_1(url: str, name: Name) -> None:
     await never_added(url, client, topic, "foreign")
 
 
-async def test_no_local_case_2(url: str, name: Name) -> None:
+async def test_a_later_connection_of_the_client_gets_nothing_that_an_earlier_one_sent(url: str, name: Name) -> None:
     """What that connection sent is not there for a second connection of the same client either."""
     topic, client = jmsaio.Topic(name("case2")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
@@ -58,7 +58,7 @@ async def test_no_local_case_2(url: str, name: Name) -> None:
     await never_added(url, client, topic, "foreign")
 
 
-async def test_no_local_case_3(url: str, name: Name) -> None:
+async def test_a_third_connection_of_the_client_gets_nothing_that_the_second_sent(url: str, name: Name) -> None:
     """The second connection sends, before and after it opens the subscription, and a third one receives."""
     topic, client = jmsaio.Topic(name("case3")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:

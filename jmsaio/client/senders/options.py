@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from jmsaio.model.durations import Duration
 
@@ -19,7 +19,7 @@ class SendOptions(TypedDict, total=False):
         delivery_delay: seconds.
     """
 
-    properties: Mapping[str, Any] | None
+    properties: Mapping[str, object] | None
     delivery_mode: int | None
     priority: int | None
     time_to_live: Duration | None

@@ -12,7 +12,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
-from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled, place_of
+from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled, plain_id
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
@@ -84,7 +84,7 @@ class Admission:
         admitted = []
         for native in natives:
             record = PulsarRecord(native, native_consumer, native_consumer.serial, 1)
-            first, published, place = known.get(record.place), record.publish_time, place_of(record)
+            first, published, place = known.get(record.place), record.publish_time, plain_id(record)
             kept = aside.get(place)
             if isinstance(kept, tuple):
                 first = aside[place] = PulsarRecord.light(native_consumer, WireId(*place), *kept)

@@ -12,10 +12,10 @@ from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Ledger, entry, partition and index in the batch.
-Place = tuple[int, int, int, int]
+PlainId = tuple[int, int, int, int]
 
 
-def place_of(record: PulsarRecord) -> Place:
+def plain_id(record: PulsarRecord) -> PlainId:
     """A plain tuple, see ``SetAside``."""
     ledger, entry, partition, index = record.message_id
     return ledger, entry, partition, index
@@ -34,7 +34,7 @@ class Unsettled:
     """
 
     out: dict[PulsarRecord, bool] = attrs.field(factory=dict, init=False)
-    aside: dict[NativeConsumer, dict[Place, tuple[int, int] | PulsarRecord]] = attrs.field(factory=dict, init=False)
+    aside: dict[NativeConsumer, dict[PlainId, tuple[int, int] | PulsarRecord]] = attrs.field(factory=dict, init=False)
     reread: set[PulsarRecord] = attrs.field(factory=set, init=False)
     copies: dict[PulsarRecord, list[MessageHandle]] = attrs.field(factory=dict, init=False)
 
@@ -87,11 +87,11 @@ class Unsettled:
             return record
         del self.out[record]
         self.copies.pop(record, None)
-        place = place_of(record)
+        place = plain_id(record)
         self.aside.setdefault(record.native_consumer, {})[place] = record.publish_time, record.redelivery_count
         return place
 
-    def _take_aside(self, place: Place) -> PulsarRecord | None:
+    def _take_aside(self, place: PlainId) -> PulsarRecord | None:
         for native_consumer, kept in self.aside.items():
             known = kept.pop(place, None)
             if isinstance(known, PulsarRecord):
@@ -102,7 +102,7 @@ class Unsettled:
 
     def aside_at(self, record: PulsarRecord) -> int | None:
         """When the record was published that was set aside at the place of ``record``; None: none was."""
-        known = self.aside.get(record.native_consumer, {}).get(place_of(record))
+        known = self.aside.get(record.native_consumer, {}).get(plain_id(record))
         return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
 
     def drop_aside(self) -> list[PulsarRecord]:
