@@ -8,15 +8,21 @@ before the new one begins, as a metadata service would have done.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
-from importlib.resources import as_file, files
+import tempfile
 from pathlib import Path
 
 from jmsaio.launcher import tools
 from jmsaio.launcher.errors import StartError, ToolError
+from jmsaio.launcher.places import data_text, locked
 
-#: Seconds that ending a session may take: 2 on a quiet machine.
+#: Seconds that ending a session may take, and compiling the program for it: 2 on a quiet machine.
 TIMEOUT = 120.0
+_PROGRAM = "EndSessions"
+# For a program this short: no threads for a large heap, no code optimised for a long life.
+_BRIEF = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _METADATA = Path("data", "metadata")
 _ENDED = "ended-in-order"
 _TAIL = 2000  # characters of a failure's output
@@ -33,27 +39,48 @@ def end_last(home: Path, java: Path, jars: Path) -> bool:
     Args:
         home: the state directory; no broker runs in it.
         java: the command.
-        jars: the folder with the broker's jars.
+        jars: the folder with the broker's jars; the compiled program is kept beside it.
 
     Returns:
         Whether there was anything to end.
 
     Raises:
-        ToolError: the Java installation is not a JDK.
+        ToolError: the program is not compiled yet, and the Java installation is not a JDK.
         StartError: it did not work.
     """
     in_order = (home / _ENDED).exists()
     (home / _ENDED).unlink(missing_ok=True)  # the next broker has not ended yet
     if in_order or not (home / _METADATA).exists():
         return False
+    class_path = f"{_compiled(jars)}{os.pathsep}{jars}/*"
+    _run([str(java), *_BRIEF, "-cp", class_path, _PROGRAM, str(home / _METADATA)])
+    return True
+
+
+def _compiled(jars: Path) -> Path:
+    """The folder with the compiled program: one for each text of it and version of the jars, whole or not there."""
+    text = data_text(f"{_PROGRAM}.java")
+    target = jars.parent / f"end-sessions-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    with locked(jars.parent / "end-sessions.lock"):
+        if not target.exists():
+            javac = _compiler()
+            with tempfile.TemporaryDirectory(prefix="compile-", dir=jars.parent) as folder:
+                source, classes = Path(folder) / f"{_PROGRAM}.java", Path(folder) / "classes"
+                source.write_text(text, encoding="utf-8")
+                # For the oldest Java that is allowed: the next start may use another one.
+                release = ["--release", str(tools.MINIMUM_JAVA)]
+                _run([str(javac), *release, "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), str(source)])
+                classes.rename(target)
+    return target
+
+
+def _compiler() -> Path:
+    """The compiler's path; `ToolError` says what it is needed for."""
     try:
-        tools.require("javac")
+        return tools.require("javac")
     except ToolError as error:
         told = "the last broker was killed, and what it left behind can't be removed without a JDK (or start it fresh)"
         raise ToolError(f"{told}: {error.reason}", error.tool) from error
-    with as_file(files("jmsaio.launcher") / "data" / "EndSessions.java") as program:
-        _run([str(java), "-cp", f"{jars}/*", str(program), str(home / _METADATA)])
-    return True
 
 
 def _run(arguments: list[str]) -> None:

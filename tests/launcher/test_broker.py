@@ -29,7 +29,7 @@ if sys.argv[1] == "-version":
     print('openjdk version "17.0.1"')
     sys.exit(0)
 mode = open({mode!r}).read()
-if sys.argv[-2].endswith(".java"):
+if sys.argv[-2] == "EndSessions":
     print("can't end it" if mode == "no end" else "ended", *sys.argv[1:])
     open({mode!r} + ".ended", "a").write(" ".join(sys.argv[1:]))
     sys.exit(4 if mode == "no end" else 0)
@@ -50,6 +50,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         return
 http.server.HTTPServer(("127.0.0.1", int(settings["webServicePort"])), Handler).serve_forever()
+"""
+
+
+# A compiler that makes an empty folder of classes.
+_JAVAC = """#!/bin/sh
+if [ "$1" = -version ]; then echo javac 17.0.1; exit 0; fi
+while [ "$1" != -d ]; do shift; done
+mkdir "$2"
 """
 
 
@@ -78,7 +86,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     java.write_text(_JAVA.format(python=sys.executable, mode=str(fake.mode)))
     java.chmod(0o755)
     fake.javac = java.with_name("javac")
-    fake.javac.write_text("#!/bin/sh\necho javac 17.0.1\n")
+    fake.javac.write_text(_JAVAC)
     fake.javac.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java-home"))
     monkeypatch.setattr(module, "fetch_broker", lambda progress: tmp_path / "jars")
@@ -115,10 +123,9 @@ def test_the_session_of_a_killed_broker_is_ended_before_the_next(fake: Fake) -> 
     assert not ended.exists(), "it ended in order"
     launcher.stop(0, directory=fake.home)
     launcher.start(fake.options(), said.append)
-    option, jars, program, folder = ended.read_text().split(" ")
-    assert (option, folder) == ("-cp", str(metadata))
+    *_, option, jars, program, folder = ended.read_text().split(" ")
+    assert (option, program, folder) == ("-cp", "EndSessions", str(metadata))
     assert jars.endswith("/jars/*")
-    assert Path(program).name == "EndSessions.java"
     assert [line for line in said if line.startswith("the last")] == [
         "the last broker was killed: what belonged to its session is removed"
     ]
@@ -139,6 +146,8 @@ def test_a_session_that_cant_be_ended_starts_no_broker(fake: Fake, monkeypatch: 
     assert launcher.status(directory=fake.home) is None
     fake.javac.unlink()
     monkeypatch.setenv("PATH", "")
+    [classes] = fake.javac.parents[2].glob("end-sessions-*")
+    classes.rmdir()
     with pytest.raises(launcher.ToolError, match=r"killed.*fresh.*a JDK 17"):
         launcher.start(fake.options())
 
