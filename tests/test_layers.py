@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support import layers
 
 ROOT = Path(__file__).parents[1]
 Check = Callable[[list[layers.Module]], list[str]]
+pytestmark = pytest.mark.xdist_group("layers")  # one process reads the package, once
 CHECKS: list[Check] = [
     layers.homeless,
     layers.upward,
@@ -21,9 +23,14 @@ CHECKS: list[Check] = [
 ]
 
 
+@cache
+def package() -> list[layers.Module]:
+    return layers.read(ROOT)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_every_rule_of_the_layers_holds(check: Check) -> None:
-    modules = layers.read(ROOT)
+    modules = package()
     assert len(modules) > 20
     assert check(modules) == []
 
@@ -99,6 +106,6 @@ def test_packages_have_no_circle_even_where_their_modules_have_none(tmp_path: Pa
 
 def test_each_circle_that_is_left_is_one() -> None:
     """An exception that is cut goes from the list."""
-    modules = layers.read(ROOT)
+    modules = package()
     parts = {module.name: layers._package(module) for module in modules}
     assert set(layers._circles(layers._graph(modules, parts))) == layers.CIRCLES_LEFT

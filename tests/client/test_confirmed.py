@@ -26,7 +26,7 @@ from tests.client.helpers import text
 from tests.support.broker import TestBroker
 
 #: Seconds of stalls; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
-SECONDS = float(os.environ.get("JMSAIO_TEST_FAULT_SECONDS", "8"))
+SECONDS = float(os.environ.get("JMSAIO_TEST_FAULT_SECONDS", "4"))
 #: Seconds after which a test hangs.
 LONG = 120.0
 

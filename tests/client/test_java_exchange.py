@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 import jmsaio
@@ -17,17 +18,17 @@ from tests.java.peer import JavaPeer, JavaPeerError, queue, topic
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
-pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.timeout(300), pytest.mark.xdist_group("java exchange")]
 
 Name = Callable[[str], str]
 MESSAGES = 200
 
 
-@pytest.fixture
-async def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) -> AsyncIterator[JavaPeer]:
-    """The Java client."""
+@pytest.fixture(scope="module")
+def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) -> Iterator[JavaPeer]:
+    """The Java client, one for all tests."""
     path = class_path(java_classpath, java_peer_dir)
-    async with JavaPeer(path, pulsar_broker.service_url, pulsar_broker.web_service_url) as running:
+    with JavaPeer(path, pulsar_broker.service_url, pulsar_broker.web_service_url) as running:
         yield running
 
 
@@ -126,7 +127,7 @@ async def test_request_of_java_is_answered(peer: JavaPeer, session: jmsaio.Sessi
 
 
 async def test_no_local_knows_a_java_client_id(
-    pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path, url: str, name: Name
+    peer: JavaPeer, pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path, url: str, name: Name
 ) -> None:
     client, target = name("client"), name("no-local")
     path = class_path(java_classpath, java_peer_dir)
@@ -135,11 +136,12 @@ async def test_no_local_knows_a_java_client_id(
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_durable_consumer(session.create_topic(target), "sub", no_local=True) as consumer:
             text = {"kind": "text", "body": {"t": "string", "v": "same client id"}}
-            async with configured as java:
-                await java.send(topic(target), text)
-            other = JavaPeer(path, *broker)
-            async with other as java:
-                await java.send(topic(target), text | {"body": {"t": "string", "v": "another"}})
+            try:
+                await anyio.to_thread.run_sync(configured.start)
+                await configured.send(topic(target), text)
+            finally:
+                await anyio.to_thread.run_sync(configured.close)
+            await peer.send(topic(target), text | {"body": {"t": "string", "v": "another"}})
             assert await consumer.receive_body(str, timeout=30) == "another"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.kit.records import Record
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
-pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.broker, pytest.mark.java, pytest.mark.timeout(300), pytest.mark.xdist_group("java codec")]
 
 MESSAGES = 240
 NOW = 1_900_000_000_000
@@ -36,11 +36,11 @@ SYSTEM = {
 }  # fmt: skip
 
 
-@pytest.fixture
-async def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) -> AsyncIterator[JavaPeer]:
-    """The Java client."""
+@pytest.fixture(scope="module")
+def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) -> Iterator[JavaPeer]:
+    """The Java client, one for all tests."""
     path = class_path(java_classpath, java_peer_dir)
-    async with JavaPeer(path, pulsar_broker.service_url, pulsar_broker.web_service_url) as running:
+    with JavaPeer(path, pulsar_broker.service_url, pulsar_broker.web_service_url) as running:
         yield running
 
 

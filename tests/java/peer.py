@@ -2,7 +2,7 @@
 
 ::
 
-    async with JavaPeer(class_path(java_classpath, java_peer_dir), service_url, web_url) as peer:
+    with JavaPeer(class_path(java_classpath, java_peer_dir), service_url, web_url) as peer:
         await peer.send(queue("orders"), {"kind": "text", "body": value("string", "hello")}, priority=7)
         [message] = await peer.receive(queue("answers"), 1)
 
@@ -12,17 +12,18 @@ messages and messages of them.
 
 from __future__ import annotations
 
-import asyncio
 import json
+import subprocess
+import threading
 from types import TracebackType
 from typing import Any, Self
+
+import anyio.to_thread
 
 from jmsaio.launcher import tools
 
 Described = dict[str, Any]
-#: Longest answer in bytes: many messages with large bodies on one line.
-_LONGEST_LINE = 256 * 1024 * 1024
-#: Seconds for the start of the program and for one answer; guards against a hang.
+#: Seconds for the start of the program and for one answer; who hangs longer is killed.
 _START, _ANSWER = 90.0, 120.0
 
 
@@ -43,6 +44,8 @@ def topic(name: str) -> Described:
 class JavaPeer:
     """One connection and one AUTO session of the real Java client. Requests are served one at a time.
 
+    It belongs to no event loop: the tests of a module share one, each with destinations of its own.
+
     Args:
         classpath: the Java client and the compiled programs of this folder.
         service_url: ``pulsar://host:port``.
@@ -58,22 +61,21 @@ class JavaPeer:
         self._configuration = {"brokerServiceUrl": service_url, "webServiceUrl": web_url, **configuration}
         if client_id is not None:
             self._configuration["clientId"] = client_id
-        self._process: asyncio.subprocess.Process | None = None
-        self._turn = asyncio.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._turn = threading.Lock()
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start the program; returns when it is connected.
 
         Raises:
             RuntimeError: it ended instead.
         """
-        self._process = await asyncio.create_subprocess_exec(
-            str(tools.find("java")), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self._classpath, "Peer",
-            json.dumps(self._configuration),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LONGEST_LINE,
+        self._process = subprocess.Popen(
+            [str(tools.find("java")), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self._classpath, "Peer",
+             json.dumps(self._configuration)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        async with asyncio.timeout(_START):
-            await self._answer()
+        self._answer(self._process, _START)
 
     async def subscribe(
         self,
@@ -119,47 +121,55 @@ class JavaPeer:
         )
         return found
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End the program, by force if it does not end by itself. Idempotent."""
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(20):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        with process:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
     async def _request(self, op: str, **fields: Any) -> Any:
-        async with self._turn, asyncio.timeout(_ANSWER):
-            assert self._process is not None and self._process.stdin is not None, "the peer is not running"
-            request = {"op": op} | {name: content for name, content in fields.items() if content is not None}
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            await self._process.stdin.drain()
-            return await self._answer()
+        request = {"op": op} | {name: content for name, content in fields.items() if content is not None}
+        return await anyio.to_thread.run_sync(self._ask, json.dumps(request).encode() + b"\n")
 
-    async def _answer(self) -> Any:
-        assert self._process is not None and self._process.stdout is not None, "the peer is not running"
-        line = await self._process.stdout.readline()
+    def _ask(self, line: bytes) -> Any:
+        process = self._process
+        assert process is not None and process.stdin is not None, "the peer is not running"
+        with self._turn:
+            process.stdin.write(line)
+            process.stdin.flush()
+            return self._answer(process, _ANSWER)
+
+    def _answer(self, process: subprocess.Popen[bytes], limit: float) -> Any:
+        assert process.stdout is not None
+        guard = threading.Timer(limit, process.kill)
+        guard.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            guard.cancel()
         if not line:
-            raise RuntimeError(f"the Java peer ended with code {await self._process.wait()}")
+            raise RuntimeError(f"the Java peer ended with code {process.wait()}")
         answer = json.loads(line)
         if "error" in answer:
             raise JavaPeerError(answer["error"])
         return answer["ok"]
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         try:
-            await self.start()
+            self.start()
         except BaseException:
-            await self.close()
+            self.close()
             raise
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        self.close()

@@ -40,6 +40,13 @@ def test_none():
 """
 
 
+@pytest.fixture(autouse=True)
+def few_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of these few tests load only the plugins that their command line needs."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist.plugin -p pytest_timeout -p no:cacheprovider")
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for name, text in FILES.items():

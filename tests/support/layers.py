@@ -103,7 +103,7 @@ def _imports(name: str, path: Path, tree: ast.Module, known: frozenset[str]) -> 
     typing_only = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if isinstance(node, ast.If) and any(_names_typing(inner) for inner in ast.walk(node.test))
         for statement in node.body
         for inner in ast.walk(statement)
     }
@@ -116,6 +116,10 @@ def _imports(name: str, path: Path, tree: ast.Module, known: frozenset[str]) -> 
             targets = {f"{base}.{alias.name}" if f"{base}.{alias.name}" in known else base for alias in node.names}
             for target in sorted(targets):
                 yield Import(node.lineno, target, id(node) in typing_only)
+
+
+def _names_typing(node: ast.AST) -> bool:
+    return "TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", ""))
 
 
 def _base(name: str, path: Path, node: ast.ImportFrom) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 from tests.support.workers import WORKERS, once, workers_for
 
 ROOT = Path(__file__).parents[2]
+#: The plugins that such a run needs; each of its processes would load all others, too.
+PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_timeout")
 _CONFTEST = """
 import sys
 import pytest
@@ -71,8 +74,9 @@ def test_a_group_has_one_process_long_tests_come_first_and_names_stay(tmp_path: 
     (tmp_path / "test_all.py").write_text(_TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    xdist_group: x\n")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--color=no", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--color=no", *PLUGINS, str(tmp_path)],
         cwd=tmp_path,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
