@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = ["tests/launcher/test_fixture.py", "tests/launcher/test_errors.py"]
+pytestmark = pytest.mark.xdist_group("runs of pytest")  # they share the process that begins them
 
 
-def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """A test run of its own on a machine without Java and Maven."""
+@pytest.fixture(scope="module")
+def pytest_process() -> Iterator[subprocess.Popen[str]]:
+    """Runs pytest for `run`; what takes long, the imports, it does once."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.support.prepared_pytest"],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        yield process
+        process.kill()
+
+
+@attrs.frozen
+class Done:
+    """What came of a test run."""
+
+    returncode: int
+    stdout: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(pytest_process: subprocess.Popen[str], tmp_path: Path) -> Run:
+    """``run(*arguments, **environ)``: a test run of its own on a machine without Java and Maven."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("JMSAIO_", "JAVA_", "MAVEN_", "CI"))}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *FILES, *arguments],
-        cwd=ROOT,
-        env=kept | {"PATH": str(tmp_path)} | environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    output = tmp_path / "output"
+
+    def run(*arguments: str, **environ: str) -> Done:
+        assert pytest_process.stdin is not None and pytest_process.stdout is not None
+        request = {
+            "arguments": ["-p", "no:cacheprovider", "--color=no", *FILES, *arguments],
+            "environ": kept | {"PATH": str(tmp_path)} | environ,
+            "output": str(output),
+        }
+        print(json.dumps(request), file=pytest_process.stdin, flush=True)
+        return Done(int(pytest_process.stdout.readline()), output.read_text(encoding="utf-8"))
+
+    return run
 
 
 def note(output: str) -> str:
@@ -34,8 +64,8 @@ def note(output: str) -> str:
     return line
 
 
-def test_without_java_the_rest_runs_and_the_summary_says_what_does_not(tmp_path: Path) -> None:
-    done = run(tmp_path)
+def test_without_java_the_rest_runs_and_the_summary_says_what_does_not(run: Run) -> None:
+    done = run()
     assert done.returncode == 0, done.stdout
     assert "5 passed, 3 deselected" in done.stdout
     line = note(done.stdout)
@@ -44,37 +74,37 @@ def test_without_java_the_rest_runs_and_the_summary_says_what_does_not(tmp_path:
     assert "failure" not in line
 
 
-def test_in_ci_that_is_a_failure(tmp_path: Path) -> None:
-    done = run(tmp_path, CI="true")
+def test_in_ci_that_is_a_failure(run: Run) -> None:
+    done = run(CI="true")
     assert done.returncode == 1
     assert note(done.stdout).endswith("this is a failure because CI=true")
 
 
-def test_nothing_is_missing_when_nothing_of_it_is_selected(tmp_path: Path) -> None:
+def test_nothing_is_missing_when_nothing_of_it_is_selected(run: Run) -> None:
     for selection in (["-m", "not broker and not java"], ["-k", "carry_their_data"]):
-        done = run(tmp_path, *selection, CI="true")
+        done = run(*selection, CI="true")
         assert done.returncode == 0, done.stdout
         assert "NOT TESTED" not in done.stdout
 
 
-def test_tests_of_the_pure_layers_are_the_fast_ones(tmp_path: Path) -> None:
-    done = run(tmp_path, "tests/rules/test_priority.py", "-m", "fast", "--collect-only", "-q")
+def test_tests_of_the_pure_layers_are_the_fast_ones(run: Run) -> None:
+    done = run("tests/rules/test_priority.py", "-m", "fast", "--collect-only", "-q")
     selected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
     assert selected == {"tests/rules/test_priority.py"}, "the others are the launcher's"
 
 
-def test_a_broker_that_runs_already_needs_no_java(tmp_path: Path) -> None:
+def test_a_broker_that_runs_already_needs_no_java(run: Run) -> None:
     urls = {"JMSAIO_TEST_SERVICE_URL": "pulsar://127.0.0.1:1", "JMSAIO_TEST_WEB_URL": "http://127.0.0.1:1"}
-    done = run(tmp_path, "--collect-only", "-q", **urls)
+    done = run("--collect-only", "-q", **urls)
     assert done.returncode == 0, done.stdout
-    done = run(tmp_path, **urls)
+    done = run(**urls)
     assert "2 deselected" in done.stdout
     assert "test_session_broker_answers" in done.stdout, "it ran, and nobody answered"
     assert note(done.stdout).startswith("NOT TESTED: 2 tests")
 
 
-def test_several_processes_leave_out_the_same_and_say_so_once(tmp_path: Path) -> None:
-    done = run(tmp_path, "-n2", CI="true")
+def test_several_processes_leave_out_the_same_and_say_so_once(run: Run) -> None:
+    done = run("-n2", CI="true")
     assert done.returncode == 1, done.stdout
     assert "created: 2/2 workers" in done.stdout
     assert note(done.stdout).startswith("NOT TESTED: 3 tests with the real Pulsar broker and the Java client")
@@ -82,7 +112,7 @@ def test_several_processes_leave_out_the_same_and_say_so_once(tmp_path: Path) ->
 
 
 @pytest.mark.java
-def test_a_failing_download_is_named(tmp_path: Path) -> None:
+def test_a_failing_download_is_named(run: Run, tmp_path: Path) -> None:
     maven = tmp_path / "mvn"
     maven.write_text(
         "#!/bin/sh\n"
@@ -92,7 +122,7 @@ def test_a_failing_download_is_named(tmp_path: Path) -> None:
     maven.chmod(0o755)
     java = {key: value for key, value in os.environ.items() if key.startswith("JAVA_")}
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = run(tmp_path, PATH=path, JMSAIO_CACHE=str(tmp_path / "empty"), **java)
+    done = run(PATH=path, JMSAIO_CACHE=str(tmp_path / "empty"), **java)
     assert done.returncode == 0, done.stdout
     assert "Maven could not fetch Apache Pulsar" in note(done.stdout)
     assert "no route" in note(done.stdout)
