@@ -2,28 +2,55 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
+from click.testing import CliRunner
 
 from jmsaio.model.wire import WireId
-from tests.storm.__main__ import CRASHED, watch
+from tests.storm.__main__ import CRASHED, main, watch
 from tests.storm.journal import BROKEN, CLOSED, TWICE, UNEXPLAINED, Journal
+from tests.storm.storm import FAULTS, Plan, run
+from tests.support.broker import LaunchedBroker, TestBroker
 
-ROOT = Path(__file__).parents[2]
 HERE, THERE = WireId(1, 1), WireId(1, 2)
 
 
-@pytest.mark.broker
 @pytest.mark.timeout(600)
-@pytest.mark.xdist_group("another broker")
-def test_half_a_minute_of_every_fault_loses_nothing() -> None:
-    """Whatever breaks, each confirmed message is delivered at least once; in a process and on a broker of its own."""
-    command = [sys.executable, "-m", "tests.storm", "--minutes", "0.5", "--seed", "1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "lost: nothing" in done.stdout
-    assert "2 kill" in done.stdout
+async def test_a_quarter_of_a_minute_of_every_fault_loses_nothing(own_broker: TestBroker) -> None:
+    """Whatever breaks, each confirmed message is delivered at least once.
+
+    ``python -m tests.storm --minutes 10`` has a longer storm, with more kills and in a process of its own.
+    """
+    journal = await run(own_broker, Plan(15.0, kills=1, seed=1))
+    told = "\n".join(journal.lines())
+    assert journal.confirmed
+    assert "lost: nothing" in told, told
+    assert "1 kill" in told
+
+
+@pytest.mark.parametrize(("delivered", "status", "words"), [(True, 0, "lost: nothing"), (False, 1, "LOST 1: a")])
+def test_the_command_tells_what_was_lost(
+    monkeypatch: pytest.MonkeyPatch, delivered: bool, status: int, words: str
+) -> None:
+    """And kills the broker that it started."""
+    plans: list[Plan] = []
+
+    async def storm(broker: TestBroker, plan: Plan, say: Callable[[str], object]) -> Journal:
+        plans.append(plan)
+        journal = Journal(confirmed={"a"})
+        if delivered:
+            journal.deliver("a", HERE, False, 1.0)
+        return journal
+
+    broker = Mock(spec=LaunchedBroker)
+    monkeypatch.setattr("tests.storm.__main__.LaunchedBroker", lambda folder, memory: broker)
+    monkeypatch.setattr("tests.storm.__main__.run", storm)
+    done = CliRunner().invoke(main, ["--inside", "--minutes", "2", "--kills", "3", "--seed", "4", "--without", "stall"])
+    assert (done.exit_code, plans) == (status, [Plan(120.0, 3, tuple(name for name in FAULTS if name != "stall"), 4)])
+    assert words in done.stdout
+    assert [call[0] for call in broker.method_calls] == ["start", "kill"]
 
 
 def test_the_journal_finds_what_is_lost() -> None:
@@ -71,11 +98,11 @@ def test_a_crash_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     real = subprocess.run
     commands: list[list[str]] = []
 
-    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
+    def call(command: list[str], check: bool) -> subprocess.CompletedProcess[bytes]:
         commands.append(command)
         return real([sys.executable, *crash], check=check)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", call)
     assert watch(["--seed", "7"], ("flip-send",)) == CRASHED
     said = capsys.readouterr().out
     assert "CRASHED: the client's process ended with SIGSEGV" in said
