@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 import attrs
 
 from jmsaio.errors import ObjectClosedError
-from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
-from jmsaio.transport.base import Position, Receiver, Transaction, Transport
+from jmsaio.model.wire import ReceivedRecord, SetAside
+from jmsaio.transport.base import Receiver, Transaction, Transport
 
 _log = logging.getLogger("jmsaio")
 
@@ -46,12 +46,12 @@ class SharingReceiver(Generic[Inbox]):
 
     def owner(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """The receiver that took ``record`` from the broker."""
-        borrowed = self._borrowed.get(id(record)) if self._borrowed else None
+        borrowed = self._borrowed.get(id(record))
         return self if borrowed is None else borrowed[1]
 
     def let_go(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """Drop ``record`` from this inbox; returns the receiver that took it from the broker."""
-        borrowed = self._borrowed.pop(id(record), None) if self._borrowed else None
+        borrowed = self._borrowed.pop(id(record), None)
         if borrowed is None:
             return self
         borrowed[1].lent.pop(id(record), None)
@@ -122,14 +122,6 @@ class SharingReceiver(Generic[Inbox]):
                 await owner.own.settle(timeout, receipt=receipt)
             except ObjectClosedError as error:
                 _log.info("acknowledgements were sent before: %s", error)
-
-    async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription."""
-        await self.own.unsubscribe(timeout)
-
-    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
-        """Move the subscription."""
-        await self.own.seek(position, timeout)
 
     async def stop(self, timeout: float) -> None:
         """Stop receiving."""

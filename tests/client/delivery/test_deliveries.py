@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client.delivery.deliveries import Deliveries
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.rules.ledger import Ledger
+from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import fill, rest, take, texts
 
 Name = Callable[[str], str]
@@ -138,3 +145,106 @@ async def test_what_was_recovered_and_not_delivered_again_comes_to_others_marked
         counts = {message.get_body(str): message.get_int_property("JMSXDeliveryCount") for message in found}
         assert counts == {"0": 2, "1": 2, "2": 1}
         assert [message.jms_redelivered for message in found] == [count > 1 for count in counts.values()]
+
+
+def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: None) -> Deliveries:
+    """The deliveries of a session that has no consumer yet."""
+    ledger: Ledger[Any, Any] = Ledger()
+    transport: Any = object()  # is compared only
+    return Deliveries(
+        mode, ledger, SessionInboxes(transport, ledger.concerns, lambda _: None), check_call, None, close_timeout=1.0
+    )
+
+
+def closed() -> None:
+    raise jmsaio.ObjectClosedError("the session is closed")
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK])
+async def test_what_is_settled_on_delivery_has_no_number(mode: AcknowledgeMode) -> None:
+    found, made = deliveries(mode), inbox(Receiver(), Filter())
+    assert found.deliver(made, numbered(1), TextMessage("x"), deferred=False) == 0
+    assert found.deliver(made, numbered(2), TextMessage("x"), deferred=True) == 1
+    assert len(found.ledger) == 1
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED])
+async def test_a_message_that_others_settle_ignores_its_acknowledge_while_the_session_is_open(
+    mode: AcknowledgeMode,
+) -> None:
+    for check_call in (lambda: None, closed):
+        found, made, message = deliveries(mode, check_call), inbox(Receiver(), Filter()), TextMessage("x")
+        found.deliver(made, numbered(1), message, deferred=True)
+        if check_call is closed:
+            with pytest.raises(jmsaio.ObjectClosedError):
+                await message.acknowledge()
+        else:
+            await message.acknowledge()
+        assert len(found.ledger) == 1
+
+
+async def test_a_message_of_a_closed_session_is_not_acknowledged() -> None:
+    receiver, message = Receiver(), TextMessage("x")
+    found = deliveries(AcknowledgeMode.CLIENT, closed)
+    found.deliver(inbox(receiver, Filter()), numbered(1), message, deferred=False)
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await message.acknowledge()
+    assert receiver.calls == [] and len(found.ledger) == 1
+
+
+async def test_what_is_settled_already_is_not_settled_again() -> None:
+    receiver, found = Receiver(), deliveries(AcknowledgeMode.AUTO)
+    number = found.deliver(inbox(receiver, Filter()), numbered(1), TextMessage("x"), deferred=True)
+    found.acknowledge_deferred(number)
+    found.acknowledge_deferred(number)
+    found.undo_deferred(number)
+    await found.acknowledge_one(number)
+    await found.redeliver_one(number)
+    assert receiver.calls == [("ack", 1)]
+
+
+@pytest.mark.parametrize("how", ["one", "all"])
+async def test_the_last_redelivery_of_a_closed_consumer_closes_its_inbox(how: str) -> None:
+    receiver, found = Receiver(), deliveries(AcknowledgeMode.CLIENT)
+    made = inbox(receiver, Filter())
+    number = found.deliver(made, numbered(1), TextMessage("x"), deferred=False)
+    found.inboxes.linger(made)
+    await (found.redeliver_one(number) if how == "one" else found.redeliver_all())
+    assert receiver.calls == [("nack", 0.0, True, 1), ("close",)]
+
+
+@pytest.fixture
+async def embedded(name: Name) -> AsyncIterator[jmsaio.Connection]:
+    """A connection to a broker of its own."""
+    async with jmsaio.connect(f"memory://{name('deliveries')}") as connection:
+        yield connection
+
+
+async def test_a_session_acknowledges_all_of_its_deliveries(embedded: jmsaio.Connection) -> None:
+    queue = jmsaio.Queue("all")
+    await fill(embedded, queue, 3)
+    async with embedded.create_session(AcknowledgeMode.INDIVIDUAL) as session:
+        await take(await session.create_consumer(queue), 2)
+        await session.acknowledge()
+    assert texts(await rest(embedded, queue, wait=0.1)) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "left"),
+    [
+        (AcknowledgeMode.CLIENT, ["0"]),
+        (AcknowledgeMode.INDIVIDUAL, ["0"]),
+        (AcknowledgeMode.TRANSACTED, ["0", "1"]),
+    ],
+)
+async def test_processing_acknowledges_its_message_alone_and_nothing_in_a_transaction(
+    embedded: jmsaio.Connection, mode: AcknowledgeMode, left: list[str]
+) -> None:
+    queue = jmsaio.Queue("processed")
+    await fill(embedded, queue, 2)
+    async with embedded.create_session(mode) as session:
+        consumer = await session.create_consumer(queue)
+        await take(consumer, 1)
+        async with consumer.process(timeout=20):
+            pass
+    assert texts(await rest(embedded, queue, wait=0.1)) == left

@@ -6,13 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import attrs
 import pytest
 
 import jmsaio
 from jmsaio.client.delivery import unread
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.malformed import treat
+from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy, load
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
+from tests.client.delivery.test_deliveries import deliveries
+from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import drain, fill
+from tests.kit.records import Record, UnreadableRecord
 
 Name = Callable[[str], str]
 BAD = b"\xff\xfe is not UTF-8"
@@ -160,7 +167,9 @@ async def test_the_exception_listener_can_acknowledge(
     assert len([entry for entry in caplog.records if "no readable text body" in entry.getMessage()]) == 1
 
 
-async def test_dead_letter_makes_it_one_and_its_consumer_gets_rid_of_it(make: Callable[..., Any], name: Name) -> None:
+async def test_dead_letter_makes_it_one_and_its_consumer_gets_rid_of_it(
+    make: Callable[..., Any], name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
     """With ``malformed=dead-letter`` it becomes a dead letter as it came; on the dead letters it is raised."""
     letters = jmsaio.Queue(name("letters"))
     topic = f"persistent://public/default/{letters.name}"
@@ -177,6 +186,7 @@ async def test_dead_letter_makes_it_one_and_its_consumer_gets_rid_of_it(make: Ca
             await buried.receive(timeout=20)
         assert (caught.value.payload, caught.value.properties["colour"]) == (BAD, "red")
         await caught.value.acknowledge()
+    assert "it goes to the dead letters of" in caplog.text
 
 
 async def test_dead_letter_without_a_policy_raises(make: Callable[..., Any], name: Name) -> None:
@@ -223,3 +233,50 @@ async def test_only_a_consumers_error_acknowledges() -> None:
     """An error that no consumer raised says that it can't acknowledge."""
     with pytest.raises(jmsaio.IllegalStateError, match="only an error that a consumer raised"):
         await jmsaio.MalformedMessageError("x").acknowledge()
+
+
+@pytest.mark.parametrize("mode", [jmsaio.AcknowledgeMode.CLIENT, jmsaio.AcknowledgeMode.TRANSACTED])
+async def test_an_error_acknowledges_nothing_for_a_session_that_ends_first(
+    name: Name, mode: jmsaio.AcknowledgeMode
+) -> None:
+    """It closes before the call, or before the commit."""
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        queue = await queue_with(connection, name("ended"))
+        async with connection.create_session(mode) as session:
+            consumer = await session.create_consumer(queue)
+            with pytest.raises(jmsaio.MalformedMessageError) as caught:
+                await consumer.receive(timeout=20)
+            if mode is jmsaio.AcknowledgeMode.TRANSACTED:
+                await caught.value.acknowledge()
+        if mode is jmsaio.AcknowledgeMode.CLIENT:
+            with pytest.raises(jmsaio.ObjectClosedError):
+                await caught.value.acknowledge()
+        async with connection.create_session() as session, session.create_consumer(queue) as consumer:
+            with pytest.raises(jmsaio.MalformedMessageError):
+                await drain(consumer, 2)
+
+
+POLICY = ConsumerConfig(
+    dead_letter=DeadLetterPolicy(max_redeliver_count=3, dead_letter_topic="dead"),
+    negative_ack_backoff=Backoff(min_delay=1.0, max_delay=60.0, multiplier=2.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("malformed", "record"),
+    [
+        ("raise", numbered(1)),
+        ("dead-letter", UnreadableRecord()),
+        ("dead-letter", attrs.evolve(numbered(1), topic="dead")),
+    ],
+    ids=["not asked for", "unreadable properties", "a dead letter already"],
+)
+async def test_what_can_not_or_shall_not_become_a_dead_letter_is_raised(malformed: Any, record: Record) -> None:
+    receiver, error = Receiver(), jmsaio.MalformedMessageError("bad", record)
+    made = inbox(receiver, Filter(), config=POLICY)
+    with pytest.raises(jmsaio.MalformedMessageError) as caught:
+        treat(deliveries(jmsaio.AcknowledgeMode.AUTO), made, load("memory:", malformed=malformed), record, error)
+    assert caught.value is error and receiver.calls == []
+    await error.acknowledge()
+    assert [call[0] for call in receiver.calls] == ["ack"]
+    assert made.redelivery.delay(record) == 1.0  # it is not remembered any longer

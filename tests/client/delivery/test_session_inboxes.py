@@ -10,8 +10,14 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.client.lifetime.opening import Opening
+from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import fill, rest, take, text, texts
 
 Name = Callable[[str], str]
@@ -142,3 +148,68 @@ async def test_a_cancelled_close_of_a_consumer_leaves_nothing(connection: jmsaio
         go_on.set()
         await asyncio.wait([closing])
     assert sorted(texts(await rest(connection, queue, 2))) == ["1", "2"]
+
+
+async def test_a_durable_subscription_with_unsettled_messages_is_taken_over(name: Name) -> None:
+    topic = jmsaio.Topic(name("durable"))
+    async with jmsaio.connect(f"memory://{name('broker')}", client_id=name("id")) as connection:
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            first = await session.create_durable_consumer(topic, "sub")
+            await fill(connection, topic, 2)
+            await take(first, 1)
+            await first.close()
+            second = await session.create_durable_consumer(topic, "sub")
+            assert texts(await take(second, 1)) == ["1"]
+            assert list(session._runtime.inboxes) == [second._inbox]
+
+
+#: Stands for the transport of a session, which is compared only.
+TRANSPORT: Any = object()
+
+
+async def test_only_lingering_inboxes_whose_records_are_all_settled_are_closed() -> None:
+    settled, unsettled, lent = (Receiver() for _ in range(3))
+    made = {name: inbox(receiver, Filter()) for name, receiver in (("s", settled), ("u", unsettled), ("l", lent))}
+    forgotten: list[Inbox] = []
+    inboxes = SessionInboxes(TRANSPORT, lambda one: one is made["u"], forgotten.append)
+    for one in made.values():
+        inboxes.linger(one)
+    SharingReceiver[Any](Receiver()).borrow(numbered(1), made["l"].receiver)  # type: ignore[arg-type]  # what is used of one
+    await inboxes.close_settled(Deadline.after(1.0))
+    assert [settled.calls, unsettled.calls, lent.calls] == [[("close",)], [], []]
+    assert list(inboxes) == [made["u"], made["l"]] and forgotten == [made["s"]]
+
+
+async def test_an_inbox_of_another_transport_is_not_kept() -> None:
+    inboxes, other, made = (
+        SessionInboxes(TRANSPORT, lambda _: False, lambda _: None),
+        object(),
+        inbox(Receiver(), Filter()),
+    )
+    assert inboxes.keep(made, other) is False and list(inboxes) == []  # type: ignore[arg-type]  # compared only
+    assert inboxes.keep(made, TRANSPORT) is True and list(inboxes) == [made]
+
+
+@pytest.mark.parametrize("kept", [None, False, True])
+async def test_an_inbox_whose_records_another_session_has_is_left_to_it_if_that_can_keep_it(kept: bool | None) -> None:
+    """What the closing session did not deliver, or not settle, goes back either way."""
+    receiver, borrower, asked = Receiver([numbered(1), numbered(2)]), SharingReceiver[Any](Receiver()), []  # type: ignore[arg-type]  # what is used of one
+    made = inbox(receiver, Filter())
+    made.fill()
+    delivered = made.take()
+    assert delivered is not None
+    borrower.borrow(numbered(3), made.receiver)
+
+    def keep(one: Inbox, transport: Any) -> bool:
+        asked.append((one, transport))
+        return bool(kept)
+
+    borrower.keep = None if kept is None else keep
+    inboxes = SessionInboxes(TRANSPORT, lambda _: True, lambda _: None)
+    inboxes.open[made] = None
+    inboxes.lingering[other := inbox(Receiver(), Filter())] = None
+    await inboxes.close_all(Deadline.after(1.0), {made: [delivered]}, FirstError())
+    given_back = ("nack", 0.0, False, 2)
+    assert receiver.calls == [given_back, *([("nack", 0.0, True, 1), ("stop",)] if kept else [("close",)])]
+    assert asked == ([] if kept is None else [(made, TRANSPORT)])
+    assert list(inboxes) == [] and other.closed

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.errors import ObjectClosedError
 from tests.client.delivery.test_inbox import Receiver, numbered
@@ -79,3 +81,14 @@ async def test_a_borrowed_record_is_let_go_once() -> None:
     borrower.borrow(record, owner)
     assert borrower.let_go(record) is owner and not owner.lent
     assert borrower.let_go(record) is borrower
+
+
+async def test_a_refusal_of_the_inboxes_own_receiver_is_raised() -> None:
+    """Only the other receivers have closed by themselves."""
+    owner, borrower = SharingReceiver[Any](Receiver()), SharingReceiver[Any](Closed())  # type: ignore[arg-type]  # what is used of one
+    borrower.borrow(numbered(1), owner)
+    own: list[Any] = [numbered(2)]
+    with pytest.raises(ObjectClosedError):
+        borrower.acknowledge(own)
+    with pytest.raises(ObjectClosedError):
+        borrower.negative_acknowledge(own, 0.0)
