@@ -125,6 +125,7 @@ async def test_a_inbox_that_could_not_be_taken_over_is_let_go(
         await consumer.close()
         with pytest.raises(jmsaio.JMSError, match="is active"):
             await opening(topic, subscription, selector="n = 1")
+        assert [inbox.closed for inbox in session._runtime.inboxes.lingering] == [False]
         await session.close()
         assert sorted(texts(await take(stays, 4))) == ["0", "1", "2", "3"]
 

@@ -11,12 +11,14 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, entered
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.config import ConnectOptions
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.broker.transactions import State
 from jmsaio.transport.memory.handle import MemoryTransaction
+from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
 
@@ -358,3 +360,108 @@ async def test_a_send_in_doubt_counts_as_sent_when_an_emulated_transaction_is_ro
                 with caplog.at_level(logging.WARNING, "jmsaio"):
                     await session.rollback()
     assert len(warnings(caplog)) == stays
+
+
+@pytest.mark.parametrize("call", ["commit", "rollback"])
+async def test_a_completion_listener_may_not_end_the_transaction_of_its_sends(name: Name, call: str) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            transaction = session._transacting
+            assert transaction is not None
+            work = transaction.work
+            with entered(CallbackContext(CallbackKind.COMPLETION, connection._runtime, session._runtime, None)):
+                with pytest.raises(jmsaio.IllegalStateError, match=f"{call} from its own CompletionListener"):
+                    await getattr(session, call)()
+            assert transaction.work is work
+            with entered(CallbackContext(CallbackKind.LISTENER, connection._runtime, session._runtime, None)):
+                await getattr(session, call)()
+            assert transaction.work is not work
+
+
+async def test_a_transaction_begun_for_work_that_has_ended_is_rolled_back(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+    begin = LocalTransaction._begin
+
+    async def slowly(self: LocalTransaction) -> Transaction:
+        handle = await begin(self)
+        begun.append(handle)
+        await asyncio.sleep(0.1)
+        return handle
+
+    monkeypatch.setattr(LocalTransaction, "_begin", slowly)
+    async with jmsaio.connect(f"memory://{name('ended')}") as connection:
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            transaction = session._transacting
+            assert transaction is not None
+            beginning = asyncio.ensure_future(transaction.begin())
+            await asyncio.sleep(0.01)
+            await session.rollback()
+            await beginning
+            assert [handle.unit.state for handle in begun] == [State.ABORTED] and transaction.to_begin
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_an_emulated_commit_waits_for_the_acknowledgements_of_open_consumers(
+    name: Name, monkeypatch: pytest.MonkeyPatch, closed: bool
+) -> None:
+    """Those of a closed one are settled by the close of its inbox. No transaction of the broker is begun."""
+    waited: list[float] = []
+
+    async def settle(self: object, timeout: float, *, receipt: bool = False) -> None:
+        waited.append(timeout)
+
+    monkeypatch.setattr(MemoryReceiver, "settle", settle)
+    monkeypatch.delattr(LocalTransaction, "_begin")
+    queue = jmsaio.Queue(name("in"))
+    options: ConnectOptions = {"emulate_transactions": True, "operation_timeout": 7.0}
+    async with jmsaio.connect(f"memory://{name('broker')}", **options) as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumer = await session.create_consumer(queue)
+            await take(consumer, 1)
+            if closed:
+                await consumer.close()
+            await session.commit()
+            assert waited == ([] if closed else [7.0])
+
+
+async def test_a_commit_that_fails_lets_the_inbox_of_a_closed_consumer_go(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(self: object) -> None:
+        raise jmsaio.TransportError("no coordinator")
+
+    monkeypatch.setattr(MemoryTransaction, "commit", refuse)
+    queue = jmsaio.Queue(name("in"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            async with session.create_consumer(queue) as consumer:
+                await take(consumer, 1)
+            with pytest.raises(jmsaio.TransportError):
+                await session.commit()
+            assert list(session._runtime.inboxes) == []
+
+
+async def test_a_rollback_that_a_send_delays_for_too_long_redelivers_and_says_what_stays_sent(
+    name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = jmsaio.Queue(name("in"))
+    with embedded_broker() as broker:
+        options: ConnectOptions = {"emulate_transactions": True, "operation_timeout": 0.5}
+        async with jmsaio.connect(broker.url, **options) as connection:
+            await fill(connection, queue, 1)
+            async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+                assert session._transacting is not None and session._transacting.work.sticky_key is None
+                consumer = await session.create_consumer(queue)
+                producer = await session.create_producer(jmsaio.Queue(name("out")))
+                await take(consumer, 1)
+                broker.faults.delay_answers(1.0)
+                await producer.send_async("in doubt")
+                with pytest.raises(jmsaio.OperationTimeoutError):
+                    await session.rollback()
+                assert [text.partition(": ")[2][:2] for text in warnings(caplog)] == ["1 "]
+                (again,) = await take(consumer, 1)
+                assert again.jms_redelivered

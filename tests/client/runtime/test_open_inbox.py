@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import attrs
 import pytest
 
 import jmsaio
+from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.runtime.open_inbox import check_settled
+from jmsaio.client.subscriptions import create
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.base import Receiver, Subscription, SubscriptionType
 
 Name = Callable[[str], str]
 
@@ -245,3 +249,112 @@ def test_only_the_same_subscription_counts_as_unsettled() -> None:
     check_settled([WANTED, attrs.evolve(OTHER, name="another")], WANTED)
     with pytest.raises(jmsaio.JMSError, match="unsettled"):
         check_settled([OTHER], WANTED)
+
+
+TOPIC, QUEUE = jmsaio.Topic("emulated"), jmsaio.Queue("emulated")
+
+
+@pytest.mark.parametrize(("selector", "no_local"), [("x = 1", False), (None, True), (None, False)])
+@pytest.mark.parametrize(
+    ("kind", "exclusive", "refused"),
+    [
+        ("queue", True, False),
+        ("queue", False, True),
+        ("topic", True, False),
+        ("topic", False, True),
+        ("shared", True, True),
+        ("durable", False, False),
+    ],
+)
+async def test_selectors_and_no_local_on_shared_subscriptions_need_emulation_at_the_client(
+    kind: str, exclusive: bool, refused: bool, selector: str | None, no_local: bool
+) -> None:
+    """Queues count as exclusive where consumers of topics are, as in Starlight."""
+    options: dict[str, Any] = {"use_exclusive_subscriptions_for_simple_consumers": exclusive, "client_id": "c"}
+    for emulation in (False, True, None) if refused and selector else (False,):
+        url = f"memory://{uuid.uuid4()}"
+        async with jmsaio.connect(url, enable_client_side_emulation=emulation, **options) as connection:
+            async with connection.create_session() as session:
+                match kind:
+                    case "shared":
+                        opening = session.create_shared_consumer(
+                            TOPIC, "s", selector or ("y = 1" if no_local else None)
+                        )
+                    case "durable":
+                        opening = session.create_durable_consumer(TOPIC, "s", selector, no_local)
+                    case _:
+                        place = QUEUE if kind == "queue" else TOPIC
+                        opening = session.create_consumer(place, selector, no_local)
+                if refused and emulation is False and (selector or no_local):
+                    with pytest.raises(jmsaio.InvalidSelectorError, match="enableClientSideEmulation"):
+                        await opening
+                else:
+                    await (await opening).close()
+
+
+@pytest.mark.parametrize(("queue", "precreate"), [(True, True), (True, False), (False, True)])
+async def test_only_subscriptions_of_queues_are_created_by_the_client(
+    queue: bool, precreate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    opening = create.open_receiver
+
+    async def open_receiver(*arguments: Any) -> Receiver:
+        asked.append(arguments[-1])
+        return await opening(*arguments)
+
+    monkeypatch.setattr("jmsaio.client.runtime.open_inbox.open_receiver", open_receiver)
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}", precreate_queue_subscription=precreate) as connection:
+        async with connection.create_session() as session:
+            await session.create_consumer(QUEUE if queue else TOPIC)
+    assert asked == [queue and precreate]
+
+
+async def test_a_name_in_use_for_another_topic_is_refused() -> None:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection, connection.create_session() as session:
+        await session.create_shared_consumer(TOPIC, "name")
+        with pytest.raises(jmsaio.JMSError, match="is active with topic"):
+            await session.create_shared_consumer(jmsaio.Topic("other"), "name")
+
+
+async def test_no_local_is_true_or_false() -> None:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection, connection.create_session() as session:
+        with pytest.raises(jmsaio.JMSError, match="no_local"):
+            await session.create_consumer(TOPIC, None, "yes")  # type: ignore[arg-type]  # what a caller may do
+
+
+async def test_a_closed_session_subscribes_to_nothing() -> None:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
+        session = await connection.create_session()
+        await session.close()
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await session.create_durable_consumer(TOPIC, "sub")
+        admin = connection._runtime.transport.admin
+        assert admin is not None and await admin.topics("public/default") == []
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled"])
+async def test_an_inbox_that_was_being_taken_over_when_its_session_ended_is_closed(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
+        session = await connection.create_session(jmsaio.AcknowledgeMode.CLIENT)
+        await (await session.create_producer(QUEUE)).send("x")
+        async with session.create_consumer(QUEUE) as consumer:
+            assert await text(consumer) == "x"
+
+        async def close_first(self: object, timeout: float) -> None:
+            await session.close()
+            if end == "failed":
+                raise jmsaio.TransportError("gone")
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(1.0)
+
+        monkeypatch.setattr(SharingReceiver, "resume", close_first)
+        with pytest.raises(jmsaio.TransportError if end == "failed" else asyncio.CancelledError):
+            await session.create_consumer(QUEUE)
+        assert consumer._inbox.closed
+        async with connection.create_session() as other, other.create_consumer(QUEUE) as taker:
+            assert await text(taker) == "x"
