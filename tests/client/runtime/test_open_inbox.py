@@ -358,3 +358,47 @@ async def test_an_inbox_that_was_being_taken_over_when_its_session_ended_is_clos
         assert consumer._inbox.closed
         async with connection.create_session() as other, other.create_consumer(QUEUE) as taker:
             assert await text(taker) == "x"
+
+
+@pytest.mark.parametrize(
+    ("buffer", "prefetch", "batch"), [(1000, 1000, 256), (5, 1000, 5), (1000, 7, 7), (1, 1000, 1), (1000, 0, 1)]
+)
+async def test_an_inbox_holds_as_many_records_as_the_smallest_of_its_bounds_says(
+    buffer: int, prefetch: int, batch: int
+) -> None:
+    options: dict[str, Any] = {"receive_buffer": buffer, "consumer": {"receiverQueueSize": prefetch}}
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}", **options) as connection:
+        async with connection.create_session() as session, session.create_consumer(TOPIC) as consumer:
+            inbox, shared = consumer._inbox, connection._runtime
+            assert (inbox.batch, inbox.share, inbox.timers) == (batch, shared.inbox_bytes, shared.timers)
+
+
+LETTERS = {"deadLetterPolicy": {"maxRedeliverCount": 3, "deadLetterTopic": "dead"}}
+
+
+@pytest.mark.parametrize(
+    ("place", "options", "dead_letter_expired", "dead_after"),
+    [
+        (QUEUE, {"expired_messages": "dead-letter", "consumer": LETTERS}, True, None),
+        (QUEUE, {"consumer": LETTERS}, False, None),
+        (QUEUE, {"expired_messages": "dead-letter"}, False, None),
+        (TOPIC, {"expired_messages": "dead-letter", "consumer": LETTERS}, False, 3),
+        (TOPIC, {}, False, None),
+    ],
+)
+async def test_the_client_counts_for_dead_letters_where_the_broker_does_not_and_moves_expired_ones_of_queues(
+    place: jmsaio.Destination, options: dict[str, Any], dead_letter_expired: bool, dead_after: int | None
+) -> None:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}", **options) as connection:
+        async with connection.create_session() as session, session.create_consumer(place) as consumer:
+            filter, redelivery = consumer._inbox.filter, consumer._inbox.redelivery
+            assert (filter.dead_letter_expired, redelivery.dead_after) == (dead_letter_expired, dead_after)
+            assert redelivery.broker_dead_letters is (place is QUEUE and "consumer" in options)
+            assert (filter.shared, filter.alone) == (place is QUEUE, place is TOPIC)
+
+
+@pytest.mark.parametrize("rejected", [True, False])
+async def test_rejected_messages_are_acknowledged_only_where_that_is_asked_for(rejected: bool) -> None:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}", acknowledge_rejected_messages=rejected) as connection:
+        async with connection.create_session() as session, session.create_consumer(QUEUE, "x = 1") as consumer:
+            assert consumer._inbox.filter.acknowledge_rejected is rejected
