@@ -173,11 +173,10 @@ class SessionRuntime:
         await self._task.running.wait()
 
     def wake(self) -> None:
-        """The connection was started: look for messages and for listeners' work."""
+        """The connection was started: look for messages, also for listeners."""
         for inbox in self.inboxes.open:
             inbox.notify()
             inbox.wake()
-        self.callbacks.wake()
 
     def abandon(self) -> None:
         """End the session: the call that created it was cancelled."""

@@ -95,6 +95,7 @@ async def test_a_session_whose_worker_its_own_listener_cancelled_is_reported(
     (await session.create_consumer(queue)).set_message_listener(listener)
     error = await asyncio.wait_for(reported, 20)
     assert "the session ended by itself" in str(error) and "cancelled the task" in str(error)
+    await session.close()  # was reported, and is not raised as well
     assert texts(await rest(connection, queue, 1)) == ["0"]
 
 
@@ -186,3 +187,48 @@ async def test_a_message_stays_for_a_receive_when_its_listener_is_taken_away(nam
         await job()
         assert texts(await take(consumer, 1)) == ["0"]
         assert got == []
+
+
+async def test_a_closing_session_calls_its_listeners_no_more_and_ends_receives_at_once(name: Name) -> None:
+    """Though it waits for the call that runs."""
+    queue, heard, entered, ended = jmsaio.Queue(name("closing")), [], asyncio.Event(), []
+
+    async def listener(message: jmsaio.Message) -> None:
+        heard.append(message.get_body(str))
+        entered.set()
+        await asyncio.sleep(0.2)
+        ended.append("listener")
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 3)
+        session = await connection.create_session()
+        receiving = asyncio.ensure_future((await session.create_consumer(jmsaio.Queue(name("none")))).receive())
+        receiving.add_done_callback(lambda _: ended.append("receive"))
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        await entered.wait()
+        await session.close()
+        assert (heard, ended) == (["0"], ["receive", "listener"])
+        assert list(connection._runtime.inboxes) == []
+        assert texts(await rest(connection, queue, wait=0.1)) == ["1", "2"]
+
+
+async def test_a_start_wakes_listeners_for_what_arrived_while_the_connection_was_stopped(name: Name) -> None:
+    queue, heard = jmsaio.Queue(name("stopped")), asyncio.Event()
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        consumer.set_message_listener(lambda _: heard.set())
+        await connection.stop()
+        await fill(connection, queue, 1)
+        await asyncio.sleep(0.1)
+        assert not heard.is_set()
+        await connection.start()
+        await asyncio.wait_for(heard.wait(), 1.0)
+
+
+async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as other:
+        inbox = (await other.create_consumer(jmsaio.Queue(name("lent"))))._inbox
+        session, transport = await connection.create_session(), connection._runtime.transport
+        await session.close()
+        assert session._runtime.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
+        assert other._runtime.keep(inbox, transport) is True
