@@ -185,6 +185,7 @@ async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
     for times in (1, 2):
         made.redeliver(first)
         assert numbers(made) == [0, 1, 2, 3]
+        assert receiver.calls.pop() == ("count", 0, 1)
         first = [made.records.popleft() for _ in range(2)]
         assert [made.redelivery.delivery_count(record) for record in first] == [times + 1] * 2
     made.redeliver(first)
@@ -486,6 +487,7 @@ async def test_a_closed_inbox_leaves_its_bytes_to_the_others() -> None:
     assert share.each == 50
     await made.aclose(1.0)
     assert share.each == 100 and made.closed and not other.closed
+    assert not made.wanted
 
 
 async def test_a_close_that_fails_closes_the_receiver_and_frees_the_name() -> None:
@@ -504,3 +506,91 @@ async def test_a_close_that_fails_closes_the_receiver_and_frees_the_name() -> No
     with pytest.raises(TransportError, match="no answer"):
         await made.aclose(1.0)
     assert receiver.calls == [("close",)] and freed == [True]
+
+
+@pytest.mark.parametrize(("by_priority", "order"), [(False, [1, 2]), (True, [2, 1])])
+async def test_a_higher_priority_comes_first_only_where_that_is_asked_for(by_priority: bool, order: list[int]) -> None:
+    records = [numbered(1, {"JMSPriority": "1"}), numbered(2, {"JMSPriority": "9"})]
+    made = inbox(Receiver(records), Filter(), by_priority=by_priority)
+    made.fill()
+    taken = [made.take() for _ in records]
+    assert [record.message_id.entry for record in taken if record is not None] == order
+
+
+async def test_a_wake_before_there_is_a_consumer_and_a_cancelled_wait_do_no_harm() -> None:
+    redelivery = Redelivery(ConsumerConfig(), 2)
+    Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig()), redelivery).wake()
+    made = inbox(Receiver(), Filter())
+    made.arrival().cancel()
+    made.notify()
+    made.notify()
+
+
+async def test_records_that_no_one_here_wants_end_no_wait() -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, SELECTING)
+    arrival = made.arrival()
+    made.fill()
+    assert not arrival.done()
+    receiver.records = [numbered(2, WANTED)]
+    made.fill()
+    assert arrival.done()
+
+
+async def test_what_a_fill_leaves_at_the_receiver_is_known() -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, Filter())
+    made.fill()
+    assert made.more is False
+    receiver.records = [numbered(2)]
+    made.want(False)
+    assert made.fill() is False and made.more is True
+
+
+async def test_a_record_that_a_sibling_returns_is_lent_to_no_one() -> None:
+    made = inbox(Receiver(), Filter())
+    made.hand(numbered(1), made.receiver)
+    assert made.receiver.lent == {}
+
+
+async def test_what_is_handed_over_may_expire_in_the_inbox() -> None:
+    made = inbox(Receiver(), Filter())
+    made.hand(numbered(1, {"JMSExpiration": str(made.timers.milliseconds() + 50)}), made.receiver)
+    made.hand(numbered(2), made.receiver)
+    await asyncio.sleep(0.1)
+    taken = made.take()
+    assert taken is not None and taken.message_id.entry == 2
+
+
+async def test_the_largest_record_that_was_handed_over_says_how_many_more_are_taken() -> None:
+    made = inbox(Receiver(), Filter(), share=Share(50))
+    made.hand(attrs.evolve(numbered(0), size=20), made.receiver)
+    made.hand(numbered(1), made.receiver)
+    assert not made.accepts(numbered(2), 0)
+
+
+async def test_a_record_expires_in_the_millisecond_that_it_names() -> None:
+    made = inbox(Receiver(), Filter())
+    now = made.timers.milliseconds()
+    for left in (1, 0):
+        made.put_back(numbered(left, {"JMSExpiration": str(now + left)}))
+    taken = made.take()
+    assert taken is not None and taken.message_id.entry == 1
+
+
+@pytest.mark.parametrize("refused", [True, False])
+async def test_what_can_not_be_read_goes_back_after_its_delay_and_a_refusal_ends_the_inbox(refused: bool) -> None:
+    class Refusing(Receiver):
+        def negative_acknowledge(self, records: Sequence[Any], delay: float, *, counted: bool = True) -> None:
+            if self.refusal is not None:
+                raise self.refusal
+            super().negative_acknowledge(records, delay, counted=counted)
+
+    receiver = Refusing(refusal=TransportError("no link") if refused else None)
+    made = inbox(receiver, Filter())
+    made.unread.keep(numbered(1))
+    await asyncio.sleep(0.5)
+    assert receiver.calls == [] and made.failure is None
+    await asyncio.sleep(2.0)
+    assert receiver.calls == ([] if refused else [("nack", 0.0, True, 1)])
+    assert made.failure is receiver.refusal
