@@ -416,6 +416,8 @@ async def test_those_that_take_records_do_so_in_turn() -> None:
         group.reject(giver, numbered(number))
     assert sum(len(taker.handed) for taker in takers) == 16
     assert min(len(taker.handed) for taker in takers) >= 4
+    group.set_aside()
+    assert giver.own.calls == []
 
 
 async def test_what_no_one_takes_rests_once_it_is_set_aside_and_goes_back_uncounted() -> None:
@@ -465,5 +467,75 @@ async def test_consumers_of_one_shared_subscription_are_siblings_and_no_others()
     first = group()
     assert group() is first
     for other in (group("c"), group(name="other"), group(kind=SubscriptionType.KEY_SHARED)):
-        assert other is not first
+        assert other is not first and other._timers is timers
     assert group(kind=SubscriptionType.EXCLUSIVE) is not group(kind=SubscriptionType.EXCLUSIVE)
+
+
+def resting_group() -> tuple[Siblings, Member, Member]:
+    """Two consumers, and a record of the first that rests."""
+    group, (giver, other) = joined("giver", "other")
+    other.accepting = False
+    group.reject(giver, numbered(1))
+    group.set_aside()
+    assert giver.own.calls.pop() == ("aside", 1)
+    return group, giver, other
+
+
+@pytest.mark.parametrize("change", ["join", "leave", "another leaves"])
+async def test_resting_records_go_back_at_once_when_a_consumer_comes_or_theirs_leaves(change: str) -> None:
+    group, giver, other = resting_group()
+    if change == "join":
+        group.join(Member("new"))
+    else:
+        assert group.leave(giver if change == "leave" else other) == []
+    await asyncio.sleep(0.01)
+    assert giver.own.calls == ([] if change == "another leaves" else [("nack", 0.0, False, 1)])
+
+
+async def test_resting_records_of_a_consumer_that_left_are_back_before_its_receiver_closes() -> None:
+    group, giver, _ = resting_group()
+    group.leave(giver)
+    await group.give_back(giver)
+    assert giver.own.calls == [("nack", 0.0, False, 1)]
+
+
+async def test_a_group_is_known_until_its_last_consumer_leaves() -> None:
+    wanted = Subscription(("t",), "leaving", SubscriptionType.SHARED, ConsumerConfig())
+    timers, (one, other) = LoopTimers(), (Member("one"), Member("other"))
+    group = siblings.siblings("b", wanted, timers)
+    for member in (one, other):
+        group.join(member)
+    group.leave(one)
+    assert siblings.siblings("b", wanted, timers) is group
+    group.leave(other)
+    assert siblings.siblings("b", wanted, timers) is not group
+
+
+async def test_a_receiver_that_ended_has_given_its_resting_records_back() -> None:
+    class Ended(Receiver):
+        def negative_acknowledge(self, records: object, delay: float, *, counted: bool = True) -> None:
+            raise jmsaio.ObjectClosedError("closed")
+
+    group, giver, _ = resting_group()
+    giver.receiver.own = Ended()  # type: ignore[assignment]  # what siblings use of one
+    await asyncio.sleep(1)
+    assert group._resting.count(giver.receiver) == 0
+
+
+async def test_a_cancelled_close_gives_resting_records_back_nevertheless() -> None:
+    group, giver, _ = resting_group()
+    group.leave(giver)
+    giving = asyncio.ensure_future(group.give_back(giver))
+    await asyncio.sleep(0)
+    giving.cancel()
+    await asyncio.wait([giving])
+    assert giving.cancelled() and giver.own.calls == [("nack", 0.0, False, 1)]
+
+
+async def test_what_a_consumer_rejects_after_all_have_left_rests() -> None:
+    group, giver, other = resting_group()
+    for member in (giver, other):
+        group.leave(member)
+    group.reject(giver, numbered(2))
+    group.set_aside()
+    assert giver.own.calls == [("aside", 2)]

@@ -9,9 +9,11 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.helpers import fill, rest, take, texts
+from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
 
@@ -232,3 +234,92 @@ async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
         await session.close()
         assert session._runtime.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
         assert other._runtime.keep(inbox, transport) is True
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_closing_a_consumer_waits_for_the_listener_call_that_runs_unless_that_closes_it(
+    name: Name, own: bool
+) -> None:
+    queue, entered, ended, begun = jmsaio.Queue(name("waits")), asyncio.Event(), asyncio.Event(), steady()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        if own:
+            await consumer.close()
+        else:
+            await asyncio.sleep(0.2)
+        ended.set()
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session() as session:
+            consumer = await session.create_consumer(queue)
+            consumer.set_message_listener(listener)
+            await entered.wait()
+            if not own:
+                await consumer.close()
+                assert ended.is_set()
+            await ended.wait()
+            assert steady() - begun < 1.0
+            assert session._runtime.listeners._by_inbox == {}
+
+
+async def test_a_listener_that_closes_a_consumer_of_another_session_waits_for_that_ones_listener(name: Name) -> None:
+    queues, ended = [jmsaio.Queue(name(stem)) for stem in ("one", "two")], []
+    entered, done = asyncio.Event(), asyncio.Event()
+
+    async def slow(message: jmsaio.Message) -> None:
+        entered.set()
+        await asyncio.sleep(0.2)
+        ended.append("slow")
+
+    async def closing(message: jmsaio.Message) -> None:
+        await entered.wait()
+        await other.close()
+        ended.append("closing")
+        done.set()
+
+    async with (
+        jmsaio.connect(f"memory://{name('broker')}") as connection,
+        connection.create_session() as session,
+        connection.create_session() as another,
+    ):
+        other = await another.create_consumer(queues[0])
+        other.set_message_listener(slow)
+        (await session.create_consumer(queues[1])).set_message_listener(closing)
+        for queue in queues:
+            await fill(connection, queue, 1)
+        await asyncio.wait_for(done.wait(), 20)
+    assert ended == ["slow", "closing"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "unsettled", "lent", "stops"),
+    [
+        (AcknowledgeMode.AUTO, 0, False, 0),
+        (AcknowledgeMode.AUTO, 0, True, 1),
+        (AcknowledgeMode.CLIENT, 0, False, 0),
+        (AcknowledgeMode.CLIENT, 1, False, 1),
+    ],
+)
+async def test_the_receiver_of_a_closed_consumer_stops_where_its_inbox_can_not_be_closed_yet(
+    name: Name, monkeypatch: pytest.MonkeyPatch, mode: AcknowledgeMode, unsettled: int, lent: bool, stops: int
+) -> None:
+    stopped: list[float] = []
+    stop = MemoryReceiver.stop
+
+    async def noted(self: MemoryReceiver, timeout: float) -> None:
+        stopped.append(timeout)
+        await stop(self, timeout)
+
+    monkeypatch.setattr(MemoryReceiver, "stop", noted)
+    queue = jmsaio.Queue(name("stops"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session(mode) as session, session.create_consumer(queue) as consumer:
+            await take(consumer, unsettled)
+            receiver = consumer._inbox.receiver
+            if lent:
+                receiver.lent[1] = SharingReceiver(receiver.own)
+            await consumer.close()
+            assert (len(stopped), consumer._inbox.closed) == (stops, not stops)
