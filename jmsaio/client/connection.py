@@ -208,8 +208,8 @@ class Connection(AsyncClosing):
         self._check_open()
         checked = AcknowledgeMode.of(mode)
         config = self._runtime.configuration
-        real = self._runtime.transport.capabilities.transactions and not config.emulate_transactions
-        if checked is AcknowledgeMode.TRANSACTED and not real and not config.emulate_transactions:
+        available = self._runtime.transport.capabilities.transactions or config.emulate_transactions
+        if checked is AcknowledgeMode.TRANSACTED and not available:
             raise IllegalStateError(
                 "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
                 "(messages go out at once, acknowledgements at commit)"
@@ -223,7 +223,7 @@ class Connection(AsyncClosing):
         )
         transacting = None
         if checked is AcknowledgeMode.TRANSACTED:
-            transacting = LocalTransaction(runtime, real)
+            transacting = LocalTransaction(runtime, real=not config.emulate_transactions)
             runtime.undo_work = transacting.undo
         self._used = True
         self._runtimes[runtime] = None

@@ -154,18 +154,17 @@ class ConnectionFactory(AsyncClosing):
         owned: bool,
         read_max: int | None = None,
     ) -> Connection:
-        if self._home is not None:
-            self._home.check()
-        _require_asyncio()
-        self._home = self._home or Home.here()
+        if self._home is None:
+            _require_asyncio()
+            self._home = Home.here()
+        self._home.check()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; create a new one")
         async with self._opening:
             config = self._with_credentials(user, password)
             if self._transport is None:
                 await self._open_transport(config)
-            if self._credentials is None:
-                self._credentials = (user, password)
+            self._credentials = (user, password)
         if read_max is not None:
             config = attrs.evolve(config, queue_browser_read_max=read_max)
         assert self._transport is not None and self._senders is not None  # set together
@@ -210,7 +209,7 @@ class ConnectionFactory(AsyncClosing):
                 f"this factory was used {used}, and it has one broker client: give every call the same user and "
                 "password, or create a factory for each pair"
             )
-        return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password or "")
+        return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password)
 
     async def _connection_closed(self, owned: bool, connection: Connection, deadline: Deadline) -> None:
         """A connection has closed its sessions; a factory of ``connect`` closes with its connection."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 import jmsaio
@@ -26,8 +27,12 @@ async def test_start_and_stop_are_repeatable(connection: jmsaio.Connection) -> N
         with pytest.raises(jmsaio.ObjectClosedError):
             await call()
     await connection.close()
-    with pytest.raises(jmsaio.ObjectClosedError):
-        _ = connection.client_id
+    for use in (
+        connection.get_client_id, lambda: connection.set_client_id("late"), connection.get_metadata,
+        connection.get_exception_listener, lambda: connection.set_exception_listener(None),
+    ):  # fmt: skip
+        with pytest.raises(jmsaio.ObjectClosedError):
+            use()
     with pytest.raises(jmsaio.ObjectClosedError):
         await connection.create_session()
 
@@ -216,3 +221,94 @@ async def test_the_client_id_of_a_connection_that_is_not_started(url: str, name:
     async with jmsaio.connect(url) as started:
         with pytest.raises(jmsaio.IllegalStateError, match="auto_start=False"):
             started.client_id = name("late")
+
+
+@pytest.mark.parametrize(
+    ("transactions", "emulated", "real"),
+    [(True, False, True), (True, True, False), (False, True, False), (False, False, None)],
+)
+async def test_a_transacted_session_needs_transactions_or_their_emulation(
+    name: Name, monkeypatch: pytest.MonkeyPatch, transactions: bool, emulated: bool, real: bool | None
+) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=emulated) as connection:
+        transport = connection._runtime.transport
+        capabilities = attrs.evolve(transport.capabilities, transactions=transactions)
+        monkeypatch.setattr(type(transport), "capabilities", capabilities)
+        async with connection.create_session():
+            pass  # others don't need them
+        opening = connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
+        if real is None:
+            with pytest.raises(jmsaio.IllegalStateError, match="emulateTransactions"):
+                await opening
+            return
+        async with opening as session, connection.create_session() as other:
+            async with session.create_producer(jmsaio.Queue("q")) as producer:
+                await producer.send("x")
+            async with other.create_consumer(jmsaio.Queue("q")) as consumer:
+                assert (await consumer.receive(timeout=0.1) is None) is real
+
+
+async def test_message_ids_tell_the_number_of_the_session_and_of_its_producer(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        numbers = []
+        for _ in range(2):
+            session = await connection.create_session()
+            for _ in range(2):
+                receipt = await (await session.create_producer(jmsaio.Queue("q"))).send("x")
+                numbers.append((receipt.jms_message_id or "").split(":")[2:])
+        assert numbers == [["1", "1", "1"], ["1", "2", "1"], ["2", "1", "1"], ["2", "2", "1"]]
+
+
+async def test_a_stop_by_a_completion_listener_waits_for_listeners_of_other_sessions(name: Name) -> None:
+    queue, order, entered = jmsaio.Queue("q"), list[str](), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await asyncio.sleep(1)
+        order.append("listener")
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        busy, session = await connection.create_session(), await connection.create_session()
+        (await busy.create_consumer(queue)).set_message_listener(listener)
+        producer, stopped = await session.create_producer(queue), asyncio.Event()
+
+        async def completed(message: jmsaio.Message) -> None:
+            await entered.wait()
+            await connection.stop()
+            order.append("stopped")
+            stopped.set()
+
+        await producer.send_async("x", completion_listener=(completed, print))
+        await asyncio.wait_for(stopped.wait(), 20)
+        assert order == ["listener", "stopped"]
+
+
+async def test_a_listener_may_create_a_session_while_its_connection_closes(name: Name) -> None:
+    """It closes with the connection."""
+    queue, entered, made = jmsaio.Queue("q"), asyncio.Event(), list[jmsaio.Session]()
+    connection = await jmsaio.connect(f"memory://{name('broker')}")
+    session = await connection.create_session()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        while not connection.closed:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        made.append(await connection.create_session())
+
+    (await session.create_consumer(queue)).set_message_listener(listener)
+    await (await session.create_producer(queue)).send("x")
+    await asyncio.wait_for(entered.wait(), 20)
+    await connection.close()
+    assert [session.closed for session in made] == [True]
+
+
+async def test_a_closed_connection_is_told_nothing_of_its_broker(name: Name) -> None:
+    """The transport goes on for the other connections of the factory."""
+    async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
+        connection, other = await factory.create_connection(), await factory.create_connection()
+        listeners = connection._runtime.transport.link_listeners
+        assert len(listeners) == 2
+        await connection.close()
+        assert len(listeners) == 1
+        await other.close()

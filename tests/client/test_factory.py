@@ -8,8 +8,8 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 
+import anyio
 import pytest
 
 import jmsaio
@@ -24,8 +24,12 @@ def test_trio_is_refused() -> None:
     import trio
 
     async def main() -> None:
-        with pytest.raises(jmsaio.JMSError, match="asyncio"):
-            await jmsaio.connect(f"memory://{uuid.uuid4()}")
+        for opening in (
+            jmsaio.connect(f"memory://{uuid.uuid4()}"),
+            jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}").create_connection(),
+        ):
+            with pytest.raises(jmsaio.JMSError, match="asyncio"):
+                await opening
 
     trio.run(main)
 
@@ -101,6 +105,51 @@ async def test_all_connections_of_a_factory_use_the_same_credentials(first: tupl
             with pytest.raises(jmsaio.IllegalStateError, match="create a factory for each pair") as caught:
                 await factory.create_connection(user, password)
             assert "token:" not in str(caught.value)
+            assert ("without credentials" if first == (None, None) else "with other") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "used"),
+    [("u", "token:given", "token:given"), ("u", None, None), (None, None, "token:configured")],
+)
+async def test_the_credentials_of_the_call_replace_the_configured_ones(
+    user: str | None, password: str | None, used: str | None
+) -> None:
+    config = {"brokerServiceUrl": f"memory://{uuid.uuid4()}", **_BY_CALL, "authParams": "token:configured"}
+    async with jmsaio.ConnectionFactory(config) as factory:
+        assert (await factory.create_connection(user, password)).configuration.auth_params == used
+
+
+async def test_the_client_id_of_the_call_replaces_the_configured_one() -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}", client_id="configured") as factory:
+        assert (await factory.create_connection()).client_id == "configured"
+        assert (await factory.create_connection(client_id="given")).client_id == "given"
+        with pytest.raises(jmsaio.InvalidClientIDError):
+            await factory.create_connection(client_id="given")
+        assert len(factory._connections) == 2
+
+
+@pytest.mark.parametrize("call", ["create_connection", "create_context"])
+async def test_a_call_in_a_cancelled_scope_leaves_nothing(call: str) -> None:
+    """A scope of anyio cancels each await in it, also those that clean up."""
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
+        await (await getattr(factory, call)()).close()  # afterwards the broker client is there
+        for turns in range(8):
+            with anyio.CancelScope() as scope:
+                asyncio.get_running_loop().call_soon(cancel_after, turns, scope)
+                await getattr(factory, call)(client_id="cancelled")
+            if not scope.cancelled_caught:
+                break
+            assert not factory._connections
+            assert not [task for task in asyncio.all_tasks() if "jmsaio connection" in task.get_name()]
+
+
+def cancel_after(turns: int, scope: anyio.CancelScope) -> None:
+    """Cancel a scope that many turns of the event loop from now."""
+    if turns:
+        asyncio.get_running_loop().call_soon(cancel_after, turns - 1, scope)
+    else:
+        scope.cancel()
 
 
 async def test_two_first_connections_with_different_credentials() -> None:
@@ -162,6 +211,9 @@ async def test_a_factory_closed_while_it_connects_leaves_nothing(monkeypatch: py
         await factory.create_connection()
     with pytest.raises(jmsaio.ObjectClosedError):
         await made[0].begin(1.0)
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await factory.create_connection()
+    assert len(made) == 1
 
 
 async def test_the_configuration_has_a_name() -> None:
@@ -217,9 +269,13 @@ async def test_a_connection_that_a_closing_factory_did_not_know(turns: int) -> N
     making = asyncio.ensure_future(factory.create_connection(client_id="free again"))
     for _ in range(turns):
         await asyncio.sleep(0)
+    ready = making.done()
     await factory.close()
-    with suppress(jmsaio.ObjectClosedError):  # the usual end, if it was not ready before
+    if ready:
         assert (await making).closed
+    else:
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await making
     assert not factory._connections
 
 
@@ -265,3 +321,4 @@ async def test_closing_a_factory_closes_all_it_made(url: str) -> None:
     for make in (factory.create_connection, factory.create_context):
         with pytest.raises(jmsaio.ObjectClosedError):
             await make()
+    assert not factory._connections and factory._transport is None
