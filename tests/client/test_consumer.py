@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from tests.client.helpers import fill, rest, text
+from jmsaio.testing import embedded_broker
+from tests.client.helpers import fill, rest, text, texts
 from tests.kit.virtual_time import wall
 
 Name = Callable[[str], str]
@@ -387,3 +388,140 @@ async def test_a_receive_without_waiting_refuses_another_one_meanwhile(session: 
     with pytest.raises(jmsaio.IllegalStateError, match="another receive"):
         await consumer.receive(timeout=1)
     assert await asyncio.wait_for(first, 20) is None
+
+
+#: One of the ways to receive a message; it gives the text.
+Way = Callable[[jmsaio.MessageConsumer], Awaitable[str | None]]
+
+
+async def receive(consumer: jmsaio.MessageConsumer) -> str | None:
+    return text(await consumer.receive(timeout=5))
+
+
+async def receive_body(consumer: jmsaio.MessageConsumer) -> str | None:
+    return await consumer.receive_body(str, timeout=5)
+
+
+async def iterate(consumer: jmsaio.MessageConsumer) -> str | None:
+    return text(await anext(aiter(consumer)))
+
+
+async def process(consumer: jmsaio.MessageConsumer) -> str | None:
+    async with consumer.process(timeout=5) as message:
+        return text(message)
+
+
+async def receive_no_wait(consumer: jmsaio.MessageConsumer) -> str | None:
+    return text(await consumer.receive_no_wait())
+
+
+async def receive_body_no_wait(consumer: jmsaio.MessageConsumer) -> str | None:
+    return await consumer.receive_body_no_wait(str)
+
+
+#: Those that wait come first.
+WAYS: tuple[Way, ...] = (receive, receive_body, iterate, process, receive_no_wait, receive_body_no_wait)
+
+
+@pytest.mark.parametrize(("call", "waits"), [*((way, False) for way in WAYS), *((way, True) for way in WAYS[:4])])
+async def test_each_way_to_receive_acknowledges_its_message_alone(name: Name, call: Way, waits: bool) -> None:
+    """In a session that acknowledges by itself; whether the message is there already or the call waits for it."""
+    queue = jmsaio.Queue(name("ways"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        async with connection.create_session() as session, session.create_consumer(queue) as consumer:
+            receiving = asyncio.ensure_future(call(consumer)) if waits else None
+            await asyncio.sleep(0.1)
+            await fill(connection, queue, 2)
+            assert await (call(consumer) if receiving is None else receiving) == "0"
+        left = await rest(connection, queue)
+        assert texts(left) == ["1"] and not left[0].jms_redelivered
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])
+@pytest.mark.parametrize("how", ["there", "waits", "no wait"])
+@pytest.mark.parametrize("body", [jmsaio.StreamMessage([1]), jmsaio.Message(), jmsaio.TextMessage(None)])
+async def test_a_message_without_the_body_that_was_asked_for_stays_or_counts_as_delivered(
+    name: Name, mode: AcknowledgeMode, how: str, body: jmsaio.Message
+) -> None:
+    """It stays in a session that acknowledges by itself (Jakarta Messaging 3.1, 8.6)."""
+    queue = jmsaio.Queue(name("no-body"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session(mode) as session:
+        consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+        asking = asyncio.ensure_future(receive_body(consumer)) if how == "waits" else None
+        await asyncio.sleep(0.1)
+        await producer.send(body)
+        await producer.send("behind it")
+        with pytest.raises(jmsaio.MessageFormatError):
+            await (asking or (receive_body if how == "there" else receive_body_no_wait)(consumer))
+        if mode is AcknowledgeMode.AUTO:
+            message = await consumer.receive(timeout=5)
+            assert type(message) is type(body) and not message.jms_redelivered
+        assert await receive(consumer) == "behind it"
+
+
+@pytest.mark.parametrize("closed", ["consumer", "session"])
+async def test_a_closed_consumer_answers_nothing(name: Name, closed: str) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(jmsaio.Topic("t"))
+        waiting = asyncio.ensure_future(consumer.receive())
+        await asyncio.sleep(0.1)
+        await (consumer if closed == "consumer" else session).close()
+        assert waiting.done() and waiting.result() is None and consumer.closed
+        for use in (
+            consumer.get_message_selector, consumer.get_message_listener, consumer.get_destination,
+            consumer.get_no_local, lambda: consumer.set_message_listener(print), lambda: aiter(consumer),
+        ):  # fmt: skip
+            with pytest.raises(jmsaio.ObjectClosedError):
+                use()
+        for call in (receive, receive_body, receive_no_wait, receive_body_no_wait, process):
+            with pytest.raises(jmsaio.ObjectClosedError):
+                await call(consumer)
+
+
+async def test_zero_seconds_wait_forever_for_a_body_too(name: Name) -> None:
+    queue = jmsaio.Queue(name("forever"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        for timeout in (0, None):
+            asking = asyncio.ensure_future(consumer.receive_body(str, timeout=timeout))
+            await asyncio.sleep(60)
+            await (await session.create_producer(queue)).send("late")
+            assert await asyncio.wait_for(asking, 20) == "late"
+
+
+async def test_a_lost_subscription_fails_each_way_to_receive_once_it_is_empty() -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            topic = jmsaio.Topic("news")
+            for call in WAYS:
+                consumer = await session.create_durable_consumer(topic, call.__name__)
+                await (await session.create_producer(topic)).send("before")
+                assert await call(consumer) == "before"
+                broker.faults.drop_consumers(
+                    "news", consumer._inbox.subscription.name, error=jmsaio.TransportError("lost for good")
+                )
+                await asyncio.sleep(0.1)
+                with pytest.raises(jmsaio.TransportError, match="lost for good"):
+                    await call(consumer)
+                await consumer.close()
+
+
+async def test_a_listener_is_not_set_while_a_receive_waits(name: Name) -> None:
+    queue = jmsaio.Queue(name("waiting"))
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        consumer = await session.create_consumer(queue)
+        waiting = asyncio.ensure_future(consumer.receive(timeout=1))
+        await asyncio.sleep(0.1)
+        with pytest.raises(jmsaio.IllegalStateError, match="receive is waiting"):
+            consumer.set_message_listener(print)
+        assert await waiting is None and consumer.message_listener is None
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        consumer.set_message_listener(lambda message: heard.put_nowait(text(message)))
+        for call in (receive, receive_no_wait):
+            with pytest.raises(jmsaio.IllegalStateError, match="has a message listener"):
+                await call(consumer)
+        await fill(connection, queue, 1)
+        assert await asyncio.wait_for(heard.get(), 20) == "0"
+        consumer.set_message_listener(None)
+        await fill(connection, queue, 1)
+        assert await receive(consumer) == "0"
