@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 import jmsaio
+from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
 
@@ -312,3 +313,37 @@ async def test_a_closed_connection_is_told_nothing_of_its_broker(name: Name) -> 
         await connection.close()
         assert len(listeners) == 1
         await other.close()
+
+
+@pytest.mark.parametrize("call", ["stop", "create_session"])
+async def test_a_client_id_comes_before_any_other_call(name: Name, call: str) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}", auto_start=False) as connection:
+        await getattr(connection, call)()
+        with pytest.raises(jmsaio.IllegalStateError, match="before anything else"):
+            connection.client_id = name("late")
+
+
+async def test_an_exception_listener_that_closes_its_connection_does_not_wait_for_itself(name: Name) -> None:
+    """Though the close has something to report, too."""
+    connection = await jmsaio.connect(f"memory://{name('broker')}", close_timeout=20)
+    await (await connection.create_session()).create_temporary_queue()
+    admin, told = connection._runtime.transport.admin, list[str]()
+    assert admin is not None
+
+    async def refuse(topic: str, force: bool = False) -> None:
+        raise jmsaio.AdminError("not now", 500)
+
+    admin.delete_topic = refuse  # type: ignore[method-assign]  # a broker that refuses
+    seconds: asyncio.Queue[float] = asyncio.Queue()
+
+    async def listener(error: jmsaio.JMSError) -> None:
+        began = steady()
+        told.append(str(error))
+        await connection.close()
+        seconds.put_nowait(steady() - began)
+
+    connection.set_exception_listener(listener)
+    connection._runtime.report(jmsaio.JMSError("the first"))
+    for _ in range(2):
+        assert await asyncio.wait_for(seconds.get(), 60) < 5
+    assert told[0] == "the first" and "not now" in told[1]

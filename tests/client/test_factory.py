@@ -15,6 +15,7 @@ import pytest
 import jmsaio
 from jmsaio.client import factory as factory_module
 from jmsaio.config import Configuration
+from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
 
 _BY_CALL = {"jms.useCredentialsFromCreateConnection": "true", "authPlugin": "token"}
@@ -322,3 +323,49 @@ async def test_closing_a_factory_closes_all_it_made(url: str) -> None:
         with pytest.raises(jmsaio.ObjectClosedError):
             await make()
     assert not factory._connections and factory._transport is None
+
+
+def opened_transports(monkeypatch: pytest.MonkeyPatch) -> list[Transport]:
+    """The broker clients that factories open from now on."""
+    opened: list[Transport] = []
+
+    async def watched(config: Configuration) -> Transport:
+        opened.append(await open_transport(config))
+        return opened[-1]
+
+    monkeypatch.setattr(factory_module, "open_transport", watched)
+    return opened
+
+
+async def test_a_connect_that_fails_closes_its_broker_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, url = opened_transports(monkeypatch), f"memory://{uuid.uuid4()}"
+    async with jmsaio.connect(url, client_id="taken"):
+        with pytest.raises(jmsaio.InvalidClientIDError):
+            await jmsaio.connect(url, client_id="taken")
+        await opened[0].begin(1.0)
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await opened[1].begin(1.0)
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await opened[0].begin(1.0)
+
+
+async def test_the_first_problem_of_closing_is_raised_and_all_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, entered = opened_transports(monkeypatch), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await asyncio.sleep(3600)
+
+    factory = jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}", close_timeout=0.2)
+    context = await factory.create_context()
+    queue = context.create_queue("stuck")
+    (await context.create_consumer(queue)).set_message_listener(listener)
+    await context.create_producer().send(queue, "x")
+    await asyncio.wait_for(entered.wait(), 20)
+    senders = factory._senders
+    assert senders is not None
+    with pytest.raises(jmsaio.OperationTimeoutError, match="did not return"):
+        await factory.close()
+    assert context.closed and senders._closed
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await opened[0].begin(1.0)

@@ -10,6 +10,8 @@ import pytest
 import jmsaio
 from jmsaio import DeliveryMode
 from jmsaio.client.senders.pool import SenderPool
+from jmsaio.testing import embedded_broker
+from tests.client.helpers import rest, texts
 
 Name = Callable[[str], str]
 
@@ -259,3 +261,74 @@ async def test_a_temporary_queue_that_is_being_deleted_takes_no_more_messages(
         monkeypatch.undo()
         go_on.set()
         await deleting
+
+
+async def test_a_closed_producer_is_forgotten_when_its_sends_have_their_outcome() -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            producer = await session.create_producer(jmsaio.Queue("q"))
+            broker.faults.delay_answers(1)
+            sent = await producer.send_async("x")
+            await producer.close()
+            assert sent.done() and producer not in session._runtime.children
+            await producer.close()
+
+
+async def test_a_send_that_waits_for_room_is_refused_when_its_producer_closes() -> None:
+    """So is any other call. What was sent before is not lost."""
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url, send_window_messages=2) as connection:
+            session = await connection.create_session()
+            producer = await session.create_producer(queue := jmsaio.Queue("q"))
+            broker.faults.delay_answers(1, times=2)
+            for number in range(2):
+                await producer.send_async(str(number))
+            waiting = asyncio.ensure_future(producer.send_async("2"))
+            await asyncio.sleep(0.5)
+            assert not waiting.done()
+            await producer.close()
+            with pytest.raises(jmsaio.ObjectClosedError, match="not sent"):
+                await waiting
+            assert texts(await rest(connection, queue)) == ["0", "1"]
+
+
+async def test_a_closing_session_refuses_sends_of_others_than_its_listeners(name: Name) -> None:
+    queue, entered, go_on = jmsaio.Queue("q"), asyncio.Event(), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        entered.set()
+        await go_on.wait()
+        await producer.send(jmsaio.Queue("out"), str(producer.priority))
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        session = await connection.create_session()
+        (await session.create_consumer(queue)).set_message_listener(listener)
+        producer = await session.create_producer()
+        await producer.send(queue, "x")
+        await asyncio.wait_for(entered.wait(), 20)
+        closing = asyncio.ensure_future(session.close())
+        await asyncio.sleep(0.1)
+        assert not producer.closed
+        with pytest.raises(jmsaio.ObjectClosedError):
+            await producer.send(queue, "late")
+        with pytest.raises(jmsaio.ObjectClosedError):
+            producer.get_priority()
+        go_on.set()
+        await closing
+        assert texts(await rest(connection, jmsaio.Queue("out"))) == ["4"]
+
+
+async def test_a_producer_remembers_a_thousand_destinations_at_most(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        producer = await session.create_producer()
+        for number in range(1002):
+            producer._other_target(jmsaio.Topic(str(number)))
+        assert len(producer._targets) == 1000
+
+
+async def test_only_a_delayed_message_has_a_delivery_time_for_the_broker(name: Name) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        producer = await session.create_producer()
+        assert producer._stamp(None, None, None, None).deliver_at is None
+        stamp = producer._stamp(None, None, None, 1.5)
+        assert stamp.deliver_at == stamp.delivery_time == stamp.timestamp + 1500

@@ -109,6 +109,10 @@ async def test_another_thread_is_refused_at_once(connection: jmsaio.Connection, 
     everything = await calls(connection, queue)
     everything["connection.close"] = connection.close
     everything["factory.close"] = factory_of(connection).close
+    session, context = await connection.create_session(), await factory_of(connection).create_context()
+    consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+    for thing in (consumer, producer, session, context):
+        everything[f"close of {thing}"] = thing.close
     found = await anyio.to_thread.run_sync(lambda: {call: refused(made, own_loop) for call, made in everything.items()})
     assert found == dict.fromkeys(everything, "IllegalStateError")
     async with connection.create_session() as session, session.create_producer(queue) as producer:
@@ -166,6 +170,16 @@ async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_task
         assert not parents._task.requested.is_set() and len(parents._runtimes) == 1
         parents._task.requested.set()
         await parents._task.ended.wait()
+
+
+async def test_a_factory_that_a_child_process_closes_leaves_the_parents_broker_client(name: Name) -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{name('child')}") as factory:
+        connection, home = await factory.create_connection(), factory._home
+        assert home is not None
+        home._forks -= 1  # as if this were a child
+        await factory.close()
+        assert factory._closed and factory._transport is not None and not connection.closed
+        home._forks += 1
 
 
 FORKED = """
