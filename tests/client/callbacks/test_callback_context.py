@@ -73,3 +73,11 @@ def test_a_listener_listens_to_its_session_only() -> None:
         assert listens("session") and listens("connection") and not listens("another")
     with entered(callback(CallbackKind.COMPLETION)):
         assert not listens("session")
+
+
+def test_the_mark_ends_with_a_callback_that_raises_and_an_outer_one_is_on_again() -> None:
+    outer, inner = callback(), callback(CallbackKind.COMPLETION)
+    with entered(outer):
+        with pytest.raises(ValueError, match="raised"), entered(inner):
+            raise ValueError("raised")
+        assert current() is outer and not inner.active

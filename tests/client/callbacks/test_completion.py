@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import jmsaio
+from jmsaio.client.callbacks.completion import Completions, Functions
+from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.client.senders.pool import SenderPool
 from tests.client.helpers import Listener, text
 
@@ -287,3 +289,36 @@ async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Sess
     for wrong in wrongs:
         with pytest.raises(jmsaio.IllegalArgumentError, match="pair"):
             await producer.send_async("a", completion_listener=wrong)
+
+
+class Sent:
+    """A message of another library."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "lines"), [(None, []), (ValueError(), ["the completion listener of message: ValueError"])]
+)
+async def test_what_a_listener_of_a_foreign_message_raises_is_logged(
+    failure: Exception | None, lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    def listen(*_: object) -> None:
+        if failure is not None:
+            raise failure
+
+    completions = Completions("session", "connection", CallbackWorker(lambda: None))
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    completions.expect(Sent(), Functions(listen, listen), None, future)  # type: ignore[arg-type]  # what a caller may send
+    assert len(completions) == 1
+    await completions.finish(1.0)
+    assert len(completions) == 0 and [record.message for record in caplog.records] == lines
+
+
+async def test_a_listener_that_hangs_at_the_end_is_told_of() -> None:
+    async def hang(*_: object) -> None:
+        await asyncio.sleep(3600)
+
+    completions = Completions("session", "connection", CallbackWorker(lambda: None))
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    completions.expect(jmsaio.TextMessage("x"), Functions(hang, hang), None, future)
+    with pytest.raises(jmsaio.OperationTimeoutError, match=r"did not return within 0\.1 s"):
+        await completions.finish(0.1)

@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current, entered
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.temporary import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
@@ -205,3 +206,84 @@ async def test_an_exclusive_subscription_that_was_lost_is_reported(caplog: pytes
                 connection._runtime.report(lost)
                 await connection._runtime.reports.wait_reported(10)
     assert told == [lost]
+
+
+@pytest.mark.parametrize(
+    ("error", "circumstances", "logged", "lines"),
+    [
+        (ValueError("broken"), "", False, ["broken"]),
+        (ValueError(), "", False, ["ValueError"]),
+        (ValueError(), "closing", False, ["closing: ValueError"]),
+        (ValueError("broken"), "closing", True, []),
+    ],
+)
+async def test_a_problem_is_logged_with_its_circumstances_unless_it_is_already(
+    error: ValueError, circumstances: str, logged: bool, lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[jmsaio.JMSError] = []
+    reports = ExceptionReports(told.append)
+    reports.add(error, circumstances, logged)
+    await reports.wait_reported(10)
+    assert [(record.message, record.exc_info and record.exc_info[1]) for record in caplog.records] == [
+        (line, error) for line in lines
+    ]
+    assert [report.__cause__ for report in told] == [error]
+
+
+async def test_a_listener_that_is_taken_away_hears_no_more_and_another_one_begins_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: list[str] = []
+    reports = ExceptionReports(lambda error: told.append(str(error)))
+    reports.add(jmsaio.JMSError("taken away"), logged=True)
+    reports.listener = None
+    await reports.wait_reported(10)
+    assert told == [] and caplog.records == []
+    reports.listener = lambda error: told.append(f"again {error}")
+    reports.add(jmsaio.JMSError("1"), logged=True)
+    await reports.wait_reported(10)
+    assert told == ["again 1"]
+
+
+async def test_a_listener_is_not_inside_of_the_callback_whose_failure_it_hears_of() -> None:
+    found: list[tuple[object, bool]] = []
+
+    def listener(_: jmsaio.JMSError) -> None:
+        found.append((current(), reports.called_from_listener()))
+
+    reports = ExceptionReports(listener)
+    with entered(CallbackContext(CallbackKind.LISTENER, None, None, None)):
+        reports.add(ValueError("failed"), logged=True)
+        assert not reports.called_from_listener()
+        await reports.wait_reported(10)
+    assert found == [(None, True)]
+
+
+async def test_a_listener_hears_only_of_problems_since_it_was_set() -> None:
+    told: list[str] = []
+    reports = ExceptionReports()
+    reports.add(jmsaio.JMSError("before"), logged=True)
+    reports.listener = lambda error: told.append(str(error))
+    reports.add(jmsaio.JMSError("since"), logged=True)
+    await reports.wait_reported(10)
+    assert told == ["since"] and reports.count == 2
+
+
+async def test_a_listener_that_hangs_is_waited_for_no_longer_than_wanted_and_hears_on_once_cancelled() -> None:
+    told: list[str] = []
+
+    async def listener(error: jmsaio.JMSError) -> None:
+        told.append(str(error))
+        await asyncio.sleep(3600 if str(error) == "hangs" else 0)
+
+    reports = ExceptionReports(listener)
+    reports.add(jmsaio.JMSError("hangs"), logged=True)
+    async with asyncio.timeout(1):
+        await reports.wait_reported(0.1)
+    task = reports._task
+    assert task is not None
+    task.cancel()
+    await asyncio.wait([task])
+    reports.add(jmsaio.JMSError("next"), logged=True)
+    await reports.wait_reported(10)
+    assert told == ["hangs", "next"]

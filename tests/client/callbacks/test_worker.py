@@ -14,6 +14,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client import consumer as consumer_module
+from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.codec import decode
 from jmsaio.model.wire import ReceivedRecord
 from tests.client.helpers import fill, rest, text, texts
@@ -451,3 +452,36 @@ async def test_objects_are_listeners_as_in_java(connection: jmsaio.Connection, n
             consumer.set_message_listener(wrong)
         with pytest.raises(jmsaio.IllegalArgumentError, match="listener must be a function"):
             connection.set_exception_listener(wrong)
+
+
+async def test_other_tasks_have_their_turn_between_two_callbacks() -> None:
+    order: list[str] = []
+    worker = CallbackWorker(lambda: None)
+
+    async def job() -> None:
+        assert worker.busy
+        order.append("job")
+        asyncio.get_running_loop().call_soon(order.append, "other")
+
+    for _ in range(3):
+        worker.add(job)
+    assert worker.busy
+    running = asyncio.ensure_future(worker.run())
+    await worker.idle()
+    assert not worker.busy and order[:5] == ["job", "other", "job", "other", "job"]
+    running.cancel()
+
+
+async def test_a_worker_that_a_callback_ends_is_not_busy() -> None:
+    worker = CallbackWorker(lambda: None)
+
+    async def job() -> None:
+        await asyncio.sleep(0.01)
+        raise KeyError
+
+    worker.add(job)
+    waiting = asyncio.ensure_future(worker.idle())
+    with pytest.raises(KeyError):
+        await worker.run()
+    await asyncio.wait_for(waiting, 1.0)
+    assert not worker.busy

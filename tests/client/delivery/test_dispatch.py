@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import attrs
+import pytest
 
+from jmsaio.client.delivery import dispatch
 from jmsaio.client.delivery.dispatch import Dispatch
 
 
@@ -41,10 +44,10 @@ async def test_channels_are_filled_until_they_have_enough() -> None:
 
 
 async def test_a_forgotten_channel_is_not_filled() -> None:
-    dispatch, gone = Dispatch(lambda: None), Inbox(1)
-    dispatch.mark(gone)  # type: ignore[arg-type]  # what dispatch uses of one
-    dispatch.forget(gone)  # type: ignore[arg-type]  # what dispatch uses of one
-    await run(dispatch, [Inbox(1)])
+    one, gone = Dispatch(lambda: None), Inbox(1)
+    one.mark(gone)  # type: ignore[arg-type]  # what dispatch uses of one
+    one.forget(gone)  # type: ignore[arg-type]  # what dispatch uses of one
+    await run(one, [Inbox(1)])
     assert gone.filled == 0
 
 
@@ -94,3 +97,20 @@ async def test_a_turn_ends_with_the_session_and_a_cancelled_one_harms_no_one() -
     await asyncio.wait_for(turn, 5)
     with suppress(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize(("seconds", "turns"), [(0.0, [8, 16, 20]), (0.006, [*range(2, 21, 2), 20])])
+async def test_callbacks_and_other_tasks_have_their_turn_after_eight_fills_or_ten_milliseconds(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, turns: list[int]
+) -> None:
+    inbox, loop = Inbox(20), asyncio.get_running_loop()
+    told: list[int] = []
+    others: list[int] = []
+
+    def filled() -> None:
+        told.append(inbox.filled)
+        loop.call_soon(lambda: others.append(inbox.filled))
+
+    monkeypatch.setattr(dispatch, "time", SimpleNamespace(perf_counter=lambda: 1000.0 + seconds * inbox.filled))
+    await run(Dispatch(filled), [inbox])
+    assert told == others == turns

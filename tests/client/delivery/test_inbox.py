@@ -594,3 +594,22 @@ async def test_what_can_not_be_read_goes_back_after_its_delay_and_a_refusal_ends
     await asyncio.sleep(2.0)
     assert receiver.calls == ([] if refused else [("nack", 0.0, True, 1)])
     assert made.failure is receiver.refusal
+
+
+@pytest.mark.parametrize("end", ["detach", "aclose"])
+async def test_an_inbox_that_ended_asks_for_nothing_even_for_others(end: str) -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, SELECTING)
+    if end == "detach":
+        made.detach()
+    else:
+        await made.aclose(1.0)
+    assert made.fill() is False and receiver.limits == []
+
+
+async def test_what_rests_goes_back_before_the_receiver_closes() -> None:
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, SELECTING)
+    made.fill()
+    await made.aclose(1.0)
+    assert receiver.calls == [("aside", 1), ("nack", 0.0, False, 1), ("close",)]

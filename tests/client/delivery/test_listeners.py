@@ -12,6 +12,7 @@ import jmsaio
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener, Listeners
+from tests.client.delivery.test_deliveries import deliveries
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 
 Name = Callable[[str], str]
@@ -131,3 +132,28 @@ async def test_a_message_whose_listener_was_taken_away_stays_first_in_line() -> 
     listeners.unset(one)
     await job()
     assert [record.message_id.entry for record in one.records] == [1, 2]
+
+
+@pytest.mark.parametrize("dead", [True, False])
+async def test_a_listener_hears_of_what_was_decoded_and_nothing_is_reported(dead: bool) -> None:
+    """What became a dead letter is not delivered. An inbox that lingers is closed after the call."""
+    receiver, heard, reports = Receiver([numbered(1)]), [], []
+    made, found = inbox(receiver, Filter()), deliveries(jmsaio.AcknowledgeMode.AUTO)
+    listeners = Listeners(found, lambda *report: reports.append(report), None, None)
+
+    def listen(message: jmsaio.Message) -> None:
+        heard.append(message)
+        found.inboxes.linger(made)
+
+    def decode(_: object) -> jmsaio.Message | None:
+        return None if dead else jmsaio.TextMessage("x")
+
+    for _ in range(2):  # the second takes the place of the first
+        listeners.set(Listener(made, listen, False, decode, None))
+    assert list(listeners._turns) == [made]
+    made.fill()
+    job = listeners.next_job()
+    assert job is not None
+    await job()
+    assert (len(heard), reports, len(found.ledger)) == (not dead, [], 0)
+    assert receiver.calls == ([] if dead else [("ack", 1), ("close",)])
