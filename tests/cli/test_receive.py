@@ -91,7 +91,6 @@ _CHILD = """
 import asyncio, json, sys, jmsaio
 from jmsaio.cli.output import Output
 from jmsaio.cli.receive import Job, _receive
-from tests.client.delivery.test_malformed import BAD, poison
 
 async def main():
     config = {"brokerServiceUrl": "memory:", "close_timeout": 5}

@@ -13,6 +13,7 @@ import weakref
 from pathlib import Path
 
 import anyio
+import attrs
 import pytest
 
 import jmsaio
@@ -51,58 +52,83 @@ async def test_no_broker_at_start() -> None:
     assert "127.0.0.1" in str(caught.value)
 
 
-async def test_the_broker_comes_up_later(own_broker: TestBroker) -> None:
-    url = own_broker.url
-    await anyio.to_thread.run_sync(own_broker.stop)
-    with pytest.raises(jmsaio.BrokerUnavailableError):
-        await jmsaio.connect(url, connect_timeout=2.0)
-    await anyio.to_thread.run_sync(own_broker.start)
-    async with jmsaio.connect(url) as connection:
-        assert not connection.closed
+@attrs.define
+class Traffic:
+    """Messages that go through a queue until `stop` is set: which are confirmed, and which have come."""
 
+    target: jmsaio.Queue
+    confirmed: set[str] = attrs.field(factory=set)
+    received: set[str] = attrs.field(factory=set)
+    stop: asyncio.Event = attrs.field(factory=asyncio.Event)
 
-async def test_killed_and_restarted_while_sending_and_receiving(own_broker: TestBroker) -> None:
-    url, target = f"{own_broker.url}&producerConfig.sendTimeoutMs=60000", queue()
-    confirmed: set[str] = set()
-    received: set[str] = set()
-    stop = asyncio.Event()
-
-    async def send(session: jmsaio.Session) -> None:
+    async def send(self, session: jmsaio.Session) -> None:
         number = 0
-        async with session.create_producer(target) as producer:
-            while not stop.is_set():
+        async with session.create_producer(self.target) as producer:
+            while not self.stop.is_set():
                 number += 1
                 try:
                     await producer.send(str(number))
-                    confirmed.add(str(number))
+                    self.confirmed.add(str(number))
                 except jmsaio.SendError:
                     continue  # it failed or its outcome is unknown: not confirmed
                 await asyncio.sleep(0.005)
 
-    async def receive(session: jmsaio.Session) -> None:
-        async with session.create_consumer(target) as consumer:
-            while not (sending.done() and confirmed <= received):  # the last send may be confirmed after the stop
+    async def receive(self, session: jmsaio.Session, sending: asyncio.Future[None]) -> None:
+        async with session.create_consumer(self.target) as consumer:
+            # the last send may be confirmed after the stop
+            while not (sending.done() and self.confirmed <= self.received):
                 message = await consumer.receive(timeout=5)
                 if message is not None:
-                    received.add(text(message))
+                    self.received.add(text(message))
                     await message.acknowledge()
 
-    async with jmsaio.connect(url) as connection:
-        async with connection.create_session() as one, connection.create_session(AcknowledgeMode.CLIENT) as two:
-            sending = asyncio.ensure_future(send(one))
-            receiving = asyncio.ensure_future(receive(two))
-            while len(received) < 20:
-                await asyncio.sleep(0.05)
+
+async def test_killed_and_restarted_while_sending_receiving_and_inside_a_listener(own_broker: TestBroker) -> None:
+    """What was confirmed comes; the listener, on a connection of its own, gets what is sent afterwards."""
+    url, traffic, heard = f"{own_broker.url}&producerConfig.sendTimeoutMs=60000", Traffic(queue()), queue()
+    seen: list[str] = []
+    restarted, done = asyncio.Event(), asyncio.Event()
+
+    async def listener(message: jmsaio.Message) -> None:
+        seen.append(text(message))
+        if len(seen) == 1:
             await anyio.to_thread.run_sync(own_broker.kill)
             await asyncio.sleep(0.5)
             await anyio.to_thread.run_sync(own_broker.start)
-            before = len(confirmed)
-            while len(confirmed) < before + 20:
-                await asyncio.sleep(0.05)
-            stop.set()
-            await asyncio.wait_for(sending, 60)
-            await asyncio.wait_for(receiving, 60)
-    assert confirmed <= received
+            restarted.set()
+        if "second" in seen:
+            done.set()
+
+    async with (
+        jmsaio.connect(url) as connection,
+        connection.create_session() as one,
+        connection.create_session(AcknowledgeMode.CLIENT) as two,
+        jmsaio.connect(own_broker.url) as listening,
+        listening.create_session() as three,
+        three.create_producer(heard) as producer,
+    ):
+        consumer = await three.create_consumer(heard)
+        sending = asyncio.ensure_future(traffic.send(one))
+        receiving = asyncio.ensure_future(traffic.receive(two, sending))
+        while len(traffic.received) < 20:
+            await asyncio.sleep(0.05)
+        await producer.send("first")
+        consumer.set_message_listener(listener)
+        await asyncio.wait_for(restarted.wait(), 100)
+        before = len(traffic.confirmed)
+        while len(traffic.confirmed) < before + 20:
+            await asyncio.sleep(0.05)
+        traffic.stop.set()
+        await asyncio.wait_for(sending, 60)
+        await asyncio.wait_for(receiving, 60)
+        while True:
+            try:
+                await producer.send("second")
+                break
+            except jmsaio.SendError:
+                await asyncio.sleep(0.5)
+        await asyncio.wait_for(done.wait(), 60)
+    assert traffic.confirmed <= traffic.received
 
 
 async def test_the_broker_closes_consumer_and_producer(own_broker: TestBroker) -> None:
@@ -131,37 +157,11 @@ async def unload(broker: TestBroker, target: jmsaio.Queue) -> None:
         (await client.put(path)).raise_for_status()
 
 
-async def test_the_connection_drops_inside_a_listener(own_broker: TestBroker) -> None:
-    url, target = own_broker.url, queue()
-    seen: list[str] = []
-    done = asyncio.Event()
-
-    async def listener(message: jmsaio.Message) -> None:
-        seen.append(text(message))
-        if len(seen) == 1:
-            await anyio.to_thread.run_sync(own_broker.restart)
-        if "second" in seen:
-            done.set()
-
-    async with jmsaio.connect(url) as connection, connection.create_session() as session:
-        consumer = await session.create_consumer(target)
-        async with session.create_producer(target) as producer:
-            await producer.send("first")
-            consumer.set_message_listener(listener)
-            while not seen:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.5)
-            while True:
-                try:
-                    await producer.send("second")
-                    break
-                except jmsaio.SendError:
-                    await asyncio.sleep(0.5)
-            await asyncio.wait_for(done.wait(), 60)
-
-
-async def test_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
-    connection = await jmsaio.connect(own_broker.url, close_timeout=2.0)
+async def test_every_close_ends_while_the_broker_is_away_and_it_is_found_when_it_comes_up(
+    own_broker: TestBroker,
+) -> None:
+    url = own_broker.url
+    connection = await jmsaio.connect(url, close_timeout=2.0)
     session = await connection.create_session()
     target = queue()
     consumer = await session.create_consumer(target)
@@ -177,6 +177,11 @@ async def test_closing_while_the_broker_is_away(own_broker: TestBroker) -> None:
     assert await asyncio.wait_for(waiting, 10) is None
     with pytest.raises(jmsaio.SendError):
         await asyncio.wait_for(pending, 10)
+    with pytest.raises(jmsaio.BrokerUnavailableError):
+        await jmsaio.connect(url, connect_timeout=2.0)
+    await anyio.to_thread.run_sync(own_broker.start)
+    async with jmsaio.connect(url) as again:
+        assert not again.closed
 
 
 async def test_cancelled_while_the_broker_is_frozen(own_broker: TestBroker) -> None:

@@ -30,6 +30,8 @@ _TYPES = {
 
 def _field(text: str) -> str:
     """``text`` as a field of a request: what is not printable ASCII as UTF-16 units."""
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
     parts = []
     for character in text:
         if " " <= character <= "~" and character != "\\":

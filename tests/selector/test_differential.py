@@ -20,7 +20,7 @@ from tests.selector.engines import ACTIVEMQ, SOURCES, java_answers, our_answers
 from tests.selector.generator import Generator, StarlightGenerator, Values, pairs
 from tests.support.java import class_path
 
-SELECTORS, EACH = 4_000, 5
+SELECTORS, EACH = 2_000, 10
 PAIRS = SELECTORS * EACH
 Javac = Callable[..., Path]
 MavenJars = Callable[..., list[Path]]

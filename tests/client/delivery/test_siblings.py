@@ -253,7 +253,7 @@ async def test_failures_count_towards_the_dead_letters_with_a_selector(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [30_000])
+@pytest.mark.parametrize("count", [10_000])
 async def test_what_is_wanted_comes_however_much_stands_before_it(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name, count: int
 ) -> None:

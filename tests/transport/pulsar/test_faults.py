@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,19 +36,6 @@ ROOT = Path(__file__).parents[3]
 LONG = 90
 
 blocking = anyio.to_thread.run_sync
-
-
-@pytest.mark.timeout(240)
-async def test_a_broker_that_comes_up_while_connecting(own_broker: TestBroker, connect: Any) -> None:
-    await blocking(own_broker.kill)
-    with pytest.raises(BrokerUnavailableError, match="refused") as caught:
-        await connect(own_broker, connect_timeout=1.0)
-    assert caught.value.port == int(own_broker.service_url.rpartition(":")[2])
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(blocking, own_broker.start)
-        # pulsar-client tries again after about as long as it has waited already: twice the time that the start takes
-        kit = await connect(own_broker, connect_timeout=2 * LONG, operation_timeout=2 * LONG)
-    await send(await kit.sender(), "after")
 
 
 @pytest.mark.timeout(300)
@@ -146,15 +134,12 @@ async def unload(broker: TestBroker, topic: str) -> None:
         (await http.put(f"{broker.web_service_url}/admin/v2/{path}/unload")).raise_for_status()
 
 
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("state", ["killed", "frozen"])
-async def test_close_while_disconnected(own_broker: TestBroker, connect: Any, state: str) -> None:
+async def close_while_away(kit: Kit, leave: Callable[[], None]) -> None:
     """Every close is bounded, from many tasks at once, and every record has its outcome."""
-    kit = await connect(own_broker)
     box, sender, outcomes = await kit.box(), await kit.sender(), Outcomes()
     await send(sender, "a", "b")
     records = await box.take(1)
-    await blocking(own_broker.kill if state == "killed" else own_broker.pause)
+    await blocking(leave)
     box.receiver.acknowledge(records)
     for number in range(50):
         sender.send(record(str(number)), outcomes)
@@ -165,8 +150,28 @@ async def test_close_while_disconnected(own_broker: TestBroker, connect: Any, st
                 tasks.start_soon(box.receiver.aclose, 1)
                 tasks.start_soon(kit.transport.aclose, 2)
     assert len(outcomes) == 50
-    if state == "frozen":
-        await blocking(own_broker.resume)
+
+
+@pytest.mark.timeout(240)
+async def test_close_while_the_broker_is_frozen(own_broker: TestBroker, connect: Any) -> None:
+    await close_while_away(await connect(own_broker), own_broker.pause)
+    await blocking(own_broker.resume)
+
+
+@pytest.mark.timeout(240)
+async def test_close_after_the_broker_was_killed_and_connect_while_it_comes_up(
+    own_broker: TestBroker, connect: Any
+) -> None:
+    """One start of the broker for both, since it is dear."""
+    await close_while_away(await connect(own_broker), own_broker.kill)
+    with pytest.raises(BrokerUnavailableError, match="refused") as caught:
+        await connect(own_broker, connect_timeout=1.0)
+    assert caught.value.port == int(own_broker.service_url.rpartition(":")[2])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(blocking, own_broker.start)
+        # pulsar-client tries again after about as long as it has waited already: twice the time that the start takes
+        kit = await connect(own_broker, connect_timeout=2 * LONG, operation_timeout=2 * LONG)
+    await send(await kit.sender(), "after")
 
 
 async def test_close_inside_a_callback(kit: Kit, pulsar_broker: TestBroker, connect: Any) -> None:

@@ -32,6 +32,8 @@ from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
+#: How often a program ends in a test; ``JMSAIO_TEST_ENDS`` sets it for a longer hunt.
+ENDS = int(os.environ.get("JMSAIO_TEST_ENDS", "2"))
 SOURCES = sorted(Path(jmsaio.transport.pulsar.__file__).parent.glob("*.py"))
 
 Record = Any
@@ -140,19 +142,19 @@ async def test_raising_callback_naive(pulsar_broker: TestBroker) -> None:
 
 async def test_close_callback_naive(pulsar_broker: TestBroker, record_property: Record) -> None:
     """By chance (about 1 in 10 with a busy process): recorded only."""
-    ended = [await naive("close_async_at_exit", pulsar_broker.service_url) for _ in range(3)]
+    ended = [await naive("close_async_at_exit", pulsar_broker.service_url) for _ in range(ENDS)]
     record_property("close_async at exit", [one.code for one in ended])
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 async def test_closed_programs_end_in_order(pulsar_broker: TestBroker, loop: str) -> None:
-    for _ in range(4):
+    for _ in range(ENDS):
         ended = await ours("closed", pulsar_broker.service_url, *(["uvloop"] if loop == "uvloop" else []))
         assert (ended.code, ended.lines) == (0, ["ended"]), ended
 
 
 async def test_a_program_that_closes_nothing_ends_in_order(pulsar_broker: TestBroker) -> None:
-    for _ in range(4):
+    for _ in range(ENDS):
         ended = await ours("never_closed", pulsar_broker.service_url)
         assert (ended.code, ended.lines) == (0, ["ended"]), ended
 
