@@ -241,7 +241,7 @@ async def test_the_client_process_is_killed(pulsar_broker: TestBroker) -> None:
 
 
 async def test_nothing_is_left_behind(url: str) -> None:
-    rounds = 1000 if url.startswith("memory") else 20
+    rounds = 200 if url.startswith("memory") else 20
     references: list[weakref.ref[object]] = []
     tasks = len(asyncio.all_tasks())
     target = queue()
@@ -259,7 +259,7 @@ async def test_nothing_is_left_behind(url: str) -> None:
 
 
 async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind(url: str) -> None:
-    rounds = 1000 if url.startswith("memory") else 20
+    rounds = 200 if url.startswith("memory") else 20
     references: list[weakref.ref[object]] = []
     target = queue()
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as first:
