@@ -14,7 +14,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client import consumer as consumer_module
-from jmsaio.client.callbacks.worker import CallbackWorker
+from jmsaio.client.callbacks.worker import CallbackWorker, call
 from jmsaio.codec import decode
 from jmsaio.model.wire import ReceivedRecord
 from tests.client.helpers import fill, rest, text, texts
@@ -485,3 +485,42 @@ async def test_a_worker_that_a_callback_ends_is_not_busy() -> None:
         await worker.run()
     await asyncio.wait_for(waiting, 1.0)
     assert not worker.busy
+
+
+async def test_idle_waits_for_what_is_added_when_the_last_callback_returns() -> None:
+    worker, ran = CallbackWorker(lambda: None), []
+
+    async def second() -> None:
+        await asyncio.sleep(0.1)
+        ran.append("second")
+
+    async def first() -> None:
+        asyncio.get_running_loop().call_soon(worker.add, second)
+        ran.append("first")
+
+    worker.add(first)
+    running = asyncio.ensure_future(worker.run())
+    await worker.idle()
+    assert ran == ["first", "second"]
+    running.cancel()
+
+
+async def test_what_was_added_to_workers_that_have_ended_runs_all_the_same() -> None:
+    worker, ran = CallbackWorker(lambda: None), []
+
+    async def job() -> None:
+        ran.append("job")
+
+    for _ in range(3):
+        worker.add(job)
+    await worker.run_added()
+    assert ran == ["job"] * 3 and not worker.busy
+
+
+async def test_a_worker_that_is_cancelled_in_a_callback_ends_cancelled() -> None:
+    """Only a callback whose own waiting was cancelled has failed."""
+    calling = asyncio.ensure_future(call(asyncio.sleep, 3600))
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling

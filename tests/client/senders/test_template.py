@@ -56,7 +56,7 @@ def test_a_received_message_takes_no_properties() -> None:
     message = TextMessage("tea")
     message._read_only_properties = True
     MessageTemplate()._apply(message)
-    with pytest.raises(MessageNotWriteableError, match="clear_properties"):
+    with pytest.raises(MessageNotWriteableError, match="producer's properties; clear_properties first"):
         MessageTemplate().set_property("region", "EU")._apply(message)
 
 
