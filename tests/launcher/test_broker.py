@@ -18,7 +18,7 @@ from jmsaio import launcher
 from jmsaio.launcher import broker as module
 from jmsaio.launcher.logfile import parts
 from jmsaio.launcher.places import BROKER_VERSION, data_text
-from jmsaio.launcher.settings import LOGGING, command
+from jmsaio.launcher.settings import LOGGING
 from jmsaio.launcher.state import is_alive, load
 from tests.support.broker import LaunchedBroker, TestBroker
 
@@ -33,7 +33,6 @@ if sys.argv[-2] == "EndSessions":
     print("can't end it" if mode == "no end" else "ended", *sys.argv[1:])
     open({mode!r} + ".ended", "a").write(" ".join(sys.argv[1:]))
     sys.exit(4 if mode == "no end" else 0)
-open({mode!r} + ".options", "w").write(" ".join(sys.argv[1:]))
 print("broker log line", flush=True)
 if mode == "dies":
     print("cannot do it", flush=True)
@@ -169,14 +168,6 @@ def test_processes_of_a_test_run_share_one_broker(fake: Fake) -> None:
     assert other.log() == "broker log line\n", "it was started once"
     one.kill()
     assert not other.running
-
-
-def test_only_brokers_of_the_tests_do_without_the_optimising_compiler(fake: Fake) -> None:
-    """Theirs is a short life; the launcher's own command is for users."""
-    option = "-XX:TieredStopAtLevel=1"
-    LaunchedBroker(fake.home, memory="64m").start()
-    assert Path(f"{fake.mode}.options").read_text().split(" ")[0] == option
-    assert option not in command(Path("java"), Path("jars"), fake.options())
 
 
 def test_a_broker_of_the_tests_waits_for_its_port(fake: Fake) -> None:

@@ -18,9 +18,6 @@ from tests.support.watcher import tell_watcher
 SERVICE_URL, WEB_URL = "JMSAIO_TEST_SERVICE_URL", "JMSAIO_TEST_WEB_URL"
 #: Tries, a second apart, to start a broker on a port that something else has taken while the broker was down.
 _TRIES = 30
-#: A test broker's life is too short to repay Java's second, optimising compiler: with it, a start and the first
-#: thousands of messages cost twice the processor time.
-_FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
 
 
 class TestBroker:
@@ -166,13 +163,12 @@ def external_broker() -> TestBroker | None:
 def watch_launcher() -> None:
     """Make sure that every broker which the launcher starts in this process ends with the test run at the latest.
 
-    The launcher itself lets a broker outlive its starter, as users want it, and lets Java compile for a long life.
+    The launcher itself lets a broker outlive its starter, as users want it.
     """
     spawn, gone = launch._spawn, launch._gone
 
     def watched_spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
-        java, *rest = arguments
-        process = spawn([java, _FIRST_COMPILER_ONLY, *rest], home)
+        process = spawn(arguments, home)
         tell_watcher("runs", process.pid)
         return process
 
