@@ -23,7 +23,7 @@ import anyio.to_thread
 from jmsaio.launcher import tools
 
 Described = dict[str, Any]
-#: Seconds for the start of the program and for one answer; who hangs longer is killed.
+#: Seconds for the start of the program and for one answer; a program that hangs is killed.
 _START, _ANSWER = 90.0, 120.0
 
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,11 @@ LONG = 90
 blocking = anyio.to_thread.run_sync
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_a_broker_that_restarts_under_load(own_broker: TestBroker, connect: Any, how: str) -> None:
-    """Every record has one outcome; what was confirmed arrives, what was not acknowledged comes again."""
-    kit = await connect(own_broker)
+async def under_load(kit: Kit, restart: Callable[[], Awaitable[object]]) -> None:
+    """Send and receive while the broker restarts.
+
+    Every record has one outcome; what was confirmed arrives, what was not acknowledged comes again.
+    """
     box = await kit.box()
     sender = await kit.sender(config=ProducerConfig(send_timeout=LONG))
     confirmed: set[str] = set()
@@ -75,14 +75,19 @@ async def test_a_broker_that_restarts_under_load(own_broker: TestBroker, connect
             tasks.start_soon(produce)
             tasks.start_soon(consume)
             await anyio.sleep(1)
-            await blocking(own_broker.kill if how == "kill" else own_broker.stop)
-            await blocking(own_broker.start)
+            await restart()
             before = len(confirmed)
             while len(confirmed) <= before + 100:
                 await anyio.sleep(0.1)
             stop.set()
     assert confirmed <= received
     assert not confirmed & failed
+
+
+@pytest.mark.timeout(300)
+async def test_a_broker_that_restarts_in_order_under_load(own_broker: TestBroker, connect: Any) -> None:
+    """One that is killed under load: `test_confirmed`."""
+    await under_load(await connect(own_broker), partial(blocking, own_broker.restart))
 
 
 @pytest.mark.timeout(240)
@@ -162,7 +167,7 @@ async def test_close_while_the_broker_is_frozen(own_broker: TestBroker, connect:
 async def test_close_after_the_broker_was_killed_and_connect_while_it_comes_up(
     own_broker: TestBroker, connect: Any
 ) -> None:
-    """One start of the broker for both, since it is dear."""
+    """One start of the broker serves both: it is expensive."""
     await close_while_away(await connect(own_broker), own_broker.kill)
     with pytest.raises(BrokerUnavailableError, match="refused") as caught:
         await connect(own_broker, connect_timeout=1.0)
