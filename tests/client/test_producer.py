@@ -332,3 +332,22 @@ async def test_only_a_delayed_message_has_a_delivery_time_for_the_broker(name: N
         assert producer._stamp(None, None, None, None).deliver_at is None
         stamp = producer._stamp(None, None, None, 1.5)
         assert stamp.deliver_at == stamp.delivery_time == stamp.timestamp + 1500
+
+
+async def test_a_loop_of_sends_lets_others_run_once_a_millisecond_not_with_each_send(name: Name) -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        producer = await session.create_producer(jmsaio.Queue("q"))
+        await producer.send("first")
+        running = asyncio.ensure_future(other())
+        for _ in range(50):  # on virtual time all in the same millisecond
+            await producer.send_async("x")
+        running.cancel()
+        assert turns <= 2
