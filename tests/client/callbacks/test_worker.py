@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -505,16 +506,22 @@ async def test_idle_waits_for_what_is_added_when_the_last_callback_returns() -> 
     running.cancel()
 
 
-async def test_what_was_added_to_workers_that_have_ended_runs_all_the_same() -> None:
+@pytest.mark.parametrize("ended", [False, True])
+async def test_what_was_added_runs_in_order_also_when_the_workers_have_ended(ended: bool) -> None:
     worker, ran = CallbackWorker(lambda: None), []
 
-    async def job() -> None:
-        ran.append("job")
+    async def job(number: int) -> None:
+        ran.append(number)
 
-    for _ in range(3):
-        worker.add(job)
-    await worker.run_added()
-    assert ran == ["job"] * 3 and not worker.busy
+    for number in range(3):
+        worker.add(partial(job, number))
+    if ended:
+        await worker.run_added()
+    else:
+        running = asyncio.ensure_future(worker.run())
+        await worker.idle()
+        running.cancel()
+    assert ran == [0, 1, 2] and not worker.busy
 
 
 async def test_a_worker_that_is_cancelled_in_a_callback_ends_cancelled() -> None:
