@@ -74,6 +74,9 @@ __all__ = [
 ]
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
+# Without bytecode each of the many processes would compile everything, and rewrite all tests, for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 watch_launcher()
 virtual_time.install()
 
