@@ -275,6 +275,7 @@ class Context(AsyncClosing):
 
     async def _anonymous_producer(self) -> MessageProducer:
         """The message producer behind this context's producers."""
+        self._check_open()
         async with self._opening:
             if self._producer is None:
                 self._producer = await self._session.create_producer()

@@ -71,6 +71,8 @@ async def test_a_closed_context_does_nothing_although_its_connection_is_open(url
         ):  # fmt: skip
             with pytest.raises(jmsaio.ObjectClosedError):
                 await coroutine()
+        with pytest.raises(jmsaio.ObjectClosedError, match="the context is closed"):
+            await producer.send(queue, "late")
         assert context.client_id is None and context.exception_listener is print
         assert not context._shared.connection._runtime.started
         await context.start()
