@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pulsar
 import pytest
 from anyio import to_thread
 
+import jmsaio
 from jmsaio.codec import Stamp, decode, encode
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.wire import OutgoingRecord
@@ -45,8 +46,10 @@ def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) ->
 
 
 @pytest.fixture
-def raw(pulsar_broker: TestBroker) -> Iterator[pulsar.Client]:
+async def raw(pulsar_broker: TestBroker) -> AsyncIterator[pulsar.Client]:
     """A raw Pulsar client, with only our codec beside it."""
+    async with jmsaio.connect(pulsar_broker.url):
+        pass  # the log of the process goes where its first client has it, and other tests need it
     client = pulsar.Client(pulsar_broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     yield client
     client.close()

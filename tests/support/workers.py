@@ -16,7 +16,7 @@ import pytest
 from jmsaio.launcher.places import locked
 
 #: Processes for a run of many tests, most of which wait: more than that would crowd two processors.
-WORKERS = 4
+WORKERS = 5
 #: Fast tests that a process is given at once: the controller's work for each test would else be as much as the test's.
 TOGETHER = 50
 #: Seconds of a test's time limit from which on it counts as long.
