@@ -7,7 +7,6 @@ may appear.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing, suppress
@@ -31,11 +30,11 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.messages.message import Message
-from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
 from jmsaio.transport.together import together
+from jmsaio.transport.topics import list_partitions, list_topics
 
 #: Records read at once.
 _BATCH = 256
@@ -173,8 +172,8 @@ class QueueBrowser(AsyncClosing):
         name = resolved.subscription or config.queue_subscription_name
         await _settle(connection, resolved.topics, name)
         consumer = config.consumer.merge(resolved.overrides)
-        for topic in resolved.topics if resolved.pattern is None else await _matching(admin, resolved.pattern):
-            for part in await _partitions(admin, topic):
+        for topic in await list_topics(admin, resolved):
+            for part in await list_partitions(admin, topic):
                 cursor = await _cursor(admin, part, name)
                 async with aclosing(self._read(part, cursor, started, consumer)) as records:
                     async for record in records:
@@ -240,25 +239,6 @@ async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: 
 async def _settled(inbox: Inbox, timeout: float) -> None:
     with suppress(ObjectClosedError):  # closed meanwhile, which sent its acknowledgements
         await inbox.receiver.settle(timeout, receipt=True)
-
-
-async def _matching(admin: Admin, pattern: str) -> list[str]:
-    """The topics that exist now of a ``regex:`` queue, in the order of their names."""
-    *front, expression = pattern.split("/", 4)  # persistent://tenant/namespace/expression: only the last is one
-    try:
-        fits = re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL).fullmatch
-    except re.error as error:
-        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
-    names = {split_partition(name)[0] for name in await admin.topics("/".join(front[2:]))}
-    return [name for name in sorted(names) if fits(name)]
-
-
-async def _partitions(admin: Admin, topic: str) -> list[str]:
-    try:
-        count = await admin.partitions(topic)
-    except NotFoundError:
-        return []
-    return partition_names(topic, count)
 
 
 async def _cursor(admin: Admin, topic: str, name: str) -> Cursor | None:

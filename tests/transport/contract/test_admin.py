@@ -6,7 +6,9 @@ import anyio
 import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.model.destinations import Queue, resolve
 from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.topics import list_partitions, list_topics
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, QUIET, Harness
 
@@ -29,6 +31,16 @@ async def test_topics_of_a_namespace(harness: Harness) -> None:
     topics = await harness.admin.topics("public/default")
     assert {plain, f"{parted}-partition-0", f"{parted}-partition-1"} <= set(topics)
     assert parted not in topics
+
+
+async def test_a_pattern_stands_for_the_topics_that_exist_with_their_partitions(harness: Harness) -> None:
+    stem = harness.topic()
+    await harness.admin.create_topic(f"{stem}-b")
+    await harness.admin.create_topic(f"{stem}-a", 2)
+    topics = await list_topics(harness.admin, resolve(Queue(f"regex:{stem}-.")))
+    assert topics == [f"{stem}-a", f"{stem}-b"]
+    found = [part for topic in [*topics, f"{stem}-c"] for part in await list_partitions(harness.admin, topic)]
+    assert found == [f"{stem}-a-partition-0", f"{stem}-a-partition-1", f"{stem}-b"]
 
 
 async def test_what_does_not_exist_is_not_found(harness: Harness) -> None:

@@ -1,0 +1,52 @@
+"""Which topics and partitions a destination stands for now, by the administration of its broker."""
+
+from __future__ import annotations
+
+import re
+
+from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.model.destinations import Resolved
+from jmsaio.model.partitions import partition_names, split_partition
+from jmsaio.transport.administration import Admin
+
+
+async def list_topics(admin: Admin, resolved: Resolved) -> list[str]:
+    """The full names of a destination's topics, partitioned ones by the name of the whole.
+
+    Listed topics come in the order of the list, and need not exist. Those that a pattern matches exist now, and come in
+    the order of their names.
+
+    Raises:
+        InvalidDestinationError: the pattern is not a regular expression.
+        TransportError: the broker does not answer.
+
+    Cancelling changes nothing.
+    """
+    return list(resolved.topics) if resolved.pattern is None else await _matching(admin, resolved.pattern)
+
+
+async def list_partitions(admin: Admin, topic: str) -> list[str]:
+    """The full names of a topic's partitions in the order of their indexes, or its own where it has none.
+
+    Empty if the topic does not exist.
+
+    Raises:
+        TransportError: the broker does not answer.
+
+    Cancelling changes nothing.
+    """
+    try:
+        count = await admin.partitions(topic)
+    except NotFoundError:
+        return []
+    return partition_names(topic, count)
+
+
+async def _matching(admin: Admin, pattern: str) -> list[str]:
+    *front, expression = pattern.split("/", 4)  # persistent://tenant/namespace/expression: only the last is one
+    try:
+        fits = re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL).fullmatch
+    except re.error as error:
+        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
+    names = {split_partition(name)[0] for name in await admin.topics("/".join(front[2:]))}
+    return [name for name in sorted(names) if fits(name)]
