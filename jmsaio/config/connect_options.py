@@ -142,7 +142,7 @@ class ConnectOptions(TypedDict, total=False):
     chunking_enabled: bool
     """Split large messages; needs batchingEnabled=false; Pulsar only."""
     producer_name: str | None
-    """Name that the broker shows; Pulsar only."""
+    """Name that the broker shows."""
     access_mode: Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"]
     """Who else may send to the topic; Pulsar only."""
     initial_sequence_id: int | None

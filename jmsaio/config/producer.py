@@ -47,7 +47,7 @@ class ProducerConfig:
     chunking_enabled: bool = option(
         False, "chunkingEnabled", "split large messages; needs batchingEnabled=false", transports=ON_PULSAR
     )
-    producer_name: str | None = option(None, "producerName", "name that the broker shows", transports=ON_PULSAR)
+    producer_name: str | None = option(None, "producerName", "name that the broker shows")
     access_mode: AccessMode = option("Shared", "accessMode", "who else may send to the topic", transports=ON_PULSAR)
     initial_sequence_id: int | None = option(
         None, "initialSequenceId", "sequence id before the first message's", low=0, high=2**63 - 1

@@ -112,6 +112,8 @@ class ReceivedRecord(Protocol):
         message_id: where it is stored.
         topic: full name of the topic (of the partition, where there are partitions).
         sequence_id: the producer's number for it, or None if the transport does not know it.
+        producer_name: name of the producer that sent it, or None if it has none.
+        schema_version: version of the schema that its producer declared, 8 bytes of Pulsar's, or None without a schema.
         size: approximate bytes it occupies in the client.
     """
 
@@ -133,6 +135,10 @@ class ReceivedRecord(Protocol):
     def topic(self) -> str: ...
     @property
     def sequence_id(self) -> int | None: ...
+    @property
+    def producer_name(self) -> str | None: ...
+    @property
+    def schema_version(self) -> bytes | None: ...
     @property
     def size(self) -> int: ...
 

@@ -47,6 +47,8 @@ class FakeMessage:
     null: bool = False
     values: dict[str, str] = attrs.field(factory=dict)
     asked: list[str] = attrs.field(factory=list)
+    producer: str = "standalone-0-1"
+    schema: bytes = b""
 
     def data(self) -> bytes:
         self.asked.append("data")
@@ -84,6 +86,14 @@ class FakeMessage:
 
     def redelivery_count(self) -> int:
         return self.count
+
+    def producer_name(self) -> str:
+        self.asked.append("producer_name")
+        return self.producer
+
+    def schema_version(self) -> str:
+        self.asked.append("schema_version")
+        return self.schema.decode()
 
 
 @attrs.define(eq=False)

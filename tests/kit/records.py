@@ -38,6 +38,8 @@ class Record:
     message_id: WireId = attrs.field(default=WireId(3, 7), kw_only=True)
     topic: str = attrs.field(default="persistent://public/default/t", kw_only=True)
     size: int = attrs.field(default=100, kw_only=True)
+    producer_name: str | None = attrs.field(default=None, kw_only=True)
+    schema_version: bytes | None = attrs.field(default=None, kw_only=True)
 
     @classmethod
     def sent(cls, record: OutgoingRecord) -> Self:

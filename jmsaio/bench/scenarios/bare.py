@@ -27,6 +27,8 @@ class BareRecord:
     publish_time = 0
     redelivery_count = 0
     sequence_id: int | None = None
+    producer_name: str | None = None
+    schema_version: bytes | None = None
     size = 0
     topic = "persistent://public/default/bare"
 

@@ -43,8 +43,8 @@ class MemorySender:
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_changed", "_closed", "_failure", "_late", "_link", "_logs", "_options", "_outcomes",
-        "_scheduled", "_sequence", "_special", "_topic", "_turn", "_waiting", "_window_bytes",
+        "_broker", "_bytes", "_changed", "_closed", "_failure", "_late", "_link", "_logs", "_name", "_options",
+        "_outcomes", "_scheduled", "_sequence", "_special", "_topic", "_turn", "_waiting", "_window_bytes",
         "_window_records", "limit",
     )  # fmt: skip
 
@@ -57,6 +57,7 @@ class MemorySender:
         self._window_records = options.window_records
         self._window_bytes = options.window_bytes
         self.limit = limit
+        self._name = options.config.producer_name or link.broker.next_producer_name()
         first = options.config.initial_sequence_id
         self._sequence = -1 if first is None else first
         self._turn = count()
@@ -89,7 +90,7 @@ class MemorySender:
         with broker.lock:
             if transaction is None and not self._special and not broker.disturbed and broker.used < self.limit:
                 self._sequence = sequence = self._sequence + 1
-                self._outcomes.append((done, log.append(record, size, sequence, broker.now())))
+                self._outcomes.append((done, log.append(record, size, sequence, broker.now(), self._name)))
             else:
                 self._send_closely(log, record, size, done, transaction)
             self._bytes += size
@@ -151,9 +152,9 @@ class MemorySender:
         if fault is not None and not fault.stored:
             result = fault.error
         elif unit is None:
-            result = log.append(record, size, sequence, broker.now())
+            result = log.append(record, size, sequence, broker.now(), self._name)
         elif unit.state is State.OPEN:
-            unit.send(log, record, size, sequence)
+            unit.send(log, record, size, sequence, self._name)
         else:
             result = TransactionRolledBackError(f"the transaction of this message is {unit.state.value} already")
         if unit is not None:

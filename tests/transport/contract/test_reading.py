@@ -39,6 +39,13 @@ async def test_a_reader_reads_from_the_beginning_to_the_end(harness: Harness) ->
     await reader.aclose(GUARD)
 
 
+async def test_a_record_that_was_read_tells_its_producer(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 0)
+    await harness.send(await harness.sender(topic, producer_name="archive"), "x")
+    [record] = await (await harness.reader(topic)).read(10, GUARD)
+    assert (record.producer_name, record.schema_version) == ("archive", None)
+
+
 async def test_a_reader_of_the_latest_reads_what_comes(harness: Harness) -> None:
     topic, _ = await _filled(harness)
     reader = await harness.reader(topic, Position.LATEST)

@@ -53,6 +53,22 @@ async def test_a_record_arrives_with_everything_it_was_sent_with(harness: Harnes
         assert received.sequence_id == 0
 
 
+async def test_a_record_tells_the_name_of_its_producer(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.send(await harness.sender(topic, producer_name="orders-ü"), "1", "2")
+    await harness.fill(topic, "3")
+    await harness.fill(topic, "4")
+    records = await inbox.take(4)
+    names = [each.producer_name for each in records]
+    assert names[:2] == ["orders-ü"] * 2
+    assert all(names) and len(set(names)) == 3  # a sender without a name gets one of its own
+    assert [each.schema_version for each in records] == [None] * 4
+    inbox.receiver.negative_acknowledge(records[:1], 0.0)
+    [again] = await inbox.take(1)
+    assert (again.producer_name, again.schema_version) == ("orders-ü", None)
+
+
 async def test_what_was_not_given_is_absent(harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Protocol
 
 from jmsaio.errors import (
@@ -113,6 +114,7 @@ class Broker:
         self.down = False
         self.disturbed = False
         self._numbers = 0
+        self._producers = count()
         self._steady_times = SteadyTimes(self.clock)
         self.blocked: dict[Blocked, None] = {}
         self._blocked_limit = 0
@@ -135,6 +137,10 @@ class Broker:
         """A number that this broker never gave before: ledgers, consumers."""
         self._numbers += 1
         return self._numbers
+
+    def next_producer_name(self) -> str:
+        """A name for a sender that has none, which this broker never gave before."""
+        return f"{self.name}-{next(self._producers)}"
 
     def open_to_send(self, topic: str) -> list[Partition]:
         """As ``open``. Raises TransportError if the topic was terminated."""

@@ -47,7 +47,9 @@ class Partition:
         self.terminated = False
         self.keeps_unread = False
 
-    def append(self, record: OutgoingRecord, size: int, sequence_id: int, now: float) -> StoredRecord:
+    def append(
+        self, record: OutgoingRecord, size: int, sequence_id: int, now: float, producer_name: str | None = None
+    ) -> StoredRecord:
         """Store a record and give it to everyone interested.
 
         Args:
@@ -55,13 +57,14 @@ class Partition:
             size: bytes it takes here.
             sequence_id: the sender's number for it.
             now: publish time, seconds since the epoch.
+            producer_name: the sender's name; None: the broker itself stores it.
         """
         number = self.next
         self.next = number + 1
         listeners = self.listeners
         stored = StoredRecord(
             self, number, record.payload, record.properties, record.key, record.event_time, int(now * 1000),
-            sequence_id, size, len(listeners),
+            sequence_id, size, len(listeners), producer_name,
         )  # fmt: skip
         if listeners:
             self.records[number] = stored

@@ -39,15 +39,18 @@ class StoredRecord:
         log: the log that it lies in.
         number: its place there, from 0.
         references: subscriptions and readers that still need it; it is dropped with the last.
+        producer_name: name of the sender; None of what the broker itself stored.
     """
 
     __slots__ = (
-        "_message_id", "event_time", "key", "log", "number", "payload", "properties", "publish_time", "references",
-        "sequence_id", "size",
+        "_message_id", "event_time", "key", "log", "number", "payload", "producer_name", "properties", "publish_time",
+        "references", "sequence_id", "size",
     )  # fmt: skip
 
     #: How often it was delivered before; ``RedeliveredRecord`` has its own.
     redelivery_count: int = 0
+    #: Senders of the embedded broker declare no schema.
+    schema_version: bytes | None = None
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class StoredRecord:
         sequence_id: int,
         size: int,
         references: int,
+        producer_name: str | None,
     ) -> None:
         self.log = log
         self.number = number
@@ -72,6 +76,7 @@ class StoredRecord:
         self.sequence_id: int | None = sequence_id
         self.size = size
         self.references = references
+        self.producer_name = producer_name
         self._message_id: WireId | None = None
 
     @property
@@ -107,6 +112,7 @@ class RedeliveredRecord(StoredRecord):
         self.sequence_id = stored.sequence_id
         self.size = stored.size
         self.references = 0
+        self.producer_name = stored.producer_name
         self._message_id = stored._message_id
         self.redelivery_count = count
 

@@ -63,11 +63,13 @@ class Unit:
         self.acknowledged: set[tuple[BrokerSubscription, int]] = set()
         self.waiting = 0
         self.notify: Callable[[], object] | None = None
-        self._sent: list[tuple[Partition, OutgoingRecord, int, int]] = []
+        self._sent: list[tuple[Partition, OutgoingRecord, int, int, str | None]] = []
 
-    def send(self, log: Partition, record: OutgoingRecord, size: int, sequence_id: int) -> None:
-        """Keep a record for the commit."""
-        self._sent.append((log, record, size, sequence_id))
+    def send(
+        self, log: Partition, record: OutgoingRecord, size: int, sequence_id: int, producer_name: str | None = None
+    ) -> None:
+        """Keep a record for the commit. Arguments as for ``Partition.append``."""
+        self._sent.append((log, record, size, sequence_id, producer_name))
         self.broker.used += size
 
     def settled_one(self) -> None:
@@ -122,9 +124,9 @@ class Unit:
             _, record = subscription.in_transaction.pop(number)
             subscription.settle(record)
         now = self.broker.now()
-        for log, outgoing, size, sequence_id in self._sent:
+        for log, outgoing, size, sequence_id, producer_name in self._sent:
             self.broker.used -= size
-            log.append(outgoing, size, sequence_id, now)
+            log.append(outgoing, size, sequence_id, now, producer_name)
         self._end()
 
     def abort(self) -> None:
@@ -136,7 +138,7 @@ class Unit:
         for subscription, number in self.acknowledged:
             subscription.roll_back(number)
             subscriptions.add(subscription)
-        self.broker.used -= sum(size for _, _, size, _ in self._sent)
+        self.broker.used -= sum(size for _, _, size, _, _ in self._sent)
         self._end()
         for subscription in subscriptions:
             subscription.dispatch()

@@ -71,6 +71,12 @@ class MessageHandle(Protocol):
     def redelivery_count(self) -> int:
         """Number of deliveries by the broker before this one."""
 
+    def producer_name(self) -> str:
+        """Name of the producer. Raises UnicodeDecodeError."""
+
+    def schema_version(self) -> str:
+        """Version of the producer's schema, bytes taken for UTF-8, "" for none. Raises UnicodeDecodeError."""
+
 
 #: Native callback of a receive; the message means nothing where the result is not Ok.
 OnMessage = Callable[[Result, MessageHandle], None]

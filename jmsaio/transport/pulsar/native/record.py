@@ -126,6 +126,24 @@ class PulsarRecord:
         return None
 
     @property
+    def producer_name(self) -> str | None:
+        """Name of the producer that sent it."""
+        try:
+            return self.native.producer_name() or None
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(
+                f"the producer's name of {self.message_id} is not UTF-8: {error}", self
+            ) from error
+
+    @property
+    def schema_version(self) -> bytes | None:
+        """Version of its producer's schema, as stored; None without a schema."""
+        try:
+            return self.native.schema_version().encode() or None
+        except UnicodeDecodeError as error:  # it is a number, which pulsar-client hands over as text where it can
+            return bytes(error.object)
+
+    @property
     def size(self) -> int:
         """Approximate bytes it occupies in the client, its properties not counted."""
         return 400 if self._published is not None else int(self.native.length()) + 400

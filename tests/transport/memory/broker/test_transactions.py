@@ -17,12 +17,12 @@ def unit_of(bench: Bench, timeout: float = 60) -> Unit:
 def test_sends_take_memory_before_the_commit_and_are_seen_after_it(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe())
     unit = unit_of(bench)
-    unit.send(bench.log, OutgoingRecord(b"1", {}), 700, 3)
+    unit.send(bench.log, OutgoingRecord(b"1", {}), 700, 3, "producer")
     bench.send("plain")
     assert texts(consumer.take(9)) == ["plain"]
     unit.commit()
     [record] = consumer.take(9)
-    assert (texts([record]), record.sequence_id) == (["1"], 3)
+    assert (texts([record]), record.sequence_id, record.producer_name) == (["1"], 3, "producer")
     acknowledge(consumer, list(consumer.held.values()))
     assert (bench.broker.used, bench.broker.units) == (0, set())
     unit.commit()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import anyio
+import pulsar
 import pytest
 
 from jmsaio.config import Backoff, ProducerConfig
@@ -14,6 +15,7 @@ from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import HOLD
 from tests.kit.records import record, texts
+from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, send
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
@@ -287,6 +289,24 @@ async def test_each_part_of_a_record_arrives_also_empty_and_null(kit: Kit) -> No
     assert one.publish_time > 1_600_000_000_000
     assert (one.sequence_id, one.topic, one.message_id.partition) == (None, kit.topic, -1)
     assert one.size > 0
+
+
+async def test_a_record_tells_the_version_of_its_schema(kit: Kit, pulsar_broker: TestBroker) -> None:
+    """Two producers of other software, the second without a schema of its own."""
+    box = await kit.box()
+    client = pulsar.Client(pulsar_broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+    def produce() -> None:
+        client.create_producer(kit.topic, schema=pulsar.schema.StringSchema()).send("typed")
+        client.create_producer(kit.topic).send(b"plain")
+
+    try:
+        await anyio.to_thread.run_sync(produce)
+        records = await box.take(2)
+    finally:
+        await anyio.to_thread.run_sync(client.close)
+    assert texts(records) == ["typed", "plain"]
+    assert [one.schema_version for one in records] == [bytes(8), None]
 
 
 async def test_records_of_one_key_go_to_one_receiver(kit: Kit) -> None:

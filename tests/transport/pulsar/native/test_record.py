@@ -28,6 +28,8 @@ def test_nothing_is_asked_before_it_is_used() -> None:
     assert record.message_id == WireId(1, 0, -1, -1)
     assert record.place == (1, 0, -1)
     assert native.asked == ["data", "properties", "message_id"]
+    assert (record.producer_name, record.schema_version) == ("standalone-0-1", None)
+    assert native.asked[3:] == ["producer_name", "schema_version"]
 
 
 def test_a_record_has_all_parts_of_its_native_message() -> None:
@@ -52,13 +54,24 @@ def test_an_empty_key_is_none() -> None:
     assert record_of(FakeMessage(key="")).key is None
 
 
+def test_an_empty_producer_name_is_none() -> None:
+    assert record_of(FakeMessage(producer="")).producer_name is None
+
+
+@pytest.mark.parametrize("version", [0, 127, 128, 255, 256, 2**63 - 1])
+def test_a_schema_version_is_given_byte_by_byte(version: int) -> None:
+    """Also where its bytes are no text, as pulsar-client takes them for."""
+    stored = version.to_bytes(8, "big")
+    assert record_of(FakeMessage(schema=stored)).schema_version == stored
+
+
 def test_the_topic_of_a_pattern_is_the_messages_own() -> None:
     assert record_of(FakeMessage()).topic == "persistent://a/b/c"
     assert record_of(FakeMessage(), topic=None).topic == "persistent://a/b/told-by-message"
 
 
 class Undecodable(FakeMessage):
-    """Properties and key are bytes that are no text."""
+    """Properties, key and producer's name are bytes that are no text."""
 
     def properties(self) -> dict[str, str]:
         return {"a": b"\xff".decode()}
@@ -66,8 +79,11 @@ class Undecodable(FakeMessage):
     def partition_key(self) -> str:
         return b"\xff".decode()
 
+    def producer_name(self) -> str:
+        return b"\xff".decode()
 
-@pytest.mark.parametrize("part", ["properties", "key"])
+
+@pytest.mark.parametrize("part", ["properties", "key", "producer_name"])
 def test_bytes_that_are_no_text(part: str) -> None:
     record = record_of(Undecodable(9))
     for _ in range(2):
