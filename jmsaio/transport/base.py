@@ -300,7 +300,9 @@ class ReaderOptions:
 
     Attributes:
         topic: full name of a topic without partitions, or of one partition.
-        start: an end of the topic, or the id of a record.
+        start: an end of the topic, the id of a record, or a publish time in milliseconds since the epoch: the first
+            record published at or after it, be it stored already or not, and all that are stored behind that one.
+            A sender's batch has one publish time, so it is read whole or not at all.
         inclusive: with an id: that record is read, too.
         name: reader name shown by the broker.
         config: consumerConfig, for the receiver queue size.
@@ -308,7 +310,7 @@ class ReaderOptions:
 
     topic: str
     config: ConsumerConfig
-    start: Position | WireId = Position.EARLIEST
+    start: Position | WireId | int = Position.EARLIEST
     inclusive: bool = True
     name: str | None = None
 
@@ -339,7 +341,14 @@ class Transport(Protocol):
         """Subscribe. Raises ConsumerBusyError, NotFoundError, JMSSecurityError, OperationTimeoutError."""
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Make a reader."""
+        """Make a reader.
+
+        Raises:
+            NotFoundError: no such topic, and the broker creates none.
+            OperationTimeoutError: no answer in time.
+
+        Cancellation: what was opened is closed again.
+        """
 
     async def begin(self, timeout: float) -> Transaction:
         """Open a transaction that the broker aborts after ``timeout`` seconds."""

@@ -161,6 +161,35 @@ class FakeConsumer:
 
 
 @attrs.define(eq=False)
+class FakeReader(FakeConsumer):
+    """A reader with a queue.
+
+    ``looks``: what it answers, in turn, when it is asked whether there is more; then whether its queue has something.
+    ``sought``: where it was moved; ``seeking``: what it answers then.
+    """
+
+    looks: deque[tuple[Any, bool]] = attrs.field(factory=deque)
+    looked: int = 0
+    sought: list[Any] = attrs.field(factory=list)
+    seeking: Any = OK
+
+    def read_next_async(self, callback: Callable[[Any, Any], None]) -> None:
+        self.receive_async(callback)
+
+    def read_next(self, timeout: int) -> Any:
+        return self.receive(timeout)
+
+    def has_message_available_async(self, callback: Callable[[Any, bool], None]) -> None:
+        self.looked += 1
+        from_thread(callback, *(self.looks.popleft() if self.looks else (OK, bool(self.queue))))
+
+    def seek_async(self, position: object, callback: Callable[[Any], None]) -> None:
+        self.sought.append(position)
+        if self.seeking is not None:
+            from_thread(callback, self.seeking)
+
+
+@attrs.define(eq=False)
 class FakeProducer:
     """A producer that keeps what it gets."""
 

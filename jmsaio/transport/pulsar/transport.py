@@ -25,6 +25,7 @@ from jmsaio.transport.base import (
     Admin,
     Capabilities,
     LinkListener,
+    Position,
     Reader,
     ReaderOptions,
     Receiver,
@@ -37,7 +38,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.consumers.opening import Opening
-from jmsaio.transport.pulsar.consumers.reader import PulsarReader
+from jmsaio.transport.pulsar.consumers.reader import PulsarReader, seek_to_time
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
@@ -279,21 +280,26 @@ class PulsarTransport:
         Cancellation: what was opened is closed again.
         """
         self._bridge.check()
+        timeout, loop = self._config.operation_timeout, self._bridge.loop
+        deadline = loop.time() + timeout
+        first = Position.EARLIEST if isinstance(options.start, int) else options.start
         attempts: Attempts[ReaderHandle] = Attempts(
             self._bridge,
             partial(
                 self._client.create_reader_async_v2,
                 options.topic,
-                native_position(options.start),
+                native_position(first),
                 reader_configuration(options, options.config),
             ),
             f"open a reader of {options.topic}",
-            self._config.operation_timeout,
+            timeout,
             close_late,
             topic=options.topic,
         )
         try:
             native = await attempts.run()
+            if isinstance(options.start, int):
+                await seek_to_time(self._bridge, native, options.topic, options.start, deadline - loop.time())
         except OperationTimeoutError as error:
             raise await self._told(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)

@@ -175,6 +175,8 @@ class Harness:
         )  # fmt: skip
         return Inbox(await self.transport.open_receiver(subscription, woken.set), woken)
 
-    async def reader(self, topic: str, start: Position | WireId = Position.EARLIEST, inclusive: bool = True) -> Reader:
+    async def reader(
+        self, topic: str, start: Position | WireId | int = Position.EARLIEST, inclusive: bool = True
+    ) -> Reader:
         """Read ``topic``."""
         return await self.transport.open_reader(ReaderOptions(topic, ConsumerConfig(), start, inclusive))

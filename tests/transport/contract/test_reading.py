@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
-from jmsaio.model.wire import WireId
+import pytest
+
+from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Reader
 from tests.kit.records import texts
-from tests.transport.contract.harness import GUARD, Harness, Inbox
+from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
 
 async def _read_all(reader: Reader) -> list[str]:
@@ -65,6 +68,74 @@ async def test_a_reader_starts_at_a_record(harness: Harness) -> None:
     fourth = (await keeper.take(4))[3].message_id
     assert await _read_all(await harness.reader(topic, fourth)) == ["3", "4", "5", "6"]
     assert await _read_all(await harness.reader(topic, fourth, inclusive=False)) == ["4", "5", "6"]
+
+
+async def _at_two_times(harness: Harness, **producer: Any) -> tuple[str, list[ReceivedRecord]]:
+    """A topic with "0", "1", "2" and, some time later, "a", "b"; and its records."""
+    topic = harness.topic()
+    keeper = await harness.inbox(topic, name="keeper")
+    sender = await harness.sender(topic, **producer)
+    await harness.send(sender, "0", "1", "2")
+    await asyncio.sleep(0.05)
+    await harness.send(sender, "a", "b")
+    return topic, await keeper.take(5)
+
+
+@pytest.mark.parametrize("inclusive", [True, False])
+async def test_a_reader_starts_at_the_first_record_published_after_a_time(harness: Harness, inclusive: bool) -> None:
+    topic, records = await _at_two_times(harness)
+    assert records[3].publish_time - records[2].publish_time > 1
+    reader = await harness.reader(topic, records[3].publish_time - 1, inclusive)
+    assert not await reader.at_end()
+    assert await _read_all(reader) == ["a", "b"]
+    await harness.fill(topic, "later")
+    assert await _read_all(reader) == ["later"]
+
+
+@pytest.mark.parametrize("batched", [True, False])
+async def test_a_reader_starts_at_a_record_published_at_its_time(harness: Harness, batched: bool) -> None:
+    """A batch of Pulsar's has one publish time: all of it is read, once."""
+    topic, records = await _at_two_times(harness, batching_enabled=batched, batching_max_publish_delay=0.02)
+    for first in records:
+        expected = [each for each in records if each.publish_time >= first.publish_time]
+        assert await _read_all(await harness.reader(topic, first.publish_time)) == texts(expected)
+
+
+@pytest.mark.parametrize("start", [-1, 0, 1])
+async def test_a_time_before_the_first_record_is_the_beginning(harness: Harness, start: int) -> None:
+    topic, _ = await _filled(harness)
+    reader = await harness.reader(topic, start)
+    assert await _read_all(reader) == [str(number) for number in range(7)]
+    await harness.fill(topic, "later")
+    assert await _read_all(reader) == ["later"]
+
+
+async def test_a_time_after_the_last_record_is_the_end(harness: Harness) -> None:
+    topic, records = await _at_two_times(harness)
+    await asyncio.sleep(0.05)
+    reader = await harness.reader(topic, records[-1].publish_time + 1)
+    assert await reader.at_end()
+    assert await reader.read(10, QUIET) == []
+    await harness.fill(topic, "later")
+    assert await _read_all(reader) == ["later"]
+
+
+@pytest.mark.parametrize("start", [4_000_000_000_000, 2**63 - 1, 2**70])
+async def test_what_is_published_before_a_time_to_come_is_left_out(harness: Harness, start: int) -> None:
+    topic, _ = await _at_two_times(harness)
+    reader = await harness.reader(topic, start)
+    assert await reader.at_end()
+    await harness.fill(topic, "early", "early")
+    assert await reader.read(10, QUIET) == []
+    assert await reader.at_end()
+
+
+async def test_a_time_in_an_empty_topic_is_its_end(harness: Harness) -> None:
+    topic = harness.topic()
+    reader = await harness.reader(topic, 1)
+    assert await reader.at_end()
+    await harness.fill(topic, "first")
+    assert await _read_all(reader) == ["first"]
 
 
 async def test_reading_disturbs_nobody(harness: Harness) -> None:

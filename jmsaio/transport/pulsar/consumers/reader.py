@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
-from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.bridge import Bridge, ignore, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Seconds for the question whether something is stored behind the last record.
 _ASK = 30.0
+#: The latest time that the broker takes: a Java long.
+_LATEST_TIME = 2**63 - 1
+
+
+async def seek_to_time(bridge: Bridge, native: ReaderHandle, topic: str, time: int, timeout: float) -> None:
+    """Move a reader that has just been opened to a publish time in milliseconds; where that fails, close it.
+
+    Raises:
+        TransportError: the broker refused.
+        OperationTimeoutError: no answer within ``timeout`` seconds.
+
+    Cancellation: the reader is closed.
+    """
+    seek = partial(native.seek_async, min(max(time, 0), _LATEST_TIME))
+    try:
+        await bridge.ask(seek, f"read {topic} from publish time {time} ms", timeout)
+    except BaseException:
+        native.close_async(ignore)
+        raise
 
 
 class PulsarReader:
@@ -31,6 +51,7 @@ class PulsarReader:
         self._native_consumer = NativeConsumer(
             bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
         )
+        self._since = options.start if isinstance(options.start, int) else None
         self._arrival: asyncio.Future[None] | None = None
         self._closed = False
         self._on_closed = closed
@@ -61,17 +82,33 @@ class PulsarReader:
         Cancellation: no record is lost, the next call gets it.
         """
         self._check()
+        end = self._bridge.loop.time() + timeout
         taken = self._take(limit)
-        if not taken and not await self.at_end():
+        while not taken and not await self.at_end():
             arrival = self._arrival = self._bridge.loop.create_future()
             if self._native_consumer.holds or self._native_consumer.failure is not None:
                 arrival.set_result(None)
-            await wait_for(arrival, timeout)
+            arrived = await wait_for(arrival, end - self._bridge.loop.time())
             self._check()
             taken = self._take(limit)
+            if not arrived:
+                break
         return taken
 
+    def _skip_earlier(self) -> None:
+        """Drop what was published before the time that the reader starts at, up to the first that was not.
+
+        Such records come where that time is still to come, and where the connection broke before the first record:
+        then pulsar-client starts at the beginning of the topic again.
+        """
+        while self._since is not None and (native := self._native_consumer.peek()) is not None:
+            if native.publish_timestamp() >= self._since:
+                self._since = None
+            else:
+                self._native_consumer.take(1)
+
     def _take(self, limit: int) -> list[ReceivedRecord]:
+        self._skip_earlier()
         taken: list[ReceivedRecord] = [
             PulsarRecord(native, self._native_consumer, 0, 0) for native in self._native_consumer.take(limit)
         ]
@@ -86,6 +123,7 @@ class PulsarReader:
             OperationTimeoutError: no answer within 30 seconds.
         """
         self._check()
+        self._skip_earlier()
         if self._native_consumer.holds:
             return False
         what = f"look for the end of {self._topic}"

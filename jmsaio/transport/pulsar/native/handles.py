@@ -145,6 +145,9 @@ class ReaderHandle(ClosableHandle, Protocol):
     def read_next(self, timeout: int, /) -> MessageHandle:
         """Read one message, within a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
 
+    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
+        """Move to an id, or to a publish time in milliseconds."""
+
     def has_message_available_async(self, callback: Callable[[Result, bool], None], /) -> None:
         """Ask whether something is stored behind the last message read."""
 

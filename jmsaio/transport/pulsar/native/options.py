@@ -168,7 +168,8 @@ def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pul
     """pulsar-client's ReaderConfiguration."""
     native = _pulsar.ReaderConfiguration()
     native.receiver_queue_size(max(1, config.receiver_queue_size))
-    # "Latest, inclusive" would be the last record that is stored already.
+    # "Latest, inclusive" would be the last record that is stored already; and an inclusive reader that was moved to a
+    # time never finds the end of its topic.
     native.start_message_id_inclusive(options.inclusive and isinstance(options.start, WireId))
     native.read_compacted(config.read_compacted)
     if options.name is not None:

@@ -115,6 +115,8 @@ def test_reader_options_reach_pulsar_client() -> None:
     assert (native.receiver_queue_size(), native.reader_name(), native.start_message_id_inclusive()) == (9, "r", True)
     latest = ReaderOptions("t", ConsumerConfig(), start=Position.LATEST)
     assert not reader_configuration(latest, latest.config).start_message_id_inclusive()
+    timed = ReaderOptions("t", ConsumerConfig(), start=5)
+    assert not reader_configuration(timed, timed.config).start_message_id_inclusive()
 
 
 def test_positions_become_pulsar_clients_ids() -> None:

@@ -1,0 +1,84 @@
+"""What a reader does where the broker or pulsar-client are not as usual: pulsar-client is a fake."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import _pulsar
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import OperationTimeoutError, TransportError
+from jmsaio.transport.base import Position, ReaderOptions
+from jmsaio.transport.pulsar.consumers.reader import PulsarReader, seek_to_time
+from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from tests.kit.native_fakes import FakeMessage, FakeReader
+from tests.kit.records import texts
+from tests.transport.pulsar.conftest import HANG
+
+TOPIC = "persistent://public/default/t"
+
+
+def reader_of(native: FakeReader, start: Position | int = Position.EARLIEST) -> PulsarReader:
+    return PulsarReader(Bridge(), native, ReaderOptions(TOPIC, ConsumerConfig(), start), ignore)
+
+
+def messages(**published: int) -> list[Any]:
+    """Messages by their bodies, with the times at which they were published."""
+    return [
+        FakeMessage(number, body=body.encode(), published=time)
+        for number, (body, time) in enumerate(published.items())
+    ]
+
+
+async def test_what_comes_before_the_first_record_at_its_time_is_left_out() -> None:
+    """So it is after the connection broke: pulsar-client starts at the beginning again. What is behind is not looked at."""
+    native = FakeReader()
+    native.queue.extend(messages(a=8, b=9, c=10, d=9))
+    reader = reader_of(native, 10)
+    assert not await reader.at_end()
+    assert texts(await reader.read(10, HANG)) == ["c", "d"]
+    assert await reader.at_end()
+
+
+async def test_a_read_waits_on_when_only_earlier_records_come() -> None:
+    native = FakeReader()
+    native.looks.extend([(_pulsar.Result.Ok, True)] * 2)
+    reading = asyncio.ensure_future(reader_of(native, 10).read(10, HANG))
+    for message in messages(a=9, b=10):
+        while not native.armed:
+            await asyncio.sleep(0.001)
+        native.deliver(message)
+    assert texts(await reading) == ["b"]
+
+
+async def test_earlier_records_alone_are_the_end_of_the_topic() -> None:
+    native = FakeReader()
+    native.queue.extend(messages(a=8, b=9))
+    reader = reader_of(native, 10)
+    assert await reader.at_end()
+    assert await reader.read(10, HANG) == []
+
+
+@pytest.mark.parametrize(("time", "sought"), [(5, 5), (-1, 0), (2**64, 2**63 - 1)])
+async def test_a_time_is_brought_within_what_the_broker_takes(time: int, sought: int) -> None:
+    native = FakeReader()
+    await seek_to_time(Bridge(), native, TOPIC, time, HANG)
+    assert native.sought == [sought]
+    assert not native.closed
+
+
+async def test_a_reader_that_cannot_be_moved_to_its_time_is_closed() -> None:
+    refused, silent = FakeReader(seeking=_pulsar.Result.UnknownError), FakeReader(seeking=None)
+    cancelled = FakeReader(seeking=None)
+    with pytest.raises(TransportError, match=f"read {TOPIC} from publish time 5 ms"):
+        await seek_to_time(Bridge(), refused, TOPIC, 5, HANG)
+    with pytest.raises(OperationTimeoutError):
+        await seek_to_time(Bridge(), silent, TOPIC, 5, 0.01)
+    seeking = asyncio.ensure_future(seek_to_time(Bridge(), cancelled, TOPIC, 5, HANG))
+    await asyncio.sleep(0.01)
+    seeking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await seeking
+    assert refused.closed and silent.closed and cancelled.closed
