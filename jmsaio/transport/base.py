@@ -285,10 +285,17 @@ class Reader(Protocol):
     """Reads one topic (or one partition) without a subscription of its own that would stay behind."""
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Next records, at least one unless ``timeout`` seconds passed or the end was reached."""
+        """Next records, at least one unless ``timeout`` seconds passed or the end was reached.
+
+        A broker that can't tell for the moment whether there is more is asked again, for ``timeout`` seconds.
+        """
 
     async def at_end(self) -> bool:
-        """True when there is nothing stored behind the last record read."""
+        """True when there is nothing stored behind the last record read.
+
+        A broker that can't tell for the moment is asked again, for 30 seconds. Raises its last answer, a
+        TransportError, or OperationTimeoutError.
+        """
 
     async def aclose(self, timeout: float) -> None:
         """Close. Idempotent."""

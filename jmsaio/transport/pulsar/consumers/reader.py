@@ -10,12 +10,13 @@ from typing import cast
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
+from jmsaio.transport.pulsar.native.attempts import ask_again
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Seconds for the question whether something is stored behind the last record.
+#: Seconds for the question whether something is stored behind the last record, however often it is asked.
 _ASK = 30.0
 #: The latest time that the broker takes: a Java long.
 _LATEST_TIME = 2**63 - 1
@@ -75,8 +76,11 @@ class PulsarReader:
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
         """Next records, at least one unless ``timeout`` seconds passed or the end was reached.
 
+        Where the broker can't tell for the moment whether there is more, it is asked again, for ``timeout`` seconds.
+
         Raises:
-            TransportError: what ended the reader.
+            TransportError: what ended the reader, or what kept the broker from telling whether there is more.
+            OperationTimeoutError: the broker did not answer that question within 30 seconds, or ``timeout`` if longer.
             ObjectClosedError: the reader or the transport is closed.
 
         Cancellation: no record is lost, the next call gets it.
@@ -84,7 +88,7 @@ class PulsarReader:
         self._check()
         end = self._bridge.loop.time() + timeout
         taken = self._take(limit)
-        while not taken and not await self.at_end():
+        while not taken and not await self._is_at_end(end - self._bridge.loop.time()):
             arrival = self._arrival = self._bridge.loop.create_future()
             if self._native_consumer.holds or self._native_consumer.failure is not None:
                 arrival.set_result(None)
@@ -119,16 +123,32 @@ class PulsarReader:
     async def at_end(self) -> bool:
         """True when there is nothing stored behind the last record read.
 
+        Where the broker can't tell for the moment, it is asked again.
+
         Raises:
             OperationTimeoutError: no answer within 30 seconds.
+            TransportError: the last answer, where the broker could not tell for 30 seconds.
+            ObjectClosedError: the reader or the transport is closed.
+
+        Cancellation: no record is lost.
         """
-        self._check()
-        self._skip_earlier()
-        if self._native_consumer.holds:
-            return False
-        what = f"look for the end of {self._topic}"
-        more = await self._bridge.ask(self._native.has_message_available_async, what, _ASK)
-        return not more and not self._native_consumer.holds
+        return await self._is_at_end(_ASK)
+
+    async def _is_at_end(self, patience: float) -> bool:
+        """The same; it is asked again for ``patience`` seconds."""
+        end = self._bridge.loop.time() + max(patience, _ASK)
+
+        async def ask() -> bool:
+            self._check()
+            self._skip_earlier()
+            if self._native_consumer.holds:
+                return False
+            left = round(end - self._bridge.loop.time(), 1)
+            what = f"look for the end of {self._topic}"
+            more = await self._bridge.ask(self._native.has_message_available_async, what, left)
+            return not more and not self._native_consumer.holds
+
+        return await ask_again(self._bridge, ask, patience)
 
     async def aclose(self, timeout: float) -> None:
         """Close. Idempotent. Cancellation: closing goes on."""

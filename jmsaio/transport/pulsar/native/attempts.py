@@ -1,13 +1,14 @@
-"""Opening a native consumer or reader with as many attempts as it takes.
+"""Repeating what the broker refuses for the moment: opening a native consumer or reader, or a question.
 
 pulsar-client answers an attempt that the broker refuses for the moment only when its creation times out. Such an
-attempt can't be ended, so it is given up and another one is started. What still comes of it is used, or closed.
+attempt can't be ended, so it is given up and another one is started. What still comes of it is used, or closed. To a
+question it gives the broker's refusal as the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, TypeVar
 
@@ -18,7 +19,7 @@ import attrs
 from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
-from jmsaio.transport.pulsar.native.results import translate
+from jmsaio.transport.pulsar.native.results import passes, translate
 
 #: Seconds that an attempt may go without an answer.
 ATTEMPT = 5.0
@@ -32,6 +33,40 @@ _GRACE = 1.0
 _FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
 #: The native consumer or reader.
 Opened = TypeVar("Opened")
+#: What a question is answered with.
+Answer = TypeVar("Answer")
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds between a refusal and the next attempt, for one attempt after the other."""
+    pause = _PAUSE
+    while True:
+        yield pause
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def ask_again(bridge: Bridge, ask: Callable[[], Awaitable[Answer]], patience: float) -> Answer:
+    """Ask, and ask again where the broker refuses to answer for the moment (``results.passes``).
+
+    Args:
+        bridge: whose loop's time counts.
+        ask: asks once.
+        patience: seconds within which it is asked again; what is asked then takes as long as ``ask`` lets it.
+
+    Raises:
+        JMSError: the last answer.
+
+    Cancellation: nothing more is asked.
+    """
+    end, pauses = bridge.loop.time() + patience, _pauses()
+    while True:
+        try:
+            return await ask()
+        except JMSError as error:
+            pause = next(pauses)
+            if not passes(error) or bridge.loop.time() + pause > end:
+                raise
+        await asyncio.sleep(pause)
 
 
 @attrs.define(eq=False)
@@ -92,7 +127,7 @@ class Attempts(Generic[Opened]):
                 self.discard(future.result())
 
     async def _repeat(self) -> Opened:
-        pause = _PAUSE
+        pauses = _pauses()
         while True:
             async with self.turn():
                 position = NATIVE_LOG.read()
@@ -100,10 +135,9 @@ class Attempts(Generic[Opened]):
                 answered = await self._answer(position)
             if answered is not None:
                 return await self._outcome(answered)
-            answered = await self._first(pause)
+            answered = await self._first(next(pauses))
             if answered is not None:
                 return await self._outcome(answered)
-            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _first(self, timeout: float) -> asyncio.Future[Opened] | None:
         """An attempt that is answered within ``timeout`` seconds."""

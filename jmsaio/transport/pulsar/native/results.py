@@ -38,25 +38,27 @@ class Meaning:
         error: class of our error.
         text: what happened, and what to do about it.
         not_stored: a message that was sent and got this answer is certainly not stored.
+        passes: the broker answers so for the moment; the same question may have another answer within seconds.
     """
 
     error: Callable[[str], JMSError]
     text: str
     not_stored: bool = False
+    passes: bool = False
 
 
 _MEANINGS: dict[str, Meaning] = {
     "UnknownError": Meaning(TransportError, "the broker reported an error it does not name; its log has the cause"),
     "InvalidConfiguration": Meaning(ConfigurationError, "pulsar-client refused the configuration", True),
     "Timeout": Meaning(OperationTimeoutError, "no answer in time; the broker may be away or overloaded"),
-    "LookupError": Meaning(TransportError, "the broker could not tell who serves the topic; try again"),
+    "LookupError": Meaning(TransportError, "the broker could not tell who serves the topic; try again", passes=True),
     "ConnectError": Meaning(BrokerUnavailableError, "no connection to the broker"),
     "ReadError": Meaning(BrokerUnavailableError, "the connection to the broker broke"),
     "AuthenticationError": Meaning(JMSSecurityError, "the credentials were refused; check authPlugin and authParams"),
     "AuthorizationError": Meaning(JMSSecurityError, "the credentials have no right to do this", True),
     "ErrorGettingAuthenticationData": Meaning(JMSSecurityError, "no credentials; check authPlugin and authParams"),
-    "BrokerMetadataError": Meaning(TransportError, "the broker can't reach its metadata store"),
-    "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies"),
+    "BrokerMetadataError": Meaning(TransportError, "the broker can't reach its metadata store", passes=True),
+    "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies", passes=True),
     "ChecksumError": Meaning(TransportError, "the message was damaged on its way", True),
     "ConsumerBusy": Meaning(ConsumerBusyError, "the subscription already has its consumer; close that one first"),
     "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker"),
@@ -65,10 +67,12 @@ _MEANINGS: dict[str, Meaning] = {
     "ConsumerNotInitialized": Meaning(TransportError, "the consumer is not connected"),
     "ProducerNotInitialized": Meaning(TransportError, "the producer is not connected", True),
     "ProducerBusy": Meaning(ResourceAllocationError, "a producer with this name is already connected", True),
-    "TooManyLookupRequestException": Meaning(ResourceAllocationError, "too many look-ups at once; try again"),
+    "TooManyLookupRequestException": Meaning(
+        ResourceAllocationError, "too many look-ups at once; try again", passes=True
+    ),
     "InvalidTopicName": Meaning(InvalidDestinationError, "not a topic name that Pulsar takes", True),
     "InvalidUrl": Meaning(ConfigurationError, "not a service URL: pulsar://host:port or pulsar+ssl://host:port"),
-    "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again"),
+    "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again", passes=True),
     "OperationNotSupported": Meaning(TransportError, "the broker or pulsar-client does not offer this"),
     "ProducerBlockedQuotaExceededError": Meaning(
         ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True
@@ -116,6 +120,12 @@ def translate(result: Result, what: str, detail: str = "") -> JMSError:
     error = meaning.error(_text(what, name, meaning, detail))
     error.error_code = name
     return error
+
+
+def passes(error: JMSError) -> bool:
+    """Whether an error from ``translate`` is an answer of the broker for the moment: it is worth asking again."""
+    meaning = _MEANINGS.get(error.error_code or "")
+    return meaning is not None and meaning.passes
 
 
 def translate_send(result: Result, what: str, alone: bool) -> JMSError:

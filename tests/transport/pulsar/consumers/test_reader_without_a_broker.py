@@ -9,8 +9,9 @@ import _pulsar
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.errors import OperationTimeoutError, TransportError
+from jmsaio.errors import JMSSecurityError, ObjectClosedError, OperationTimeoutError, TransportError
 from jmsaio.transport.base import Position, ReaderOptions
+from jmsaio.transport.pulsar.consumers import reader as module
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader, seek_to_time
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from tests.kit.native_fakes import FakeMessage, FakeReader
@@ -18,6 +19,8 @@ from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG
 
 TOPIC = "persistent://public/default/t"
+#: The broker's answer while its storage is away.
+AWAY = _pulsar.Result.BrokerMetadataError
 
 
 def reader_of(native: FakeReader, start: Position | int = Position.EARLIEST) -> PulsarReader:
@@ -82,3 +85,70 @@ async def test_a_reader_that_cannot_be_moved_to_its_time_is_closed() -> None:
     with pytest.raises(asyncio.CancelledError):
         await seeking
     assert refused.closed and silent.closed and cancelled.closed
+
+
+@pytest.mark.parametrize("ending", [True, False])
+async def test_the_end_is_asked_for_again_while_the_broker_cannot_tell(ending: bool) -> None:
+    native = FakeReader()
+    native.looks.extend([(AWAY, False), (AWAY, False), (_pulsar.Result.Ok, not ending)])
+    assert await reader_of(native).at_end() is ending
+    assert native.looked == 3
+
+
+async def test_a_record_that_comes_while_the_broker_cannot_tell_is_not_the_end() -> None:
+    native = FakeReader()
+    reader = reader_of(native)
+    assert await reader.read(10, HANG) == []
+    native.looks.append((AWAY, False))
+    looking = asyncio.ensure_future(reader.at_end())
+    await asyncio.sleep(0.01)
+    native.deliver(FakeMessage(body=b"a"))
+    assert not await looking
+    assert native.looked == 2
+    assert texts(await reader.read(10, HANG)) == ["a"]
+
+
+async def test_a_read_asks_again_while_the_broker_cannot_tell() -> None:
+    native = FakeReader()
+    reader = reader_of(native)
+    native.looks.append((AWAY, False))
+    reading = asyncio.ensure_future(reader.read(10, HANG))
+    await asyncio.sleep(0.01)
+    native.deliver(FakeMessage(body=b"a"))
+    assert texts(await reading) == ["a"]
+
+
+async def test_the_last_answer_is_raised_when_the_time_for_asking_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ASK", 1.0)
+    native = FakeReader()
+    native.looks.extend([(AWAY, False)] * 10)
+    with pytest.raises(TransportError, match="metadata store") as raised:
+        await reader_of(native).at_end()
+    assert raised.value.error_code == "BrokerMetadataError"
+    assert 2 <= native.looked <= 4  # after 0, 0.1, 0.3 and 0.7 seconds
+    native.looked = 0
+    with pytest.raises(TransportError, match="metadata store"):
+        await reader_of(native).read(10, 0.05)
+    assert native.looked == 1
+
+
+async def test_an_answer_that_stays_is_raised_at_once() -> None:
+    native = FakeReader()
+    native.looks.append((_pulsar.Result.AuthorizationError, False))
+    with pytest.raises(JMSSecurityError):
+        await reader_of(native).at_end()
+    assert native.looked == 1
+
+
+async def test_a_reader_that_is_closed_or_cancelled_asks_no_more() -> None:
+    native = FakeReader()
+    native.looks.extend([(AWAY, False)] * 2)
+    reader = reader_of(native)
+    cancelled, closed = asyncio.ensure_future(reader.at_end()), asyncio.ensure_future(reader.at_end())
+    await asyncio.sleep(0.01)
+    cancelled.cancel()
+    await reader.aclose(HANG)
+    with pytest.raises(ObjectClosedError):
+        await closed
+    assert cancelled.cancelled()
+    assert native.looked == 2

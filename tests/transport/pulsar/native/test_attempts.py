@@ -17,13 +17,15 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
     OperationTimeoutError,
+    TransportError,
 )
 from jmsaio.transport.base import Position
 from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.native import attempts as module
-from jmsaio.transport.pulsar.native.attempts import Attempts
+from jmsaio.transport.pulsar.native.attempts import Attempts, ask_again
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import NativeLog
+from jmsaio.transport.pulsar.native.results import translate
 from tests.kit.native_fakes import OK, from_thread
 from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
@@ -170,6 +172,23 @@ async def test_closed_while_an_attempt_is_under_way(log: NativeLog) -> None:
     attempts.bridge.close()
     with pytest.raises(ObjectClosedError):
         await task
+
+
+async def test_a_question_is_asked_again_until_its_time_is_over() -> None:
+    """The pauses grow, and none begins that would end too late."""
+    asked = 0
+
+    async def ask() -> bool:
+        nonlocal asked
+        asked += 1
+        raise translate(_pulsar.Result.ServiceUnitNotReady, "look")
+
+    with pytest.raises(TransportError, match="moving"):
+        await ask_again(Bridge(), ask, 0.0)
+    assert asked == 1
+    with pytest.raises(TransportError, match="moving"):
+        await ask_again(Bridge(), ask, 1.0)
+    assert 3 <= asked <= 1 + 4  # after 0, 0.1, 0.3 and 0.7 seconds
 
 
 async def test_a_fenced_subscription_on_the_broker(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:

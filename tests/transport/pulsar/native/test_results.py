@@ -17,7 +17,7 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransportError,
 )
-from jmsaio.transport.pulsar.native.results import OK, translate, translate_send
+from jmsaio.transport.pulsar.native.results import OK, passes, translate, translate_send
 
 RESULTS = {name: code for name, code in _pulsar.Result.__members__.items() if name != "Ok"}
 
@@ -46,6 +46,15 @@ def test_every_code_has_an_error_with_text(name: str) -> None:
 )
 def test_each_result_becomes_its_error(name: str, kind: type[JMSError]) -> None:
     assert type(translate(RESULTS[name], "x")) is kind
+
+
+def test_only_answers_of_the_moment_pass() -> None:
+    passing = {name for name, code in RESULTS.items() if passes(translate(code, "x"))}
+    assert passing == {
+        "BrokerMetadataError", "BrokerPersistenceError", "LookupError", "ServiceUnitNotReady",
+        "TooManyLookupRequestException",
+    }  # fmt: skip
+    assert not passes(JMSError("of our own"))
 
 
 def test_ok_is_pulsar_clients_ok() -> None:
