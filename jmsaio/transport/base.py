@@ -357,6 +357,24 @@ class Transport(Protocol):
         Cancellation: what was opened is closed again.
         """
 
+    async def end(self, topic: str) -> WireId | None:
+        """The last place that a reader of a topic without partitions, or of one partition, would be given now.
+
+        In a batch it is that of its last record. What comes later, and what of an open transaction is committed later,
+        lies behind it. A topic that does not exist is created where the broker allows it, as by ``open_reader``.
+
+        Returns:
+            The place; None of an empty topic.
+
+        Raises:
+            InvalidDestinationError: the topic has partitions: ask for them one by one.
+            NotFoundError: no such topic, and the broker creates none.
+            JMSSecurityError: no right to consume from it.
+            OperationTimeoutError: no answer in time.
+
+        Cancellation: nothing stays behind on the broker.
+        """
+
     async def begin(self, timeout: float) -> Transaction:
         """Open a transaction that the broker aborts after ``timeout`` seconds."""
 

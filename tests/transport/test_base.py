@@ -22,8 +22,11 @@ def calls(part: type) -> set[str]:
 
 
 def test_the_seam_stays_narrow() -> None:
-    """A receiver that takes nothing more and still settles needs stop and resume; what rests, set_aside."""
-    assert sum(len(calls(part)) for part in PARTS) <= 26
+    """A receiver that takes nothing more and still settles needs stop and resume; what rests, set_aside.
+
+    A reader that stops where the topic ended at a moment needs to know that place: end.
+    """
+    assert sum(len(calls(part)) for part in PARTS) <= 27
 
 
 @pytest.mark.parametrize(

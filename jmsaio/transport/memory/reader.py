@@ -14,6 +14,16 @@ from jmsaio.transport.memory.link import Link
 from jmsaio.transport.waiters import Waiters
 
 
+def check_unpartitioned(broker: Broker, topic: str) -> None:
+    """Refuse a topic with partitions. With the lock held.
+
+    Raises:
+        InvalidDestinationError: it has some.
+    """
+    if topic in broker.partitioned:
+        raise InvalidDestinationError(f"{topic} has partitions: read them one by one")
+
+
 class MemoryReader:
     """Reads one topic. See ``jmsaio.transport.base.Reader``. Made under the broker's lock.
 
@@ -33,8 +43,7 @@ class MemoryReader:
         self._link = link
         self._broker: Broker = link.broker
         self._topic = options.topic
-        if options.topic in self._broker.partitioned:
-            raise InvalidDestinationError(f"{options.topic} has partitions: read them one by one")
+        check_unpartitioned(self._broker, options.topic)
         self._tail = Tail(self._broker.open(options.topic)[0], self, options.start, options.inclusive)
         self._arrived = Waiters()
         self._failure: JMSError | None = None

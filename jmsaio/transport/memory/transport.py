@@ -7,6 +7,7 @@ import time
 
 from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
+from jmsaio.model.wire import WireId
 from jmsaio.transport.base import (
     Capabilities,
     LinkChange,
@@ -22,7 +23,7 @@ from jmsaio.transport.memory.broker.broker import Broker, broker_named
 from jmsaio.transport.memory.broker.transactions import Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
-from jmsaio.transport.memory.reader import MemoryReader
+from jmsaio.transport.memory.reader import MemoryReader, check_unpartitioned
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
 
@@ -106,6 +107,13 @@ class MemoryTransport:
             reader = MemoryReader(self._link, options)
             self._readers.add(reader)
             return reader
+
+    async def end(self, topic: str) -> WireId | None:
+        """The last place that a reader would be given now. See ``Transport.end``."""
+        with self._broker.lock:
+            self._check()
+            check_unpartitioned(self._broker, topic)
+            return self._broker.open(topic)[0].last
 
     async def begin(self, timeout: float) -> MemoryTransaction:
         """Open a transaction. See ``Transport.begin``."""

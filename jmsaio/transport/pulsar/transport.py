@@ -16,10 +16,12 @@ from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
     IllegalStateError,
+    InvalidDestinationError,
     JMSError,
     JMSSecurityError,
     OperationTimeoutError,
 )
+from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import (
     Admin,
@@ -37,6 +39,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.consumers.last_place import last_place
 from jmsaio.transport.pulsar.consumers.opening import Opening
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader, seek_to_time
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
@@ -312,6 +315,18 @@ class PulsarTransport:
         if trouble is None:
             return error
         return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")
+
+    async def end(self, topic: str) -> WireId | None:
+        """The last place that a reader would be given now. See ``Transport.end``, and ``last_place``.
+
+        The broker is asked for 30 s by default, ``operation_timeout``, and deleting what was needed for that takes
+        ``close_timeout`` at most.
+        """
+        self._bridge.check()
+        if await self._subscriber.partitions(topic) != [topic]:
+            raise InvalidDestinationError(f"{topic} has partitions: ask for them one by one")
+        config = self._config
+        return await last_place(self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout)
 
     async def begin(self, timeout: float) -> Transaction:
         """Not offered by pulsar-client: raises IllegalStateError."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Reader
 from tests.kit.records import texts
@@ -217,3 +218,66 @@ async def test_places_are_ordered(harness: Harness) -> None:
     places: list[WireId] = [each.message_id for each in await keeper.take(7)]
     assert places == sorted(places)
     assert len(set(places)) == 7
+
+
+async def _last_read(reader: Reader) -> WireId | None:
+    """The place of the last record of a topic that a reader gets."""
+    place = None
+    while not await reader.at_end():
+        for each in await reader.read(3, GUARD):
+            place = each.message_id
+    await reader.aclose(GUARD)
+    return place
+
+
+async def test_an_empty_topic_has_no_end(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic)
+    assert await harness.transport.end(topic) is None
+
+
+async def test_a_topic_that_did_not_exist_has_no_end_and_can_be_used(harness: Harness) -> None:
+    topic = harness.topic()
+    assert await harness.transport.end(topic) is None
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "first")
+    assert await inbox.consume(1) == ["first"]
+
+
+async def test_the_end_of_a_topic_is_its_last_record(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 3)
+    first = await harness.transport.end(topic)
+    assert first is not None
+    assert first == await _last_read(await harness.reader(topic))
+    await harness.fill(topic, "later")
+    second = await harness.transport.end(topic)
+    assert second is not None and second > first
+    assert texts(await (await harness.reader(topic, second)).read(10, GUARD)) == ["later"]
+    assert await (await harness.reader(topic, second, inclusive=False)).at_end()
+
+
+async def test_the_end_of_a_batch_is_its_last_record(harness: Harness) -> None:
+    topic, records = await _at_two_times(harness, batching_enabled=True, batching_max_publish_delay=0.02)
+    assert await harness.transport.end(topic) == records[-1].message_id
+
+
+async def test_the_end_of_a_partition_is_told_and_that_of_all_is_refused(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, 2)
+    await harness.inbox(topic, name="keeper")
+    with pytest.raises(InvalidDestinationError, match="one by one"):
+        await harness.transport.end(topic)
+    partition = f"{topic}-partition-1"
+    assert await harness.transport.end(partition) is None
+    await harness.fill(partition, "x")
+    last = await harness.transport.end(partition)
+    assert last == await _last_read(await harness.reader(partition))
+    assert last is not None and last.partition == 1
+    assert await harness.transport.end(f"{topic}-partition-0") is None
+
+
+async def test_asking_for_the_end_leaves_nothing_behind(harness: Harness) -> None:
+    topic, keeper = await _filled(harness)
+    await harness.transport.end(topic)
+    assert set((await harness.admin.stats(topic)).subscriptions) == {"keeper"}
+    assert texts(await keeper.take(7)) == [str(number) for number in range(7)]

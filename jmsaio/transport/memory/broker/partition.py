@@ -125,6 +125,11 @@ class Partition:
         mark = self.place(pending[0] - 1) if pending[0] else None
         return Cursor(mark, tuple(deleted), last)
 
+    @property
+    def last(self) -> WireId | None:
+        """The id of the last record kept; None where none is."""
+        return self.place(next(reversed(self.records))) if self.records else None
+
     def place(self, number: int) -> WireId:
         """The id of the record with ``number``."""
         return WireId(self.ledger, number, self.partition)

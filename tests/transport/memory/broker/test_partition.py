@@ -90,3 +90,15 @@ def test_a_subscription_that_was_deleted_twice_leaves_once(bench: Bench) -> None
     subscription.leave(bench.join(subscription))
     bench.broker.remove(subscription, None)
     assert bench.log.subscribed == 0
+
+
+def test_the_last_place_is_that_of_the_last_record_kept(bench: Bench) -> None:
+    assert bench.log.last is None
+    bench.send("not kept")
+    assert bench.log.last is None
+    subscription = bench.subscribe()
+    bench.send("1", "2")
+    assert bench.log.last == WireId(bench.log.ledger, 2)
+    consumer = bench.join(subscription)
+    acknowledge(consumer, consumer.take(2))
+    assert bench.log.last is None

@@ -1,0 +1,58 @@
+"""The last place of a topic, by a consumer that lives for one question.
+
+pulsar-client tells it to consumers only. A reader would need no subscription, but one that starts at the latest record,
+inclusive, finds nothing where the topic ends with the marker of a transaction.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Subscription, SubscriptionType, Wake
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.attempts import ask_again
+from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.handles import MessageIdHandle
+
+#: What opens the consumer; its subscription ends with it.
+Open = Callable[[Subscription, Wake], Awaitable[PulsarReceiver]]
+
+
+async def last_place(bridge: Bridge, open_receiver: Open, topic: str, timeout: float, closing: float) -> WireId | None:
+    """The last place that a reader of a topic without partitions, or of one partition, would be given now.
+
+    Args:
+        bridge: the way back from native threads.
+        open_receiver: subscribes.
+        topic: full name.
+        timeout: seconds for the question; it is asked again while the broker can't tell.
+        closing: seconds for deleting the subscription and closing the consumer.
+
+    Returns:
+        The place; None of an empty topic.
+
+    Raises:
+        JMSError: as ``open_receiver``, and the broker's last answer.
+
+    Cancellation: the subscription is deleted all the same. ``jmsaio sweep`` finds what a crash leaves of it.
+    """
+    name = f"jmsaio-nd-{uuid.uuid4()}"
+    config = ConsumerConfig(receiver_queue_size=1)  # nothing is to be received
+    wanted = Subscription((topic,), name, SubscriptionType.EXCLUSIVE, config, durable=False)
+    receiver = await open_receiver(wanted, ignore)
+    try:
+        [native] = receiver.natives
+        ask = partial(bridge.ask, native.get_last_message_id_async, f"last place of {topic}", timeout)
+        last: MessageIdHandle = await ask_again(bridge, ask, timeout)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await receiver.aclose(closing)
+    if last.entry_id() < 0:
+        return None
+    return WireId(last.ledger_id(), last.entry_id(), last.partition(), last.batch_index())
