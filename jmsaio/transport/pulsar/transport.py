@@ -276,6 +276,9 @@ class PulsarTransport:
     async def open_reader(self, options: ReaderOptions) -> Reader:
         """Make a reader.
 
+        One that starts at a time may skip records where the connection breaks before the first one has arrived:
+        pulsar-client has forgotten the time by then, and goes on with the latest.
+
         Raises:
             NotFoundError: no such topic, and the broker creates none.
             OperationTimeoutError: no answer within ``operation_timeout``.

@@ -102,8 +102,7 @@ class PulsarReader:
     def _skip_earlier(self) -> None:
         """Drop what was published before the time that the reader starts at, up to the first that was not.
 
-        Such records come where that time is still to come, and where the connection broke before the first record:
-        then pulsar-client starts at the beginning of the topic again.
+        Such records come where that time is still to come.
         """
         while self._since is not None and (native := self._native_consumer.peek()) is not None:
             if native.publish_timestamp() >= self._since:

@@ -30,13 +30,12 @@ def reader_of(native: FakeReader, start: Position | int = Position.EARLIEST) -> 
 def messages(**published: int) -> list[Any]:
     """Messages by their bodies, with the times at which they were published."""
     return [
-        FakeMessage(number, body=body.encode(), published=time)
-        for number, (body, time) in enumerate(published.items())
+        FakeMessage(number, body=body.encode(), published=time) for number, (body, time) in enumerate(published.items())
     ]
 
 
 async def test_what_comes_before_the_first_record_at_its_time_is_left_out() -> None:
-    """So it is after the connection broke: pulsar-client starts at the beginning again. What is behind is not looked at."""
+    """What is stored behind the first one is not looked at: the clocks of senders differ."""
     native = FakeReader()
     native.queue.extend(messages(a=8, b=9, c=10, d=9))
     reader = reader_of(native, 10)
