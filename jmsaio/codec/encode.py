@@ -8,19 +8,13 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.text import to_java
 from jmsaio.model.wire import (
     CONNECTION_ID,
-    DELIVERY_MODE,
     DELIVERY_TIME,
-    EXPIRATION,
     GROUP_ID,
     MESSAGE_ID,
     MESSAGE_TYPE,
-    PRIORITY,
     TRANSACTION,
-    TYPE_SUFFIX,
     OutgoingRecord,
 )
-
-_EXPIRATION_MARK = EXPIRATION + TYPE_SUFFIX
 
 
 def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
@@ -44,13 +38,8 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
     wire = {MESSAGE_TYPE: kind, CONNECTION_ID: connection, DELIVERY_TIME: str(delivery_time)}
     if own_id is not None:
         wire[MESSAGE_ID] = own_id
-    if priority != 4:
-        wire[PRIORITY] = str(priority)
-    if mode != 2:
-        wire[DELIVERY_MODE] = "1"
-    if expiration:
-        wire[EXPIRATION] = str(expiration)
-        wire[_EXPIRATION_MARK] = "long"
+    if priority != 4 or mode != 2 or expiration:
+        headers.write_delivery(priority, mode, expiration, wire)
     if sticky is not None:
         wire[TRANSACTION] = str(sticky)
     head = message._known_headers()

@@ -6,7 +6,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Final
 
-from jmsaio.errors import InvalidDestinationError, MessageFormatError
+from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, Topic, as_destination
 from jmsaio.model.messages.headers import Headers
 from jmsaio.model.wire import (
@@ -19,11 +19,13 @@ from jmsaio.model.wire import (
     REPLY_TO,
     REPLY_TO_TYPE,
     TYPE,
+    TYPE_SUFFIX,
     ReceivedRecord,
 )
 
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _TOPIC: Final = "topic"
+_EXPIRATION_MARK: Final = EXPIRATION + TYPE_SUFFIX
 #: Digits of the largest number that a header can hold, with its sign.
 _LONGEST: Final = 20
 
@@ -40,21 +42,58 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
         MessageFormatError: a text with a lone surrogate.
         InvalidDestinationError: JMSReplyTo is not a destination.
     """
-    if head.correlation_id is not None:
-        value = head.correlation_id
-        data = _utf8(value, CORRELATION_ID) if isinstance(value, str) else value
-        wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
-    if head.type is not None:
-        if not head.type.isascii():  # only then can it be no UTF-8
-            _utf8(head.type, TYPE)
-        wire[TYPE] = head.type
+    name, is_topic = None, False
     if head.reply_to is not None:
         destination = as_destination(head.reply_to)
-        name = destination.name.partition("?")[0]
+        name, is_topic = destination.name, isinstance(destination, Topic)
+    write_values(head.correlation_id, head.type, name, is_topic, namespace, wire)
+
+
+def write_values(
+    correlation_id: str | bytes | None,
+    message_type: str | None,
+    reply_to: str | None,
+    reply_to_topic: bool,
+    namespace: str,
+    wire: dict[str, str],
+) -> None:
+    """Write the headers that the client owns, as ``write`` does, from their values.
+
+    Args:
+        correlation_id: JMSCorrelationID, or None.
+        message_type: JMSType, or None.
+        reply_to: name of the reply destination, or None. A query string is left out.
+        reply_to_topic: the reply destination is a topic.
+        namespace: ``tenant/namespace`` of a reply destination without one.
+        wire: the record's properties.
+
+    Raises:
+        MessageFormatError: a text with a lone surrogate.
+    """
+    if correlation_id is not None:
+        data = _utf8(correlation_id, CORRELATION_ID) if isinstance(correlation_id, str) else correlation_id
+        wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
+    if message_type is not None:
+        if not message_type.isascii():  # only then can it be no UTF-8
+            _utf8(message_type, TYPE)
+        wire[TYPE] = message_type
+    if reply_to is not None:
+        name = reply_to.partition("?")[0]
         _utf8(name, REPLY_TO)
         wire[REPLY_TO] = name if name.startswith(_DOMAINS) else f"persistent://{namespace}/{name}"
-        if isinstance(destination, Topic):
+        if reply_to_topic:
             wire[REPLY_TO_TYPE] = _TOPIC
+
+
+def write_delivery(priority: int, mode: int, expiration: int, wire: dict[str, str]) -> None:
+    """Write JMSPriority, JMSDeliveryMode and JMSExpiration, each unless it is the default: 4, 2, 0."""
+    if priority != 4:
+        wire[PRIORITY] = str(priority)
+    if mode != 2:
+        wire[DELIVERY_MODE] = "1"
+    if expiration:
+        wire[EXPIRATION] = str(expiration)
+        wire[_EXPIRATION_MARK] = "long"
 
 
 def _utf8(text: str, what: str) -> bytes:
@@ -88,7 +127,7 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     if CORRELATION_ID in wire:
         head.correlation_id = correlation_id(wire)
     if REPLY_TO in wire:
-        head.reply_to = _reply_to(wire[REPLY_TO], wire.get(REPLY_TO_TYPE), namespace)
+        head.reply_to = _reply_destination(wire, namespace)
     return head
 
 
@@ -136,11 +175,20 @@ def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
         return data
 
 
-def _reply_to(name: str, kind: str | None, namespace: str) -> Destination | None:
+def reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str, bool] | None:
+    """Name of the reply destination, without ``namespace`` where it lies there, and whether it is a topic; or None."""
+    name = wire.get(REPLY_TO)
+    if name is None:
+        return None
     short = name.removeprefix(f"persistent://{namespace}/")
     if not short.startswith(_DOMAINS):  # else it would not lead back to the same name
         name = short
-    try:
-        return Topic(name) if kind == _TOPIC else Queue(name)
-    except InvalidDestinationError:
+    return (name, wire.get(REPLY_TO_TYPE) == _TOPIC) if name else None
+
+
+def _reply_destination(wire: Mapping[str, str], namespace: str) -> Destination | None:
+    found = reply_to(wire, namespace)
+    if found is None:
         return None
+    name, is_topic = found
+    return Topic(name) if is_topic else Queue(name)

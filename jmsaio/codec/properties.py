@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from jmsaio.codec.bodies import OBJECT_FORMAT
 from jmsaio.errors import MessageFormatError
@@ -38,7 +38,8 @@ _MARKS: Final[dict[type, str]] = {
     Float: "float",
     float: "double",
 }
-_WORDS: Final = frozenset({"boolean", "byte", "short", "int", "integer", "long", "float", "double"})
+#: Words of marks as they are read, and as they are written.
+_WORDS: Final = {word: word for word in (*_MARKS.values(), "int")} | {"integer": "int"}
 #: Names are few and recur in every message, so the names of their marks are cached, up to these bounds.
 _CACHED: Final = 4096
 _LONGEST_CACHED: Final = 128
@@ -128,45 +129,133 @@ def read(record: ReceivedRecord) -> dict[str, Property]:
         elif word == "int" and len(text) < 10 and text.isascii() and text.isdecimal():
             values[name] = int(text)
         else:
-            values[name] = _parse(text, word)
+            values[name] = value_of(text, word)
     if old is not None:
-        _apply_old_marks(wire, values, old)
-    _add_provided(record, values)
+        for name, word in _take_old_marks(wire, values, old).items():
+            values[name] = value_of(wire[name], word)
+    _add_group(record.key, values)
+    if GROUP_SEQ not in values:
+        number = record.sequence_id
+        if number is not None:
+            values[GROUP_SEQ] = sequence(number)
+    values[DELIVERY_COUNT] = record.redelivery_count + 1
     return values
+
+
+def read_texts(
+    wire: Mapping[str, str], key: str | None, sequence_id: int | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The properties that ``read`` gives, as they are on the wire; ``value_of`` makes the value of each.
+
+    Args:
+        wire: the record's properties.
+        key: the record's key.
+        sequence_id: the producer's number for the record, or None.
+
+    Returns:
+        The texts by name, and the type words of those that are no strings. JMSXDeliveryCount, which belongs to one
+        delivery, is not among them.
+    """
+    get, known, known_word = wire.get, _READ.get, _WORDS.get
+    texts: dict[str, str] = {}
+    words: dict[str, str] = {}
+    old: list[str] | None = None
+    for name, text in wire.items():
+        mark = known(name)
+        if mark is None:
+            mark = _remember(_READ, name, _mark_to_read(name))
+        if not mark:
+            continue
+        texts[name] = text
+        found = get(mark)
+        if found is None:
+            if name.endswith(TYPE_SUFFIX_READ):
+                old = [*(old or ()), name]
+        elif (word := known_word(found)) is not None:
+            words[name] = word
+    if old is not None:
+        words |= _take_old_marks(wire, texts, old)
+    _add_group(key, texts)
+    if GROUP_ID in words and (key or GROUP_ID not in texts):
+        del words[GROUP_ID]
+    if sequence_id is not None and GROUP_SEQ not in texts:
+        texts[GROUP_SEQ] = str(sequence_id)
+        words[GROUP_SEQ] = "long" if type(sequence(sequence_id)) is Long else "int"
+    return texts, words
+
+
+def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[str, str]) -> None:
+    """Write properties that are given as ``read_texts`` gives them.
+
+    Whether a text is one of its type is not checked: a receiver takes one that is not for a string.
+
+    Args:
+        texts: the texts by name.
+        words: the type words of those that are no strings.
+        wire: the record's properties.
+
+    Raises:
+        MessageFormatError: a name that the wire format uses itself, a text with a lone surrogate, a word that names no
+            type or has no text.
+    """
+    known, word_of, known_word = _WRITTEN.get, words.get, _WORDS.get
+    typed = 0
+    for name, text in texts.items():
+        mark = known(name)
+        if mark is None:
+            mark = _remember(_WRITTEN, name, _mark_to_write(name))
+        if not mark:
+            raise MessageFormatError(f"{name!r} can't name a property: it is a header")
+        if not text.isascii():
+            _check(text, name)
+        wire[name] = text
+        given = word_of(name)
+        if given is not None:
+            word = known_word(given)
+            if word is None:
+                words_known = ", ".join(_WORDS)
+                raise MessageFormatError(f"property {name!r} can't have the type {given!r:.100}: take {words_known}")
+            wire[mark] = word
+            typed += 1
+    if typed != len(words):
+        lost = next(name for name in words if name not in texts)
+        raise MessageFormatError(f"property {lost!r} has the type {words[lost]!r:.100}, but no text")
 
 
 def _mark_to_read(name: str) -> str:
     return "" if name in HIDDEN or name.endswith(TYPE_SUFFIX) else name + TYPE_SUFFIX
 
 
-def _parse(text: str, word: str) -> Property:
+def value_of(text: str, word: str) -> Property:
+    """The value of a text and the word of its mark; the text itself where it is not of that type, or there is none."""
     try:
         return parse_wire(text, word)  # type: ignore[return-value]  # no mark makes bytes
     except MessageFormatError:
         return text
 
 
-def _apply_old_marks(wire: Mapping[str, str], values: dict[str, Property], marks: list[str]) -> None:
-    """Marks in the documented spelling. A property that merely has such a name stays a property."""
+def _take_old_marks(wire: Mapping[str, str], values: dict[str, Any], marks: list[str]) -> dict[str, str]:
+    """Take the marks in the documented spelling out of ``values``. A property that merely has such a name stays.
+
+    Returns:
+        The words of the properties that have no other mark.
+    """
+    words: dict[str, str] = {}
     for mark in marks:
         name = mark.removesuffix(TYPE_SUFFIX_READ)
         if name in values and wire[mark] in _WORDS:
             del values[mark]
+            words.pop(mark, None)  # it has a mark of its own
             if name + TYPE_SUFFIX not in wire:
-                values[name] = _parse(wire[name], wire[mark])
+                words[name] = _WORDS[wire[mark]]
+    return words
 
 
-def _add_provided(record: ReceivedRecord, values: dict[str, Property]) -> None:
-    key = record.key
+def _add_group(key: str | None, values: dict[str, Any]) -> None:
     if key:
         values[GROUP_ID] = key
     elif values.get(GROUP_ID) == "":  # Java forwards it so for a message without a group
         del values[GROUP_ID]
-    if GROUP_SEQ not in values:
-        number = record.sequence_id
-        if number is not None:
-            values[GROUP_SEQ] = sequence(number)
-    values[DELIVERY_COUNT] = record.redelivery_count + 1
 
 
 def sequence(number: int) -> int:
@@ -191,7 +280,7 @@ def read_one(wire: Mapping[str, str], name: str) -> Property:
             return None if _is_old_mark(wire, name) else text
     if word == "int" and len(text) < 10 and text.isascii() and text.isdecimal():
         return int(text)
-    return _parse(text, word)
+    return value_of(text, word)
 
 
 def _is_old_mark(wire: Mapping[str, str], name: str) -> bool:

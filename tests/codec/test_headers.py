@@ -150,3 +150,22 @@ def test_helpers_agree_with_read() -> None:
     record = Record(b"", {"JMSMessageId": ""})
     assert headers.message_id(record) == "ID:3:7:-1"
     assert headers.priority({}) == 4 and headers.delivery_mode({}) == 2 and headers.correlation_id({}) is None
+
+
+def test_headers_of_a_delivery_are_written_unless_they_are_the_default() -> None:
+    wire: dict[str, str] = {}
+    headers.write_delivery(4, 2, 0, wire)
+    assert wire == {}
+    headers.write_delivery(0, 1, 5, wire)
+    assert wire == {
+        "JMSPriority": "0", "JMSDeliveryMode": "1", "JMSExpiration": "5", "JMSExpiration_jsmtype": "long"
+    }  # fmt: skip
+
+
+def test_headers_are_written_from_their_values_as_from_a_message() -> None:
+    wire: dict[str, str] = {}
+    headers.write_values(b"\xff", "t", "r?x=1", True, "a/b", wire)
+    assert wire == {
+        "JMSCorrelationID": "/w==", "JMSType": "t", "JMSReplyTo": "persistent://a/b/r", "JMSReplyToType": "topic"
+    }  # fmt: skip
+    assert headers.reply_to(wire, "a/b") == ("r", True) and headers.reply_to({}, "a/b") is None

@@ -194,3 +194,62 @@ def test_the_dead_letter_of_what_expired_does_not_expire() -> None:
 def test_where_a_property_has_both_marks_the_one_that_is_written_counts() -> None:
     found = read({"n": "5", "n_jsmtype": "long", "n_jmstype": "int"})
     assert found == {"n": 5} and type(found["n"]) is Long
+
+
+def test_a_mark_in_the_documented_spelling_that_has_such_a_mark_itself_is_left_out() -> None:
+    for wire in (
+        {"n": "5", "n_jmstype": "int", "n_jmstype_jmstype": "long"},
+        {"n": "5", "n_jmstype_jmstype": "long", "n_jmstype": "int"},
+    ):
+        found = read(wire)
+        assert found.pop("n") == 5
+        texts, words = properties.read_texts(wire, None, None)
+        assert texts.pop("n") == "5" and words == {"n": "int"}
+        assert found == texts
+
+
+@given(st.dictionaries(st.text(max_size=20), st.text(max_size=30), max_size=6), st.text(max_size=3), st.booleans())
+def test_texts_and_words_are_those_of_the_values(wire: dict[str, str], key: str, numbered: bool) -> None:
+    for number, mark in enumerate(("int", "integer", "byte", "double", "string", "odd")):
+        spelling = ("_jsmtype", "_jmstype")[number % 2]
+        wire |= {mark: next(iter(wire.values()), "5"), mark + spelling: mark}
+    record = Record(b"", wire, key, sequence_id=1 << 40 if numbered else None)
+    texts, words = properties.read_texts(wire, key, record.sequence_id)
+    found = properties.read(record)
+    del found["JMSXDeliveryCount"]
+    assert list(texts) == list(found) and set(words) <= set(texts)
+    assert set(words.values()) <= {"boolean", "byte", "short", "int", "long", "float", "double"}
+    assert all(strategies.same(properties.value_of(texts[name], words.get(name, "")), found[name]) for name in texts)
+
+
+def test_a_group_that_comes_from_the_key_is_a_string() -> None:
+    wire = {"JMSXGroupID": "5", "JMSXGroupID_jsmtype": "int"}
+    assert properties.read_texts(wire, None, None) == ({"JMSXGroupID": "5"}, {"JMSXGroupID": "int"})
+    assert properties.read_texts(wire, "6", None) == ({"JMSXGroupID": "6"}, {})
+    assert properties.read_texts(wire | {"JMSXGroupID": ""}, None, None) == ({}, {})
+
+
+@given(st.dictionaries(names, strategies.properties, max_size=8))
+def test_texts_are_written_as_values_are(values: dict[str, Any]) -> None:
+    wire = written(values)
+    again: dict[str, str] = {}
+    properties.write_texts(*properties.read_texts(wire, None, None), again)
+    assert again == wire
+
+
+def test_texts_with_a_long_name_and_both_words_for_int_are_written() -> None:
+    wire: dict[str, str] = {}
+    properties.write_texts({"n" * 300: "1"}, {"n" * 300: "integer"}, wire)
+    assert wire == {"n" * 300: "1", "n" * 300 + "_jsmtype": "int"}
+
+
+@pytest.mark.parametrize("name", ["JMSPriority", "JMSXDeliveryCount", "JMSConnectionID", "n_jsmtype", "JMSTimestamp"])
+def test_texts_of_names_that_the_wire_uses_are_refused(name: str) -> None:
+    with pytest.raises(MessageFormatError, match=f"{name}' can't name a property"):
+        properties.write_texts({name: "1"}, {}, {})
+
+
+def test_texts_with_lone_surrogates_and_words_that_are_none_are_refused() -> None:
+    for texts, words in (({"n": "\ud800"}, {}), ({"\ud800": ""}, {}), ({"n": ""}, {"n": "string"}), ({}, {"n": "int"})):
+        with pytest.raises(MessageFormatError):
+            properties.write_texts(texts, words, {})
