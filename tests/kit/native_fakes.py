@@ -165,13 +165,14 @@ class FakeReader(FakeConsumer):
     """A reader with a queue.
 
     ``looks``: what it answers, in turn, when it is asked whether there is more; then whether its queue has something.
-    ``sought``: where it was moved; ``seeking``: what it answers then.
+    ``sought``: where it was moved; ``seeking``: what it answers then; ``landings``: its queue afterwards, in turn.
     """
 
     looks: deque[tuple[Any, bool]] = attrs.field(factory=deque)
     looked: int = 0
     sought: list[Any] = attrs.field(factory=list)
     seeking: Any = OK
+    landings: deque[list[Any]] = attrs.field(factory=deque)
 
     def read_next_async(self, callback: Callable[[Any, Any], None]) -> None:
         self.receive_async(callback)
@@ -185,6 +186,10 @@ class FakeReader(FakeConsumer):
 
     def seek_async(self, position: object, callback: Callable[[Any], None]) -> None:
         self.sought.append(position)
+        if self.landings:
+            self.queue = deque(self.landings.popleft())
+            if self.armed and self.queue:
+                from_thread(self.armed.pop(0), OK, self.queue.popleft())
         if self.seeking is not None:
             from_thread(callback, self.seeking)
 

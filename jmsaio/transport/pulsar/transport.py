@@ -41,7 +41,7 @@ from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.consumers.last_place import last_place
 from jmsaio.transport.pulsar.consumers.opening import Opening
-from jmsaio.transport.pulsar.consumers.reader import PulsarReader, seek_to_time
+from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
@@ -276,9 +276,6 @@ class PulsarTransport:
     async def open_reader(self, options: ReaderOptions) -> Reader:
         """Make a reader.
 
-        One that starts at a time may skip records where the connection breaks before the first one has arrived:
-        pulsar-client has forgotten the time by then, and goes on with the latest.
-
         Raises:
             NotFoundError: no such topic, and the broker creates none.
             OperationTimeoutError: no answer within ``operation_timeout``.
@@ -304,12 +301,17 @@ class PulsarTransport:
         )
         try:
             native = await attempts.run()
-            if isinstance(options.start, int):
-                await seek_to_time(self._bridge, native, options.topic, options.start, deadline - loop.time())
         except OperationTimeoutError as error:
             raise await self._told(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)
         self._open[reader] = None
+        if isinstance(options.start, int):
+            try:
+                await reader.seek(options.start, deadline - loop.time())
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await reader.aclose(self._config.close_timeout)
+                raise
         return reader
 
     async def _told(self, error: OperationTimeoutError) -> JMSError:

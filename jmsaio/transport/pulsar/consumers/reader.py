@@ -7,36 +7,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from jmsaio.errors import JMSError, ObjectClosedError
-from jmsaio.model.wire import ReceivedRecord
+import anyio
+
+from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.native.attempts import ask_again
-from jmsaio.transport.pulsar.native.bridge import Bridge, ignore, wait_for
+from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Seconds for the question whether something is stored behind the last record, however often it is asked.
 _ASK = 30.0
+#: Seconds for the first record to arrive after a seek, before the broker is asked again whether there is one.
+_ARRIVAL = 2.0
 #: The latest time that the broker takes: a Java long.
 _LATEST_TIME = 2**63 - 1
-
-
-async def seek_to_time(bridge: Bridge, native: ReaderHandle, topic: str, time: int, timeout: float) -> None:
-    """Move a reader that has just been opened to a publish time in milliseconds; where that fails, close it.
-
-    Raises:
-        TransportError: the broker refused.
-        OperationTimeoutError: no answer within ``timeout`` seconds.
-
-    Cancellation: the reader is closed.
-    """
-    seek = partial(native.seek_async, min(max(time, 0), _LATEST_TIME))
-    try:
-        await bridge.ask(seek, f"read {topic} from publish time {time} ms", timeout)
-    except BaseException:
-        native.close_async(ignore)
-        raise
 
 
 class PulsarReader:
@@ -148,6 +135,46 @@ class PulsarReader:
             return not more and not self._native_consumer.holds
 
         return await ask_again(self._bridge, ask, patience)
+
+    async def seek(self, time: int, timeout: float) -> None:
+        """Move it, new as it is, to a publish time in milliseconds, and wait for the first record or the end there.
+
+        Where the connection breaks before that record has arrived, pulsar-client has forgotten the time, and goes on
+        with the latest record, without an error. So it is moved again until it finds the same place twice.
+
+        Raises:
+            TransportError: the broker refused.
+            OperationTimeoutError: not found within ``timeout`` seconds.
+
+        Cancellation: the reader is to be closed.
+        """
+        try:
+            with anyio.fail_after(max(0.0, timeout)):
+                last = await self._first_since(time, timeout)
+                while (first := await self._first_since(time, timeout)) != last:
+                    last = first
+        except TimeoutError:
+            raise OperationTimeoutError(f"{self._from(time)}: not found within {timeout:g} s") from None
+
+    def _from(self, time: int) -> str:
+        return f"read {self._topic} from publish time {time} ms"
+
+    async def _first_since(self, time: int, timeout: float) -> WireId | None:
+        """Seek; the first record's place when it is here, None where there is none."""
+        self._since = time
+        self._native_consumer.discard()
+        await self._bridge.ask(
+            partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME)), self._from(time), timeout
+        )
+        while not await self._is_at_end(timeout):
+            arrival = self._arrival = self._bridge.loop.create_future()
+            if (native := self._native_consumer.peek()) is not None:
+                place = native.message_id()
+                return WireId(place.ledger_id(), place.entry_id(), place.partition(), place.batch_index())
+            if self._native_consumer.failure is not None:
+                raise self._native_consumer.failure
+            await wait_for(arrival, _ARRIVAL)
+        return None
 
     async def aclose(self, timeout: float) -> None:
         """Close. Idempotent. Cancellation: closing goes on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any
 
 import _pulsar
@@ -12,7 +13,7 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSSecurityError, ObjectClosedError, OperationTimeoutError, TransportError
 from jmsaio.transport.base import Position, ReaderOptions
 from jmsaio.transport.pulsar.consumers import reader as module
-from jmsaio.transport.pulsar.consumers.reader import PulsarReader, seek_to_time
+from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from tests.kit.native_fakes import FakeMessage, FakeReader
 from tests.kit.records import texts
@@ -66,24 +67,57 @@ async def test_earlier_records_alone_are_the_end_of_the_topic() -> None:
 @pytest.mark.parametrize(("time", "sought"), [(5, 5), (-1, 0), (2**64, 2**63 - 1)])
 async def test_a_time_is_brought_within_what_the_broker_takes(time: int, sought: int) -> None:
     native = FakeReader()
-    await seek_to_time(Bridge(), native, TOPIC, time, HANG)
-    assert native.sought == [sought]
-    assert not native.closed
+    await reader_of(native, time).seek(time, HANG)
+    assert set(native.sought) == {sought}
 
 
-async def test_a_reader_that_cannot_be_moved_to_its_time_is_closed() -> None:
+async def test_a_reader_is_moved_to_its_time_until_it_finds_the_same_place_twice() -> None:
+    """pulsar-client forgets the time where the connection breaks, and goes on with the latest record."""
+    right = messages(too_early=9, a=10, b=11)
+    native = FakeReader(landings=deque([[], right[2:], right, right]))
+    reader = reader_of(native, 10)
+    await reader.seek(10, HANG)
+    assert native.sought == [10] * 4
+    assert texts(await reader.read(10, HANG)) == ["a", "b"]
+    assert await reader.at_end()
+
+
+async def test_a_reader_that_found_the_end_at_its_time_twice_is_there() -> None:
+    native = FakeReader()
+    reader = reader_of(native, 10)
+    await reader.seek(10, HANG)
+    assert native.sought == [10, 10]
+    assert await reader.at_end()
+
+
+async def test_the_first_record_at_a_time_is_waited_for() -> None:
+    native = FakeReader()
+    native.looks.append((_pulsar.Result.Ok, True))
+    reader = reader_of(native, 10)
+    seeking = asyncio.ensure_future(reader.seek(10, HANG))
+    while not native.armed:
+        await asyncio.sleep(0.001)
+    [message] = messages(a=10)
+    native.landings.append([message])
+    native.deliver(message)
+    await seeking
+    assert native.sought == [10, 10]
+    assert texts(await reader.read(10, HANG)) == ["a"]
+
+
+async def test_a_reader_that_cannot_be_moved_to_its_time_says_why() -> None:
     refused, silent = FakeReader(seeking=_pulsar.Result.UnknownError), FakeReader(seeking=None)
-    cancelled = FakeReader(seeking=None)
     with pytest.raises(TransportError, match=f"read {TOPIC} from publish time 5 ms"):
-        await seek_to_time(Bridge(), refused, TOPIC, 5, HANG)
-    with pytest.raises(OperationTimeoutError):
-        await seek_to_time(Bridge(), silent, TOPIC, 5, 0.01)
-    seeking = asyncio.ensure_future(seek_to_time(Bridge(), cancelled, TOPIC, 5, HANG))
-    await asyncio.sleep(0.01)
-    seeking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await seeking
-    assert refused.closed and silent.closed and cancelled.closed
+        await reader_of(refused).seek(5, HANG)
+    with pytest.raises(OperationTimeoutError, match=f"read {TOPIC} from publish time 5 ms"):
+        await reader_of(silent).seek(5, 0.01)
+
+
+async def test_a_time_that_is_not_found_in_time_is_told() -> None:
+    native = FakeReader()
+    native.looks.extend([(_pulsar.Result.Ok, True)] * 5)
+    with pytest.raises(OperationTimeoutError, match=r"publish time 5 ms: not found within 0\.05 s"):
+        await reader_of(native).seek(5, 0.05)
 
 
 @pytest.mark.parametrize("ending", [True, False])
