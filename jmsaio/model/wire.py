@@ -64,6 +64,15 @@ class WireId(NamedTuple):
         text = f"ID:{self.ledger}:{self.entry}:{self.partition}"
         return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
 
+    @property
+    def duplicate(self) -> bool:
+        """True of the answer to a record that the broker left out.
+
+        With deduplication it does so when a record of that producer with the same or a higher sequence id was there
+        before: perhaps this very record, which the transport sent again after it lost its connection.
+        """
+        return self.ledger < 0
+
 
 @attrs.define
 class OutgoingRecord:
@@ -77,6 +86,9 @@ class OutgoingRecord:
         deliver_at: earliest delivery in milliseconds since the epoch, or None for at once.
         priority: JMS priority 0 to 9, for the choice of a partition.
         sticky_key: JMSTX of a transacted session with sticky partitions, or None.
+        sequence_id: its number, above those of the records before it to its partition, by which a broker that
+            deduplicates knows a record that is sent again; None: the transport counts. A record with one is never sent
+            in a batch. Give one to all records of a sender, or to none.
     """
 
     payload: bytes | None
@@ -86,6 +98,7 @@ class OutgoingRecord:
     deliver_at: int | None = None
     priority: int = 4
     sticky_key: int | None = None
+    sequence_id: int | None = None
 
     def size(self) -> int:
         """Bytes of payload, key and properties (characters counted as UTF-8), for windows and limits."""

@@ -48,6 +48,16 @@ class EmbeddedBroker:
         with self._broker.lock:
             return self._broker.create(full_name(topic), partitions)
 
+    def deduplicate(self) -> None:
+        """From now on, leave out messages whose sequence id a producer of the same name has sent to the topic before.
+
+        As Pulsar does with ``brokerDeduplicationEnabled=true``. Their receipts have a ``place.duplicate`` that is true.
+        Messages of transactions are stored in any case.
+        """
+        with self._broker.lock:
+            self._broker.deduplicates = True
+            self._broker.update_disturbed()
+
     def subscriptions(self, topic: str) -> list[str]:
         """Names of the subscriptions of a topic, sorted. Raises NotFoundError for an unknown topic."""
         with self._broker.lock:

@@ -35,7 +35,7 @@ class FaultScript:
     def _add(self, times: int, fault: SendFault) -> None:
         with self._broker.lock:
             self._broker.faults.sends.extend([fault] * times)
-            self._broker.disturbed = self._broker.down or bool(self._broker.faults.sends)
+            self._broker.update_disturbed()
 
     def lose_acknowledgements(self, times: int = 1) -> None:
         """The broker loses the next acknowledgements: their messages are redelivered once their consumer is closed,

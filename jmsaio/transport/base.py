@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 #: Called once for each record given to ``Sender.send``: the place (None where the transport can't tell) or the error.
+#: The place of a record that the broker left out as a duplicate is ``WireId.duplicate``.
 SendDone = Callable[[WireId | None, JMSError | None], None]
 #: Called when ``Receiver.receive`` may have something again; may be called without need.
 Wake = Callable[[], None]
@@ -189,10 +190,20 @@ class Sender(Protocol):
     def deleted(self) -> bool:
         """True once the topic was deleted and every send fails. A new sender recreates the topic."""
 
+    @property
+    def last_sequence_ids(self) -> Mapping[str, int]:
+        """The last sequence id by the full name of each partition, or of the topic; -1 for none.
+
+        At first ``initial_sequence_id``; without it, what a broker that deduplicates knew of a producer of this name
+        when the sender was opened. From then on the highest of its confirmed records that were given one.
+        """
+
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
         """Take a record; ``done`` tells its outcome later. Never blocks and never refuses because of a full window.
 
-        Raises MessageTooLargeError and ObjectClosedError at once, in which case ``done`` is not called.
+        Raises MessageTooLargeError and ObjectClosedError at once, in which case ``done`` is not called. Likewise, for a
+        record with a sequence id, IllegalStateError where it would be sent in a batch (``batching_enabled``), and
+        IllegalArgumentError where no broker takes that id.
         """
 
     async def ready(self) -> None:

@@ -203,6 +203,9 @@ class FakeProducer:
     def send_async(self, message: Any, callback: Any) -> None:
         self.sent.append((message, callback))
 
+    def last_sequence_id(self) -> int:
+        return -1
+
     def is_connected(self) -> bool:
         return True
 

@@ -18,10 +18,13 @@ def record(
     *,
     deliver_at: int | None = None,
     priority: int = 4,
+    sequence_id: int | None = None,
 ) -> OutgoingRecord:
     """A record to send."""
     body = payload.encode() if isinstance(payload, str) else payload
-    return OutgoingRecord(body, dict(properties), key, deliver_at=deliver_at, priority=priority)
+    return OutgoingRecord(
+        body, dict(properties), key, deliver_at=deliver_at, priority=priority, sequence_id=sequence_id
+    )
 
 
 @attrs.define(eq=False)

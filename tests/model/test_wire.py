@@ -16,6 +16,11 @@ def test_places_are_in_order() -> None:
     assert len({WireId(1, 2), WireId(1, 2)}) == 1
 
 
+def test_the_answer_to_a_duplicate_is_no_place() -> None:
+    assert WireId(-1, -1, 2).duplicate
+    assert not WireId(0, 0).duplicate
+
+
 def test_size_counts_utf8() -> None:
     empty = OutgoingRecord(None, {}).size()
     assert empty == 0

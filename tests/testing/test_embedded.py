@@ -91,3 +91,19 @@ def test_each_use_is_a_new_broker() -> None:
             assert other.topics() == []
     with embedded_broker("mine") as broker:
         assert broker.topics() == []
+
+
+async def test_a_broker_that_deduplicates_leaves_out_what_a_producer_of_that_name_sent_before() -> None:
+    with embedded_broker() as broker:
+        broker.deduplicate()
+        told = []
+        for before in (0, 1):
+            async with (
+                jmsaio.connect(broker.url, producer_name="p", initial_sequence_id=before) as connection,
+                connection.create_session() as session,
+            ):
+                producer = await session.create_producer(session.create_queue("orders"))
+                receipts = [await producer.send(text) for text in ("a", "b")]
+                told.append([receipt.place is not None and receipt.place.duplicate for receipt in receipts])
+        assert told == [[False, False], [True, False]]
+        assert broker.backlog("orders") == 3

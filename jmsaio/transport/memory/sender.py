@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import cast
 
@@ -16,7 +16,7 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransactionRolledBackError,
 )  # fmt: skip
-from jmsaio.model.wire import OutgoingRecord
+from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SendDone, SenderOptions, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
@@ -25,10 +25,14 @@ from jmsaio.transport.memory.broker.record import StoredRecord, weigh
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
+from jmsaio.transport.sequence_ids import SequenceIds
 from jmsaio.transport.waiters import Waiters
 
 #: A record that waits for memory: log, record, size, sequence id, callback, transaction, and its last moment.
 _Waiting = tuple[Partition, OutgoingRecord, int, int, SendDone, Unit | None, float]
+
+#: What became of a record: stored, the answer to a duplicate, an error, or kept for a transaction.
+_Result = StoredRecord | WireId | JMSError | None
 
 
 class MemorySender:
@@ -44,8 +48,8 @@ class MemorySender:
 
     __slots__ = (
         "_broker", "_bytes", "_changed", "_closed", "_failure", "_late", "_link", "_logs", "_name", "_options",
-        "_outcomes", "_scheduled", "_sequence", "_special", "_topic", "_turn", "_waiting", "_window_bytes",
-        "_window_records", "limit",
+        "_outcomes", "_scheduled", "_sequence", "_sequence_ids", "_special", "_topic", "_turn", "_waiting",
+        "_window_bytes", "_window_records", "limit",
     )  # fmt: skip
 
     def __init__(self, link: Link, logs: Sequence[Partition], topic: str, options: SenderOptions, limit: int) -> None:
@@ -59,12 +63,15 @@ class MemorySender:
         self.limit = limit
         self._name = options.config.producer_name or link.broker.next_producer_name()
         first = options.config.initial_sequence_id
-        self._sequence = -1 if first is None else first
+        self._sequence_ids = SequenceIds(topic, batching=False)
+        for log in logs:
+            self._sequence_ids.last[log.name] = log.sequence_ids.get(self._name, -1) if first is None else first
+        self._sequence = max(self._sequence_ids.last.values())
         self._turn = count()
-        self._outcomes: list[tuple[SendDone, StoredRecord | JMSError | None]] = []
+        self._outcomes: list[tuple[SendDone, _Result]] = []
         self._scheduled = False
         self._waiting: deque[_Waiting] = deque()
-        self._late: dict[int, tuple[SendDone, StoredRecord | JMSError | None]] = {}
+        self._late: dict[int, tuple[SendDone, _Result]] = {}
         self._bytes = 0
         self._changed = Waiters()  # outcomes were told, or the sender was closed
         self._failure: JMSError | None = None
@@ -88,7 +95,13 @@ class MemorySender:
         log = logs[0] if len(logs) == 1 else self._choose(record)
         broker = self._broker
         with broker.lock:
-            if transaction is None and not self._special and not broker.disturbed and broker.used < self.limit:
+            if (
+                transaction is None
+                and record.sequence_id is None
+                and not self._special
+                and not broker.disturbed
+                and broker.used < self.limit
+            ):
                 self._sequence = sequence = self._sequence + 1
                 self._outcomes.append((done, log.append(record, size, sequence, broker.now(), self._name)))
             else:
@@ -115,7 +128,13 @@ class MemorySender:
     ) -> None:
         if self._closed:
             raise ObjectClosedError(f"the sender to {self._topic} is closed")
-        self._sequence += 1
+        sequence = record.sequence_id
+        if sequence is None:
+            self._sequence = sequence = self._sequence + 1
+        else:
+            self._sequence_ids.checked(sequence)
+            if transaction is None:
+                done = self._sequence_ids.noting(log.name, sequence, done)
         if self._failure is not None:
             self._outcomes.append((done, self._failure))
             return
@@ -124,9 +143,9 @@ class MemorySender:
             unit.waiting += 1
         timeout = self._options.config.send_timeout
         last = self._broker.steady() + timeout if timeout > 0 else float("inf")
-        self._waiting.append((log, record, size, self._sequence, done, unit, last))
+        self._waiting.append((log, record, size, sequence, done, unit, last))
         self.admit()
-        if self._waiting and self._waiting[0][3] == self._sequence and timeout > 0:
+        if len(self._waiting) == 1 and timeout > 0:  # it is the first that waits
             self._broker.timers.add(last, self._expire)
 
     def admit(self) -> None:
@@ -147,10 +166,12 @@ class MemorySender:
         log, record, size, sequence, done, unit, _ = waiting
         broker = self._broker
         fault = broker.faults.next_send(self._topic) if broker.faults.sends else None
-        broker.disturbed = bool(broker.faults.sends)
-        result: StoredRecord | JMSError | None = None
+        broker.update_disturbed()
+        result: _Result = None
         if fault is not None and not fault.stored:
             result = fault.error
+        elif unit is None and broker.deduplicates and not log.advance(self._name, sequence):
+            result = WireId(-1, -1, log.partition)
         elif unit is None:
             result = log.append(record, size, sequence, broker.now(), self._name)
         elif unit.state is State.OPEN:
@@ -199,6 +220,11 @@ class MemorySender:
             self._schedule()
 
     @property
+    def last_sequence_ids(self) -> Mapping[str, int]:
+        """The last sequence id of each partition. See ``Sender.last_sequence_ids``."""
+        return self._sequence_ids.last
+
+    @property
     def deleted(self) -> bool:
         """Its topic was deleted, or terminated. See ``Sender.deleted``."""
         return self._failure is not None
@@ -220,6 +246,8 @@ class MemorySender:
             try:
                 if type(result) is StoredRecord:  # not isinstance: twice as fast, and there is one for each message
                     done(result.message_id, None)
+                elif type(result) is WireId:
+                    done(result, None)
                 else:
                     done(None, cast(JMSError | None, result))
             except Exception as error:

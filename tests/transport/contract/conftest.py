@@ -1,13 +1,15 @@
 """The transports that the contract suite runs on: every one in the registry.
 
-Each has a module ``tests/transport/<name>/contract.py`` with ``MARKS`` for its runs and
-``configuration(request) -> Configuration``, which starts or finds a broker.
+Each has a module ``tests/transport/<name>/contract.py`` with ``MARKS`` for its runs, ``configuration(request) ->
+Configuration``, which starts or finds a broker, and ``deduplicating_namespace(request) -> str``, a namespace where that
+broker leaves out records whose sequence id their producer has sent before.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -20,9 +22,22 @@ CONTRACTS = {name: import_module(f"tests.transport.{name}.contract") for name in
 
 
 @pytest.fixture(params=[pytest.param(name, marks=contract.MARKS) for name, contract in CONTRACTS.items()])
-def configuration(request: pytest.FixtureRequest) -> Configuration:
+def contract(request: pytest.FixtureRequest) -> ModuleType:
+    """The transport of this run."""
+    return CONTRACTS[request.param]
+
+
+@pytest.fixture
+def configuration(contract: ModuleType, request: pytest.FixtureRequest) -> Configuration:
     """How to reach the broker of this run."""
-    found: Configuration = CONTRACTS[request.param].configuration(request)
+    found: Configuration = contract.configuration(request)
+    return found
+
+
+@pytest.fixture
+def deduplicating_namespace(contract: ModuleType, harness: Harness, request: pytest.FixtureRequest) -> str:
+    """A namespace of that broker where it leaves out duplicates."""
+    found: str = contract.deduplicating_namespace(request)
     return found
 
 

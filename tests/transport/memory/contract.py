@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.config import Configuration, load
-from jmsaio.transport.memory.broker.broker import forget_broker
+from jmsaio.testing import EmbeddedBroker
+from jmsaio.transport.memory.broker.broker import broker_named, forget_broker
 
 MARKS: tuple[pytest.MarkDecorator, ...] = ()
 
@@ -14,3 +15,9 @@ def configuration(request: pytest.FixtureRequest) -> Configuration:
     """How to reach the broker of this test."""
     request.addfinalizer(lambda: forget_broker("contract"))
     return load("memory://contract")
+
+
+def deduplicating_namespace(request: pytest.FixtureRequest) -> str:
+    """A namespace where the broker leaves out duplicates: any one."""
+    EmbeddedBroker(broker_named("contract")).deduplicate()
+    return "public/default"

@@ -241,6 +241,39 @@ async def test_sequence_ids_go_on_from_the_one_given(harness: Harness) -> None:
     assert [each.sequence_id for each in await inbox.take(2)] == [42, 43]
 
 
+async def test_a_record_in_doubt_is_not_stored_again_by_a_broker_that_deduplicates(
+    embedded: EmbeddedBroker, harness: Harness
+) -> None:
+    embedded.deduplicate()
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender, outcomes = await harness.sender(topic, producer_name="p", batching_enabled=False), Outcomes()
+    embedded.faults.lose_answers()
+    sender.send(record("x", sequence_id=5), outcomes)
+    await sender.drain(GUARD)
+    assert ([type(error) for error in outcomes.errors], sender.last_sequence_ids) == ([SendInDoubtError], {topic: -1})
+    [place] = await harness.send(sender, record("x", sequence_id=5))
+    assert place is not None and place.duplicate
+    assert sender.last_sequence_ids == {topic: 5}
+    assert await inbox.consume(1) == ["x"]
+    assert await inbox.rest() == []
+
+
+async def test_records_of_a_transaction_are_stored_whatever_their_numbers(
+    embedded: EmbeddedBroker, harness: Harness
+) -> None:
+    embedded.deduplicate()
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, producer_name="p", batching_enabled=False)
+    transaction = await harness.transport.begin(GUARD)
+    for number in (3, 3):
+        await harness.send(sender, record(str(number), sequence_id=number), transaction=transaction)
+    await transaction.commit()
+    assert await inbox.consume(2) == ["3", "3"]
+    assert sender.last_sequence_ids == {topic: -1}
+
+
 async def test_a_callback_that_raises_does_not_silence_the_others(harness: Harness) -> None:
     contexts: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: contexts.append(context))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+
+import httpx
 import pytest
 
 from jmsaio.config import Configuration, load
@@ -12,3 +15,12 @@ MARKS = (pytest.mark.broker,)
 def configuration(request: pytest.FixtureRequest) -> Configuration:
     """How to reach the broker."""
     return load(request.getfixturevalue("pulsar_broker").url)
+
+
+def deduplicating_namespace(request: pytest.FixtureRequest) -> str:
+    """A new namespace where the broker leaves out duplicates."""
+    namespace = f"public/{uuid.uuid4().hex[:12]}"
+    address = f"{request.getfixturevalue('pulsar_broker').web_service_url}/admin/v2/namespaces/{namespace}"
+    httpx.put(address, timeout=30).raise_for_status()
+    httpx.post(f"{address}/deduplication", json=True, timeout=30).raise_for_status()
+    return namespace

@@ -94,7 +94,8 @@ class Broker:
         faults: scripted faults, for tests.
         down: it can't be reached, for tests.
         blocked: senders that wait for memory.
-        disturbed: it is down, or faults of sends are to come.
+        deduplicates: it leaves out records whose sequence id their producer has sent before.
+        disturbed: senders have to look closely: it is down, faults of sends are to come, or it deduplicates.
     """
 
     def __init__(self, name: str, clock: Clock | None = None) -> None:
@@ -112,6 +113,7 @@ class Broker:
         self.units: set[Unit] = set()
         self.faults = Faults()
         self.down = False
+        self.deduplicates = False
         self.disturbed = False
         self._numbers = 0
         self._producers = count()
@@ -312,6 +314,10 @@ class Broker:
         if self.down:
             raise BrokerUnavailableError(f"the embedded broker {self.name!r} is down")
 
+    def update_disturbed(self) -> None:
+        """Set ``disturbed`` after a change of what it tells."""
+        self.disturbed = self.down or self.deduplicates or bool(self.faults.sends)
+
     def take_down(self) -> None:
         """No one can reach the broker; open transactions are aborted."""
         self.down = self.disturbed = True
@@ -323,7 +329,7 @@ class Broker:
     def bring_up(self) -> None:
         """Everyone can reach it again."""
         self.down = False
-        self.disturbed = bool(self.faults.sends)
+        self.update_disturbed()
         self.timers.run(self.steady())
         for client in list(self.clients):
             client.broker_up()

@@ -29,11 +29,12 @@ class Partition:
         senders: senders that are open.
         terminated: it takes no more records.
         keeps_unread: records stay while there is no subscription, as dead letters must.
+        sequence_ids: highest one by the name of the producer, while the broker deduplicates.
     """
 
     __slots__ = (
         "broker", "keeps_unread", "ledger", "listeners", "name", "next", "partition", "records", "senders",
-        "subscribed", "terminated",
+        "sequence_ids", "subscribed", "terminated",
     )  # fmt: skip
 
     def __init__(self, broker: Services, name: str, ledger: int, partition: int) -> None:
@@ -48,6 +49,14 @@ class Partition:
         self.senders: set[Owner] = set()
         self.terminated = False
         self.keeps_unread = False
+        self.sequence_ids: dict[str, int] = {}
+
+    def advance(self, producer_name: str, sequence_id: int) -> bool:
+        """Note the sequence id of a producer's next record; False if it sent that one or a higher one before."""
+        if sequence_id <= self.sequence_ids.get(producer_name, -1):
+            return False
+        self.sequence_ids[producer_name] = sequence_id
+        return True
 
     def append(
         self, record: OutgoingRecord, size: int, sequence_id: int, now: float, producer_name: str | None = None

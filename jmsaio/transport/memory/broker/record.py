@@ -84,7 +84,9 @@ class StoredRecord:
         """Where it is stored."""
         place = self._message_id
         if place is None:
-            place = self._message_id = WireId(self.log.ledger, self.number, self.log.partition)
+            log = self.log
+            # As WireId(...), without the frame of its constructor: every record creates one.
+            place = self._message_id = tuple.__new__(WireId, (log.ledger, self.number, log.partition, -1))
         return place
 
     @property

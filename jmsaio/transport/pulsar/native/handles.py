@@ -158,6 +158,9 @@ class ProducerHandle(ClosableHandle, LinkedHandle, Protocol):
     def send_async(self, message: object, callback: Callable[[Result, MessageIdHandle], None] | None, /) -> None:
         """Send what ``_pulsar.MessageBuilder`` built; no callback: no one asks for the outcome."""
 
+    def last_sequence_id(self) -> int:
+        """Last sequence id that the broker confirmed, or knew when it was opened; -1 for none."""
+
 
 class ClosableClientHandle(Protocol):
     """A client, as far as it is closed."""

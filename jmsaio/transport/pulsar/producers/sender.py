@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import _pulsar
@@ -24,6 +24,7 @@ from jmsaio.transport.pulsar.native.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
+from jmsaio.transport.sequence_ids import SequenceIds
 
 #: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
 _SMALL = 32 * 1024
@@ -55,6 +56,7 @@ class PulsarSender:
         self._on_closed = closed
         self._partition_producers: list[PartitionProducer] = []
         self._turn = 0
+        self._sequence_ids = SequenceIds(topic, config.batching_enabled)
         self._window = Window(options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
         self._closing: asyncio.Future[None] | None = None
@@ -79,6 +81,8 @@ class PulsarSender:
             for native in natives:
                 native.close_async(ignore)
             return
+        for native, name in zip(natives, partitions, strict=True):
+            self._sequence_ids.last[name] = native.last_sequence_id()
         timeout, changed = self._options.config.send_timeout, self._options.topic_changed
         self._partition_producers += [
             PartitionProducer(self._bridge, native, name, self._window, timeout, changed)
@@ -104,6 +108,11 @@ class PulsarSender:
         """False: pulsar-client recreates a deleted topic by itself."""
         return False
 
+    @property
+    def last_sequence_ids(self) -> Mapping[str, int]:
+        """The last sequence id of each partition. See ``Sender.last_sequence_ids``."""
+        return self._sequence_ids.last
+
     def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
         """Take a record; ``done`` tells its outcome later (see ``Sender.send``).
 
@@ -111,6 +120,8 @@ class PulsarSender:
             MessageTooLargeError: above the broker's default limit of 5 MiB; not raised with compression or chunking,
                 where the broker's answer comes through ``done``.
             MessageFormatError: text that is not Unicode (lone surrogates).
+            IllegalStateError: the record has a sequence id, and the sender sends batches.
+            IllegalArgumentError: a sequence id that is negative, or above 2**63 - 1.
             ObjectClosedError: the sender or the transport is closed.
             ForkError: in a child process.
         """
@@ -136,6 +147,8 @@ class PulsarSender:
         if small and self._grouped and record.deliver_at is None:
             partition_producer.add(message, done, size)
         else:
+            if record.sequence_id is not None:  # never in a group: a sender of batches has refused it
+                done = self._sequence_ids.noting(partition_producer.topic, record.sequence_id, done)
             partition_producer.alone(message, done, size)
 
     def _refuse(self, transaction: Transaction | None) -> None:
@@ -147,19 +160,22 @@ class PulsarSender:
 
     def _build(self, record: OutgoingRecord) -> object:
         builder = _Builder()
+        payload, properties = record.payload, record.properties
         try:
-            if record.payload is None:
+            if payload is None:
                 builder.set_null_value()
             else:
-                builder.content(record.payload)
-            if record.properties:
-                builder.properties(record.properties)
+                builder.content(payload)
+            if properties:
+                builder.properties(properties)
             if record.key is not None:
                 builder.partition_key(record.key)
             if record.event_time:
                 builder.event_timestamp(record.event_time)
             if record.deliver_at is not None:
                 builder.deliver_at(record.deliver_at)
+            if record.sequence_id is not None:
+                builder.sequence_id(self._sequence_ids.checked(record.sequence_id))
             return builder.build()
         except TypeError as error:
             raise MessageFormatError(

@@ -299,6 +299,15 @@ async def test_a_second_sender_with_exclusive_access_is_refused(kit: Kit) -> Non
         await kit.sender(config=config)
 
 
+async def test_a_record_with_a_sequence_id_is_refused_by_a_sender_of_batches(kit: Kit) -> None:
+    sender, outcomes = await kit.sender(), Outcomes()
+    with pytest.raises(IllegalStateError, match="batchingEnabled=false"):
+        sender.send(record("a", sequence_id=1), outcomes)
+    sender.send(record("b"), outcomes)
+    await sender.drain(HANG)
+    assert outcomes.errors == [None]
+
+
 async def test_transactions_are_refused(kit: Kit) -> None:
     sender = await kit.sender()
     with pytest.raises(IllegalStateError, match="transactions"):

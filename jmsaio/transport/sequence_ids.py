@@ -1,0 +1,53 @@
+"""``SequenceIds``: the sequence ids that the records of one sender were given, as both transports keep them."""
+
+from __future__ import annotations
+
+import attrs
+
+from jmsaio.errors import IllegalArgumentError, IllegalStateError, JMSError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import SendDone
+
+#: The largest sequence id.
+HIGHEST = 2**63 - 1
+
+
+@attrs.define(eq=False)
+class SequenceIds:
+    """What a sender knows of the sequence ids of its records.
+
+    Attributes:
+        topic: full name of its topic, for errors.
+        batching: the sender sends batches.
+        last: last sequence id by the full name of the partition, or of the topic; see ``Sender.last_sequence_ids``.
+    """
+
+    topic: str
+    batching: bool
+    last: dict[str, int] = attrs.field(factory=dict)
+
+    def checked(self, number: int) -> int:
+        """``number``, where a record may be sent with it.
+
+        Raises:
+            IllegalStateError: the sender sends batches.
+            IllegalArgumentError: ``number`` is negative, or above 2**63 - 1.
+        """
+        if self.batching:
+            raise IllegalStateError(
+                f"a record with sequence id {number} to {self.topic}: the sender sends batches, and the broker keeps"
+                " the first sequence id of each only; set producerConfig.batchingEnabled=false"
+            )
+        if not 0 <= number <= HIGHEST:
+            raise IllegalArgumentError(f"a record to {self.topic}: sequence_id is {number}, and must be 0 to 2**63 - 1")
+        return number
+
+    def noting(self, partition: str, number: int, done: SendDone) -> SendDone:
+        """``done`` of a record with a sequence id, which is noted once the broker has it."""
+
+        def note(place: WireId | None, error: JMSError | None) -> None:
+            if error is None and number > self.last[partition]:
+                self.last[partition] = number
+            done(place, error)
+
+        return note
