@@ -115,6 +115,7 @@ async def test_another_thread_is_refused_at_once(connection: jmsaio.Connection, 
         everything[f"close of {thing}"] = thing.close
     found = await anyio.to_thread.run_sync(lambda: {call: refused(made, own_loop) for call, made in everything.items()})
     assert found == dict.fromkeys(everything, "IllegalStateError")
+    assert not (context.closed or session.closed or connection.closed)
     async with connection.create_session() as session, session.create_producer(queue) as producer:
         await producer.send("goes on")
 
