@@ -28,6 +28,8 @@ from jmsaio.transport.pulsar.native.handles import Result
 
 #: Code of success.
 OK = 0
+#: Code of a question whose connection broke before its answer; pulsar-client's Python part has no name for it.
+DISCONNECTED = 46
 
 
 @attrs.frozen
@@ -38,7 +40,7 @@ class Meaning:
         error: class of our error.
         text: what happened, and what to do about it.
         not_stored: a message that was sent and got this answer is certainly not stored.
-        passes: the broker answers so for the moment; the same question may have another answer within seconds.
+        passes: it is so for the moment; the same question may have another answer within seconds.
     """
 
     error: Callable[[str], JMSError]
@@ -62,6 +64,9 @@ _MEANINGS: dict[str, Meaning] = {
     "ChecksumError": Meaning(TransportError, "the message was damaged on its way", True),
     "ConsumerBusy": Meaning(ConsumerBusyError, "the subscription already has its consumer; close that one first"),
     "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker"),
+    "Disconnected": Meaning(
+        BrokerUnavailableError, "the connection to the broker broke before the answer", passes=True
+    ),
     "AlreadyClosed": Meaning(ObjectClosedError, "closed"),
     "InvalidMessage": Meaning(MessageFormatError, "pulsar-client refused the message", True),
     "ConsumerNotInitialized": Meaning(TransportError, "the consumer is not connected"),
@@ -104,7 +109,9 @@ _MEANINGS: dict[str, Meaning] = {
 }
 
 #: Code to name, as pulsar-client numbers them.
-_NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__members__.items()}
+_NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__members__.items()} | {
+    DISCONNECTED: "Disconnected"
+}
 
 
 def translate(result: Result, what: str, detail: str = "") -> JMSError:
@@ -123,7 +130,7 @@ def translate(result: Result, what: str, detail: str = "") -> JMSError:
 
 
 def passes(error: JMSError) -> bool:
-    """Whether an error from ``translate`` is an answer of the broker for the moment: it is worth asking again."""
+    """Whether an error from ``translate`` holds for the moment only: it is worth asking again."""
     meaning = _MEANINGS.get(error.error_code or "")
     return meaning is not None and meaning.passes
 

@@ -26,6 +26,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
 from jmsaio.transport.pulsar.native.missing import MissingReceivers, ReceiverPart
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.native.results import DISCONNECTED
 
 #: Seconds between two looks.
 LOOK = 1.0
@@ -38,9 +39,9 @@ SILENT = 7.0
 _log = logging.getLogger("jmsaio")
 
 _Result = _pulsar.Result
-#: Results that are no answer of the broker; 46: disconnected, which the wheel has no name for.
+#: Results that are no answer of the broker.
 _NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
-    int(_Result.AlreadyClosed), int(_Result.Interrupted), 46, -1
+    int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
 }  # fmt: skip
 
 

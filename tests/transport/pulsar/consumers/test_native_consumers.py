@@ -15,6 +15,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.native_consumers import NativeConsumers
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.results import DISCONNECTED
 from tests.kit.native_fakes import FakeConsumer
 
 TOPIC = "persistent://public/default/t"
@@ -83,6 +84,7 @@ async def test_an_id_moves_the_partition_that_it_names() -> None:
         (_pulsar.Result.TopicNotFound, None),
         (_pulsar.Result.Timeout, TransportError),
         (_pulsar.Result.ConnectError, TransportError),
+        (_pulsar.Result(DISCONNECTED), TransportError),
     ],
 )
 async def test_any_answer_of_the_broker_is_a_receipt(result: Any, raised: type[Exception] | None) -> None:

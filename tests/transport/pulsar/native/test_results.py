@@ -17,9 +17,11 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransportError,
 )
-from jmsaio.transport.pulsar.native.results import OK, passes, translate, translate_send
+from jmsaio.transport.pulsar.native.results import DISCONNECTED, OK, passes, translate, translate_send
 
-RESULTS = {name: code for name, code in _pulsar.Result.__members__.items() if name != "Ok"}
+RESULTS = {name: code for name, code in _pulsar.Result.__members__.items() if name != "Ok"} | {
+    "Disconnected": _pulsar.Result(DISCONNECTED)
+}
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -41,6 +43,7 @@ def test_every_code_has_an_error_with_text(name: str) -> None:
         ("AuthorizationError", JMSSecurityError),
         ("Timeout", OperationTimeoutError),
         ("ConnectError", BrokerUnavailableError),
+        ("Disconnected", BrokerUnavailableError),
         ("UnknownError", TransportError),
     ],
 )
@@ -51,7 +54,7 @@ def test_each_result_becomes_its_error(name: str, kind: type[JMSError]) -> None:
 def test_only_answers_of_the_moment_pass() -> None:
     passing = {name for name, code in RESULTS.items() if passes(translate(code, "x"))}
     assert passing == {
-        "BrokerMetadataError", "BrokerPersistenceError", "LookupError", "ServiceUnitNotReady",
+        "BrokerMetadataError", "BrokerPersistenceError", "Disconnected", "LookupError", "ServiceUnitNotReady",
         "TooManyLookupRequestException",
     }  # fmt: skip
     assert not passes(JMSError("of our own"))
