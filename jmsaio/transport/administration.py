@@ -8,6 +8,8 @@ from typing import Protocol
 
 import attrs
 
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 
 
@@ -90,6 +92,29 @@ class Admin(Protocol):
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
 
+    async def advance(self, topic: str, subscription: str, place: WireId) -> None:
+        """Acknowledge everything up to and including the entry at ``place``, whoever has it.
+
+        The cursor moves forward only: it stays where ``place`` lies before it. It moves on every subscription type,
+        with or without consumers; records that a consumer already has may still reach its application. A batch is one
+        entry and is acknowledged as a whole. When the call returns, the cursor has moved.
+
+        Args:
+            topic: full name of a topic without partitions, or of one partition.
+            subscription: name of the subscription.
+            place: the last entry to be acknowledged; its index in a batch is not looked at.
+
+        Raises:
+            AdminError: status 409, ``place`` is after the topic's last entry, and nothing has moved. With another
+                status the broker failed, and the cursor may have moved.
+            IllegalArgumentError: ``place`` is of another partition.
+            InvalidDestinationError: the topic has partitions: advance them one by one.
+            NotFoundError: no such topic or subscription.
+            JMSSecurityError: no right to do this.
+
+        Cancelling leaves the cursor where it was, or at ``place``; the call can be repeated.
+        """
+
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
         """Create a subscription (and a missing topic); False if it exists."""
 
@@ -101,3 +126,14 @@ class Admin(Protocol):
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
         """Replace the properties of a subscription."""
+
+
+def check_partition(topic: str, place: WireId) -> None:
+    """Refuse a place of another partition than ``topic``; a place without a partition is of any.
+
+    Raises:
+        IllegalArgumentError: it is of another one.
+    """
+    index = split_partition(topic)[1]
+    if place.partition not in (-1, index):
+        raise IllegalArgumentError(f"place {place} is of partition {place.partition}, not of {topic}")

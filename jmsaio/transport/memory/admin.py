@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
@@ -86,6 +88,22 @@ class MemoryAdmin:
             if topic in self._broker.partitioned:
                 raise InvalidDestinationError(f"{topic} has partitions: ask for the cursor of one partition")
             return found[0].log.cursor(found[0].pending())
+
+    async def advance(self, topic: str, subscription: str, place: WireId) -> None:
+        """Acknowledge everything up to and including ``place``. See ``Admin.advance``."""
+        with self._broker.lock:
+            found = self._find(topic, subscription)
+            if topic in self._broker.partitioned:
+                raise InvalidDestinationError(f"{topic} has partitions: advance them one by one")
+            check_partition(topic, place)
+            log = found[0].log
+            if (place.ledger, place.entry) > (log.ledger, log.next - 1):
+                end = f"its last entry, {log.place(log.next - 1)}" if log.next else "its start, as it is empty"
+                text = f"advance subscription {subscription} of {topic}: {place} is after {end}"
+                raise AdminError(f"{text}; advance to the last entry at most", 409)
+            if place.ledger == log.ledger:
+                found[0].advance(place.entry)
+                self._broker.freed()
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
         """Create a subscription (and a missing topic); False if it exists."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, NotFoundError
+from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker
 from jmsaio.transport.base import Position
 from tests.kit.records import Outcomes, record
@@ -66,6 +67,33 @@ async def test_a_deleted_subscription_makes_room_for_what_waits_for_memory(embed
     await harness.stop()
 
 
+async def test_an_advanced_subscription_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+    harness = await connect(embedded, memory_limit=1)
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    sender, outcomes = await harness.sender(topic), Outcomes()
+    for text in ("kept", "waits"):
+        sender.send(record(text), outcomes)
+    last = (await harness.admin.cursor(topic, "s")).last
+    assert last is not None
+    await harness.admin.advance(topic, "s", last)
+    await sender.drain(GUARD)
+    assert outcomes.errors == [None, None]
+    await harness.stop()
+
+
+async def test_advancing_wins_over_an_open_transaction(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "1", "2")
+    records = await inbox.take(2)
+    transaction = await harness.transport.begin(GUARD)
+    inbox.receiver.acknowledge(records, transaction)
+    await harness.admin.advance(topic, "s", records[0].message_id)
+    await transaction.abort()
+    assert [each.message_id for each in await inbox.take(1)] == [records[1].message_id]
+
+
 async def test_a_deleted_topic_makes_room_for_what_waits_elsewhere(embedded: EmbeddedBroker) -> None:
     harness = await connect(embedded, memory_limit=1)
     full, topic = harness.topic(), harness.topic()
@@ -91,7 +119,7 @@ async def test_a_broker_that_is_down_answers_nothing(embedded: EmbeddedBroker, h
             admin.terminate_topic(known), admin.topics("public/default"), admin.stats(known), admin.backlog(known, "s"),
             admin.cursor(known, "s"), admin.create_subscription(topic, "s", Position.LATEST),
             admin.delete_subscription(known, "s", force=True), admin.subscription_properties(known, "s"),
-            admin.set_subscription_properties(known, "s", {}),
+            admin.set_subscription_properties(known, "s", {}), admin.advance(known, "s", WireId(0, 0)),
         ):  # fmt: skip
             with pytest.raises(BrokerUnavailableError):
                 await asked

@@ -233,6 +233,14 @@ class BrokerSubscription:
             self.settle(holder.held.pop(number))
             self.room(holder)
 
+    def advance(self, number: int) -> None:
+        """Acknowledge every record up to that number."""
+        while self.backlog and self.backlog[0].number <= number:
+            self.forget(self.backlog.popleft())
+        for pending in self.pending():
+            if pending <= number:
+                self._acknowledge_elsewhere(pending)
+
     def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None:
         """A consumer gives a record back, to be delivered again from ``due`` on (None: at once, by ``dispatch``)."""
         consumer.taken.pop(number, None)

@@ -89,15 +89,16 @@ def read_cursor(position: str, ranges: str, last: str) -> Cursor:
     Raises:
         ValueError: no position.
     """
-    ledger, entry = _place(position)
+    ledger, entry = read_place(position)
     deleted = read_ranges(ranges)
-    end = WireId(*_place(last))  # -1:-1 and 7:-1 are before all entries, and before those of ledger 7
+    end = WireId(*read_place(last))  # -1:-1 and 7:-1 are before all entries, and before those of ledger 7
     if ledger >= 0 and entry >= 0:
         return Cursor(WireId(ledger, entry), deleted, end)
     return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted, end)
 
 
-def _place(text: str) -> tuple[int, int]:
+def read_place(text: str) -> tuple[int, int]:
+    """Ledger and entry of ``ledger:entry``. Raises ValueError: it is no place."""
     ledger, _, entry = text.partition(":")
     return int(ledger), int(entry)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin, urlsplit
 
 import anyio
 import tenacity
@@ -16,13 +14,16 @@ from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
     ConfigurationError,
-    JMSSecurityError,
+    InvalidDestinationError,
     NotFoundError,
     ObjectClosedError,
 )
 from jmsaio.model.partitions import partition_names
+from jmsaio.model.wire import WireId
+from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
+from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.transport.pulsar.admin.paths import (
@@ -33,6 +34,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     subscription_path,
     topic_path,
 )
+from jmsaio.transport.pulsar.admin.storage import has_advanced, place_body
 from jmsaio.transport.pulsar.admin.turns import creating
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 4
 #: Redirects followed at most: a broker sends a call on to the one that owns the topic.
 REDIRECTS = 5
+#: Seconds between two looks at a cursor that is to move: at first, and at most.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 _TRY_AGAIN = (500, 502, 503, 504)
 _MOVED = (307, 308)
 _STATS = {
@@ -72,7 +76,7 @@ class RestAdmin:
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
-        self._url = _base_url(config.web_service_url)
+        self._url = base_url(config.web_service_url)
         self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params)
         self._client: httpx.AsyncClient | None = None
         self._closed = False
@@ -83,7 +87,7 @@ class RestAdmin:
     async def partitions(self, topic: str) -> int:
         """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
         found = await self._call("GET", f"{topic_path(topic)}/partitions", what=f"partitions of {topic}")
-        with _understanding(f"partitions of {topic}"):
+        with understanding(f"partitions of {topic}"):
             return int(found["partitions"])
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
@@ -118,7 +122,7 @@ class RestAdmin:
             path = namespace_path(domain, namespace)
             what = f"topics of {namespace}"
             names = await self._call("GET", path, query={"includeSystemTopic": "false"}, what=what)
-            with _understanding(what):
+            with understanding(what):
                 found += names
         return found
 
@@ -130,7 +134,7 @@ class RestAdmin:
         else:
             path, query = f"{path}/stats", _STATS
         found = await self._call("GET", path, query=query, what=f"statistics of {topic}")
-        with _understanding(f"statistics of {topic}"):
+        with understanding(f"statistics of {topic}"):
             subscriptions = {
                 name: SubscriptionStats(
                     name=name,
@@ -150,7 +154,7 @@ class RestAdmin:
         messages = 0
         for part in partition_names(topic, count):
             found = await self._call("POST", f"{subscription_path(part, subscription)}/analyzeBacklog", what=what)
-            with _understanding(what):
+            with understanding(what):
                 messages += int(found["messages"])
         return messages
 
@@ -158,7 +162,7 @@ class RestAdmin:
         """Names of the subscriptions of a topic."""
         what = f"subscriptions of {topic}"
         found = await self._call("GET", f"{topic_path(topic)}/subscriptions", what=what)
-        with _understanding(what):
+        with understanding(what):
             return [str(name) for name in found]
 
     async def activity(self, topic: str) -> Activity:
@@ -166,25 +170,60 @@ class RestAdmin:
         path, what = topic_path(topic), f"activity of {topic}"
         internal = await self._call("GET", f"{path}/internalStats", what=what)
         published = None
-        with _understanding(what):
+        with understanding(what):
             kept = int(internal["numberOfEntries"])
         if kept:
             last = {"initialPosition": "latest", "messagePosition": "1"}
             message = await self._answer("GET", f"{path}/examinemessage", query=last, what=what)
             published = message.headers.get("x-pulsar-publish-time", "")
         answer = await self._answer("GET", f"{path}/stats", query=_STATS, what=what)
-        with _understanding(what):
+        with understanding(what):
             return read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
         found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
-        with _understanding(f"cursor of {topic}"):
+        with understanding(f"cursor of {topic}"):
             one = (found.get("cursors") or {}).get(cursor_key(subscription))
             if one is not None:
                 ranges = one.get("individuallyDeletedMessages") or ""
                 return read_cursor(one["markDeletePosition"], ranges, found["lastConfirmedEntry"])
         raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
+
+    async def advance(self, topic: str, subscription: str, place: WireId) -> None:
+        """Acknowledge everything up to and including ``place``. See ``Admin.advance``.
+
+        The broker answers before it has moved the cursor, and refuses (409) while it is still at an earlier call. So
+        the cursor is looked at until it is there, for ``operation_timeout`` seconds; then it is an AdminError.
+        """
+        what = f"advance subscription {subscription} of {topic}"
+        path, body = f"{subscription_path(topic, subscription)}/expireMessages", place_body(topic, place)
+        pause = _FIRST_PAUSE
+        try:
+            with anyio.fail_after(self._config.operation_timeout):
+                internal = await self._internal(topic, what)
+                check_partition(topic, place)
+                while not has_advanced(internal, subscription, place, what):
+                    try:
+                        await self._call("POST", path, body=body, what=what)
+                    except AdminError as error:
+                        if error.status != 409:
+                            raise
+                    await anyio.sleep(pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    internal = await self._internal(topic, what)
+        except TimeoutError:
+            limit = self._config.operation_timeout
+            raise AdminError(f"{what}: the broker has not reached {place} within {limit:g} s; try again") from None
+
+    async def _internal(self, topic: str, what: str) -> Any:
+        """What the broker says about the storage of a topic without partitions, or of one partition."""
+        try:
+            return await self._call("GET", f"{topic_path(topic)}/internalStats", what=what)
+        except NotFoundError:
+            if await self.partitions(topic) > 0:
+                raise InvalidDestinationError(f"{what}: the topic has partitions; take them one by one") from None
+            raise
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
         """Create a subscription (and a missing topic); False if it exists. Waits for those who subscribe to it."""
@@ -201,7 +240,7 @@ class RestAdmin:
         """The properties of a subscription."""
         what = f"properties of subscription {name} of {topic}"
         found = await self._call("GET", f"{subscription_path(topic, name)}/properties", what=what)
-        with _understanding(what):
+        with understanding(what):
             return dict(found or {})
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
@@ -230,7 +269,7 @@ class RestAdmin:
     ) -> Any:
         """One call with its repetitions; the decoded answer, None for an empty one."""
         answer = await self._answer(method, path, what=what, query=query, body=body)
-        with _understanding(what):
+        with understanding(what):
             return json.loads(answer.content) if answer.content else None
 
     async def _answer(
@@ -267,11 +306,11 @@ class RestAdmin:
             answer = await client.request(method, url, params=query, json=body, headers=self._headers())
             if answer.status_code not in _MOVED or "location" not in answer.headers:
                 break
-            url = _moved(url, answer.headers["location"], answer.status_code)
+            url = moved(url, answer.headers["location"], answer.status_code)
             query = None  # the new address has it
         if answer.is_success:
             return answer
-        raise _error(answer.status_code, _reason(answer), what)
+        raise error_of(answer.status_code, reason_of(answer), what)
 
     def _connected(self, what: str) -> httpx.AsyncClient:
         if self._closed:  # looked at before each request: a call may wait for its next attempt meanwhile
@@ -328,63 +367,6 @@ def _passes(error: BaseException) -> bool:
     import httpx
 
     return isinstance(error, httpx.TransportError)
-
-
-def _error(status: int, reason: str, what: str) -> Exception:
-    if status in (401, 403):
-        return JMSSecurityError(f"{what}: the broker refused the credentials [{status}] ({reason})")
-    if status == 404:
-        return NotFoundError(f"{what}: does not exist ({reason})")
-    return AdminError(f"{what}: status {status} ({reason})", status)
-
-
-def _reason(answer: httpx.Response) -> str:
-    """The broker's words: JSON with ``reason``, or plain text; at most one line of them."""
-    try:
-        text = str(answer.json()["reason"])
-    except (ValueError, KeyError, TypeError):
-        text = answer.text
-    text = text.strip().splitlines()[0] if text.strip() else answer.reason_phrase
-    return text[:300]
-
-
-def _base_url(text: str) -> str:
-    """The address of the REST interface, without the slash at its end."""
-    key = "webServiceUrl"
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, half an IPv6 address
-        raise ConfigurationError(f"option {key}: not a URL of one host: http://host:port", key=key) from None
-    if parts.username is not None:  # it would be shown in messages and logs
-        raise ConfigurationError(f"option {key}: credentials do not belong here but in authParams", key=key)
-    if not usable or parts.query or parts.fragment:
-        raise ConfigurationError(f"option {key} = {text!r}: needs http://host:port or https://host:port", key=key)
-    return text.rstrip("/")
-
-
-@contextmanager
-def _understanding(what: str) -> Iterator[None]:
-    """An answer that is not what a broker says (something else listens there) becomes an AdminError."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        text = f"{what}: the answer is not one of Pulsar's REST interface; check webServiceUrl"
-        raise AdminError(text, 200) from error
-
-
-def _moved(url: str, location: str, status: int) -> str:
-    """Where a redirect leads; never from https to http, which would show the credentials."""
-    try:
-        target = urljoin(url, location)
-        usable = urlsplit(target).port != 0 and target.startswith(("http://", "https://"))
-    except ValueError:  # as in _base_url
-        usable = False
-    if not usable:
-        raise AdminError(f"the broker redirects from {url} to {location!r}, which is no address", status)
-    if url.startswith("https:") and not target.startswith("https:"):
-        raise AdminError(f"the broker redirects from {url} to the unprotected {target}", status)
-    return target
 
 
 def _flag(value: bool) -> str:

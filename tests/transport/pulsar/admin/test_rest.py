@@ -29,9 +29,10 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
+from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, Position
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
-from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS, _moved
+from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
 from tests.support.broker import TestBroker
 
 TOPIC = "persistent://public/default/orders"
@@ -627,14 +628,42 @@ async def test_a_precondition_that_fails_is_not_taken_for_what_is_there_already(
     assert error.status == 412
 
 
-@pytest.mark.parametrize(
-    ("location", "refused"),
-    [("http://other/x", True), ("https://other/x", False), ("/x", False)],
-)
-def test_a_redirect_never_leads_from_a_protected_address_to_an_unprotected_one(location: str, refused: bool) -> None:
-    """Credentials would go there in the clear."""
-    if refused:
-        with pytest.raises(AdminError, match="unprotected"):
-            _moved("https://broker/admin", location, 307)
-    else:
-        assert _moved("https://broker/admin", location, 307).startswith("https://")
+INTERNAL = {
+    "state": "LedgerOpened", "lastConfirmedEntry": "7:5", "currentLedgerEntries": 6, "currentLedgerSize": 60,
+    "ledgers": [{"ledgerId": 7, "entries": 0, "size": 0}], "cursors": {"s": {"markDeletePosition": "7:-1"}},
+}  # fmt: skip
+MOVED = {**INTERNAL, "cursors": {"s": {"markDeletePosition": "7:3"}}}
+
+
+async def test_advancing_goes_on_until_the_cursor_is_there(make_admin: MakeAdmin) -> None:
+    """Also where the broker is still at an earlier call, which it says with the status of a place after the end."""
+    busy = Answer(409, {"reason": "ongoing message expiration not finished"})
+    async with scripted(
+        Answer(200, INTERNAL), busy, Answer(200, INTERNAL), Answer(204), Answer(200, INTERNAL), busy, Answer(200, MOVED)
+    ) as server:
+        await make_admin(server.url).advance(TOPIC, "s", WireId(7, 3, -1, 2))
+    look, move = f"GET {PATH}/internalStats", f"POST {PATH}/subscription/s/expireMessages"
+    asked = [f"{request.method} {request.target}" for request in server.requests]
+    assert asked == [look, move, look, move, look, move, look]
+    body = {"ledgerId": 7, "entryId": 3, "partitionIndex": -1, "batchIndex": -1, "isExcluded": False}
+    assert json.loads(server.requests[1].body) == body
+
+
+async def test_a_cursor_that_is_there_is_not_moved(make_admin: MakeAdmin) -> None:
+    async with scripted(Answer(200, MOVED)) as server:
+        await make_admin(server.url).advance(TOPIC, "s", WireId(7, 3))
+    assert len(server.requests) == 1
+
+
+async def test_advancing_is_bounded_as_a_whole(make_admin: MakeAdmin) -> None:
+    async with scripted(Answer(200, INTERNAL)) as server:
+        error = await failure(make_admin(server.url, operation_timeout=0.1).advance(TOPIC, "s", WireId(7, 3)))
+    assert isinstance(error, AdminError)
+    assert "not reached ID:7:3:-1 within 0.1 s" in error.reason
+
+
+async def test_a_refusal_to_advance_is_raised_as_it_came(make_admin: MakeAdmin) -> None:
+    async with scripted(Answer(200, INTERNAL), Answer(412, {"reason": "no"})) as server:
+        error = await failure(make_admin(server.url).advance(TOPIC, "s", WireId(7, 3)))
+    assert isinstance(error, AdminError)
+    assert error.status == 412

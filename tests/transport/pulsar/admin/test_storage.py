@@ -1,0 +1,69 @@
+"""What ``internalStats`` says about ledgers and cursors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.pulsar.admin.storage import has_advanced, place_body, read_ledgers
+
+
+def internal(mark: str = "3:-1", last: str = "8:1", state: str = "LedgerOpened") -> dict[str, Any]:
+    """Ledgers of 5 entries, of none, and an open one of 2."""
+    sizes = [(3, 5, 50), (6, 0, 0), (8, 0, 0)]
+    return {
+        "state": state, "lastConfirmedEntry": last, "currentLedgerEntries": 2, "currentLedgerSize": 20,
+        "ledgers": [{"ledgerId": ledger, "entries": count, "size": size} for ledger, count, size in sizes],
+        "cursors": {"a+b": {"markDeletePosition": mark}},
+    }  # fmt: skip
+
+
+def test_the_open_ledger_has_its_count_outside_of_the_list() -> None:
+    assert read_ledgers(internal()) == [(3, 5, 50), (6, 0, 0), (8, 2, 20)]
+    assert read_ledgers(internal(state="ClosedLedger"))[-1] == (8, 0, 0)
+    assert read_ledgers({"ledgers": [], "state": "LedgerOpened"}) == []
+
+
+def test_a_body_carries_the_partition_that_is_asked() -> None:
+    place = WireId(3, 4, -1, 7)
+    assert place_body("persistent://a/b/c-partition-2", place)["partitionIndex"] == 2
+    assert place_body("persistent://a/b/c", place) == {
+        "ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1, "isExcluded": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mark", "place", "there"),
+    [
+        ("3:2", (3, 2), True), ("3:1", (3, 2), False), ("6:-1", (3, 4), True), ("3:4", (3, 9), True),
+        ("3:3", (3, 9), False), ("3:4", (7, 0), True), ("8:0", (8, 0), True), ("3:4", (8, 0), False),
+        ("3:-1", (2, 9), True), ("3:-1", (3, -1), True),
+    ],
+)  # fmt: skip
+def test_a_cursor_is_there_when_nothing_stored_up_to_the_place_is_left(
+    mark: str, place: tuple[int, int], there: bool
+) -> None:
+    assert has_advanced(internal(mark), "a b", WireId(*place), "advance") is there
+
+
+@pytest.mark.parametrize(
+    ("last", "place", "end"), [("8:1", (8, 2), "ID:8:1:-1"), ("9:-1", (9, 0), "ID:8:1:-1"), ("3:-1", (3, 0), "empty")]
+)
+def test_a_place_after_the_end_is_refused_with_the_last_entry(last: str, place: tuple[int, int], end: str) -> None:
+    with pytest.raises(AdminError, match=end) as caught:
+        has_advanced(internal(last=last), "a b", WireId(*place), "advance")
+    assert caught.value.status == 409
+
+
+def test_an_unknown_subscription_is_not_found() -> None:
+    with pytest.raises(NotFoundError, match="no subscription other"):
+        has_advanced(internal(), "other", WireId(3, 0), "advance")
+
+
+@pytest.mark.parametrize("answer", [None, [], {"cursors": {"a+b": {}}}, {**internal(), "lastConfirmedEntry": "x"}])
+def test_an_answer_that_is_no_statistics_is_refused(answer: object) -> None:
+    with pytest.raises(AdminError, match="webServiceUrl"):
+        has_advanced(answer, "a b", WireId(3, 0), "advance")
