@@ -47,6 +47,42 @@ class Cursor:
 
 
 @attrs.frozen
+class Ledger:
+    """Consecutive entries of a topic, numbered from 0.
+
+    Attributes:
+        id: number that no other ledger has; ``WireId.ledger`` of what it holds.
+        entries: how many were written to it, so that the last one is ``entries - 1``; a batch is one.
+        bytes: bytes that it holds; 0 where none of its entries is kept.
+    """
+
+    id: int
+    entries: int
+    bytes: int
+
+
+@attrs.frozen
+class TopicLog:
+    """What a topic without partitions, or one partition, stores.
+
+    Attributes:
+        ledgers: oldest first; the last one may be open.
+        last: the last entry; None where there is none. It has no index in a batch.
+        last_readable: the last entry that is given to readers now: what is behind it belongs to a transaction that is
+            open, or waits for one. None where there is none, and where it is not known.
+        is_readable_known: False where the broker doesn't tell ``last_readable``. It never does without the right to ask
+            for it: ask ``Transport.end`` then. For a moment it doesn't after it has loaded the topic.
+        deduplication: the broker drops what a producer sends again under the same sequence id.
+    """
+
+    ledgers: tuple[Ledger, ...]
+    last: WireId | None
+    last_readable: WireId | None
+    is_readable_known: bool
+    deduplication: bool
+
+
+@attrs.frozen
 class SubscriptionStats:
     """One subscription in a topic's statistics; Pulsar counts a batch as one in ``backlog``."""
 
@@ -91,6 +127,18 @@ class Admin(Protocol):
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
+
+    async def log(self, topic: str) -> TopicLog:
+        """What a topic without partitions, or one partition, stores.
+
+        Raises:
+            InvalidDestinationError: the topic has partitions, ask for them one by one; or it is not persistent.
+            NotFoundError: no such topic.
+            JMSSecurityError: no right to see its statistics.
+            AdminError: the broker failed.
+
+        Cancelling changes nothing.
+        """
 
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including the entry at ``place``, whoever has it.

@@ -23,7 +23,7 @@ import attrs
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
-from jmsaio.transport.administration import Admin, Cursor, Position, SubscriptionStats, TopicStats
+from jmsaio.transport.administration import Admin, Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.clock import Clock
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Admin",
     "Capabilities",
     "Cursor",
+    "Ledger",
     "LinkChange",
     "LinkListener",
     "Position",
@@ -44,6 +45,7 @@ __all__ = [
     "Subscription",
     "SubscriptionStats",
     "SubscriptionType",
+    "TopicLog",
     "TopicStats",
     "Transaction",
     "Transport",

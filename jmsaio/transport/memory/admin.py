@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
+from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
@@ -88,6 +88,23 @@ class MemoryAdmin:
             if topic in self._broker.partitioned:
                 raise InvalidDestinationError(f"{topic} has partitions: ask for the cursor of one partition")
             return found[0].log.cursor(found[0].pending())
+
+    async def log(self, topic: str) -> TopicLog:
+        """What a topic without partitions, or one partition, stores. See ``Admin.log``.
+
+        It is one ledger, whose records go one by one, so that ``entries`` counts those gone, too. What is sent in a
+        transaction is stored by its commit: all that is stored can be read.
+        """
+        with self._broker.lock:
+            self._broker.check_up()
+            found = self._broker.find(topic)
+            if topic in self._broker.partitioned:
+                raise InvalidDestinationError(f"{topic} has partitions: ask for the log of one partition")
+            log = found[0]
+            ledger = Ledger(log.ledger, log.next, sum(record.size for record in log.records.values()))
+            return TopicLog(
+                (ledger,), log.last, log.last, is_readable_known=True, deduplication=self._broker.deduplicates
+            )
 
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``."""

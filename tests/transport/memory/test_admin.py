@@ -120,6 +120,7 @@ async def test_a_broker_that_is_down_answers_nothing(embedded: EmbeddedBroker, h
             admin.cursor(known, "s"), admin.create_subscription(topic, "s", Position.LATEST),
             admin.delete_subscription(known, "s", force=True), admin.subscription_properties(known, "s"),
             admin.set_subscription_properties(known, "s", {}), admin.advance(known, "s", WireId(0, 0)),
+            admin.log(known),
         ):  # fmt: skip
             with pytest.raises(BrokerUnavailableError):
                 await asked

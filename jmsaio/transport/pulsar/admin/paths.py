@@ -26,6 +26,19 @@ def topic_path(topic: str) -> str:
     return "/".join(["/admin/v2", domain, *map(_segment, parts)])
 
 
+def transaction_buffer_path(topic: str) -> str:
+    """Path of the statistics of a topic's transactions.
+
+    Raises:
+        InvalidDestinationError: not a full topic name, or not a persistent topic.
+    """
+    front = "/admin/v2/persistent/"
+    path = topic_path(topic)
+    if not path.startswith(front):
+        raise InvalidDestinationError(f"{topic} is not persistent: it stores nothing")
+    return f"/admin/v3/transactions/transactionBufferStats/{path.removeprefix(front)}"
+
+
 def subscription_path(topic: str, name: str) -> str:
     """Path of a subscription.
 

@@ -15,13 +15,14 @@ from jmsaio.errors import (
     AdminError,
     ConfigurationError,
     InvalidDestinationError,
+    JMSSecurityError,
     NotFoundError,
     ObjectClosedError,
 )
 from jmsaio.model.partitions import partition_names
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicStats
+from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of
@@ -33,8 +34,9 @@ from jmsaio.transport.pulsar.admin.paths import (
     start_position,
     subscription_path,
     topic_path,
+    transaction_buffer_path,
 )
-from jmsaio.transport.pulsar.admin.storage import has_advanced, place_body
+from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS, has_advanced, place_body, read_log
 from jmsaio.transport.pulsar.admin.turns import creating
 
 if TYPE_CHECKING:
@@ -189,6 +191,28 @@ class RestAdmin:
                 ranges = one.get("individuallyDeletedMessages") or ""
                 return read_cursor(one["markDeletePosition"], ranges, found["lastConfirmedEntry"])
         raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
+
+    async def log(self, topic: str) -> TopicLog:
+        """What a topic without partitions, or one partition, stores. See ``Admin.log``.
+
+        Three calls: a place after the last entry that the first one tells is not in the answer of the others.
+        """
+        what = f"log of {topic}"
+        buffer_path = transaction_buffer_path(topic)
+        internal = await self._internal(topic, what)
+        stats = await self._call("GET", f"{topic_path(topic)}/stats", query=_STATS, what=what)
+        buffer: Any = None
+        has_transactions = True
+        try:
+            buffer = await self._call("GET", buffer_path, what=what)
+        except JMSSecurityError:
+            pass  # no right to ask that: it is not known
+        except AdminError as error:
+            if NO_TRANSACTIONS not in error.reason:
+                raise
+            has_transactions = False
+        with understanding(what):
+            return read_log(topic, internal, stats, buffer, has_transactions)
 
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``.
@@ -363,7 +387,7 @@ class RestAdmin:
 def _passes(error: BaseException) -> bool:
     """True for a failure that may be gone the next time."""
     if isinstance(error, AdminError):
-        return error.status in _TRY_AGAIN
+        return error.status in _TRY_AGAIN and NO_TRANSACTIONS not in error.reason
     import httpx
 
     return isinstance(error, httpx.TransportError)

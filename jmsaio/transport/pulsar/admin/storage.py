@@ -8,8 +8,14 @@ from typing import Any
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Ledger, TopicLog
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import cursor_key, read_place
+
+#: What a broker without transactions says, with status 503, when it is asked for them: its setting.
+NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
+#: States of a topic's transactions in which ``maxReadPosition`` holds; while they are recovered it may be too late.
+_SETTLED = ("Ready", "NoSnapshot")
 
 
 def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
@@ -59,6 +65,39 @@ def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
     if found and internal["state"] == "LedgerOpened":
         found[-1] = (found[-1][0], int(internal["currentLedgerEntries"]), int(internal["currentLedgerSize"]))
     return found
+
+
+def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:
+    """What a topic stores.
+
+    Args:
+        topic: full name of a topic without partitions, or of one partition.
+        internal: answer of ``internalStats``.
+        stats: answer of ``stats``.
+        buffer: answer of ``transactionBufferStats``; None if there is none.
+        has_transactions: the broker has transactions; without, all that is stored can be read.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: not such answers.
+    """
+    partition = split_partition(topic)[1]
+
+    def place(of: tuple[int, int] | None) -> WireId | None:
+        return None if of is None else WireId(*of, partition)
+
+    end = read_place(internal["lastConfirmedEntry"])
+    readable: tuple[int, int] | None = end
+    if has_transactions:
+        settled = buffer is not None and buffer["state"] in _SETTLED
+        # the topic was sent to since it told its end
+        readable = min(read_place(buffer["maxReadPosition"]), end) if settled else None
+    return TopicLog(
+        ledgers=tuple(Ledger(*one) for one in read_ledgers(internal)),
+        last=place(_last_stored(internal, end)),
+        last_readable=None if readable is None else place(_last_stored(internal, readable)),
+        is_readable_known=readable is not None,
+        deduplication=stats["deduplicationStatus"] == "Enabled",
+    )
 
 
 def _last_stored(internal: Mapping[str, Any], place: tuple[int, int]) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     start_position,
     subscription_path,
     topic_path,
+    transaction_buffer_path,
 )
 
 PLAIN = "persistent://public/default/"
@@ -155,3 +156,10 @@ def test_what_is_no_position_is_refused(text: str) -> None:
         read_cursor(text, "", "5:9")
     with pytest.raises(ValueError, match="invalid literal"):
         read_cursor("5:9", "", text)
+
+
+def test_transactions_are_asked_for_by_the_name_of_a_persistent_topic() -> None:
+    front = "/admin/v3/transactions/transactionBufferStats"
+    assert transaction_buffer_path(f"{PLAIN}a b") == f"{front}/public/default/a%20b"
+    with pytest.raises(InvalidDestinationError, match="stores nothing"):
+        transaction_buffer_path(f"non-{PLAIN}a")

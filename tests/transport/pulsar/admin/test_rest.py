@@ -667,3 +667,34 @@ async def test_a_refusal_to_advance_is_raised_as_it_came(make_admin: MakeAdmin) 
         error = await failure(make_admin(server.url).advance(TOPIC, "s", WireId(7, 3)))
     assert isinstance(error, AdminError)
     assert error.status == 412
+
+
+STATISTICS = Answer(200, {"deduplicationStatus": "Disabled"})
+
+
+async def test_a_broker_without_transactions_is_asked_once(make_admin: MakeAdmin) -> None:
+    without = Answer(503, {"reason": "This Broker is not configured with transactionCoordinatorEnabled=true."})
+    async with scripted(Answer(200, INTERNAL), STATISTICS, without) as server:
+        log = await make_admin(server.url).log(TOPIC)
+    assert len(server.requests) == 3
+    assert server.requests[2].target == "/admin/v3/transactions/transactionBufferStats/public/default/orders"
+    assert (log.last, log.last_readable, log.is_readable_known) == (WireId(7, 5), WireId(7, 5), True)
+
+
+async def test_a_broker_that_is_busy_is_asked_again_for_its_transactions(make_admin: MakeAdmin) -> None:
+    buffer = Answer(200, {"state": "Ready", "maxReadPosition": "7:2"})
+    async with scripted(Answer(200, INTERNAL), STATISTICS, Answer(503, {"reason": "not served"}), buffer) as server:
+        log = await make_admin(server.url).log(TOPIC)
+    assert (log.last, log.last_readable) == (WireId(7, 5), WireId(7, 2))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_the_last_readable_entry_is_unknown_without_the_right_to_ask(make_admin: MakeAdmin, status: int) -> None:
+    async with scripted(Answer(200, INTERNAL), STATISTICS, Answer(status, {"reason": "no"})) as server:
+        log = await make_admin(server.url).log(TOPIC)
+    assert (log.last, log.last_readable, log.is_readable_known) == (WireId(7, 5), None, False)
+
+
+async def test_a_topic_that_stores_nothing_has_no_log(make_admin: MakeAdmin) -> None:
+    error = await failure(make_admin("http://127.0.0.1:1").log(f"non-{TOPIC}"))
+    assert isinstance(error, InvalidDestinationError)

@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.pulsar.admin.storage import has_advanced, place_body, read_ledgers
+from jmsaio.transport.pulsar.admin.storage import has_advanced, place_body, read_ledgers, read_log
 
 
 def internal(mark: str = "3:-1", last: str = "8:1", state: str = "LedgerOpened") -> dict[str, Any]:
@@ -67,3 +67,30 @@ def test_an_unknown_subscription_is_not_found() -> None:
 def test_an_answer_that_is_no_statistics_is_refused(answer: object) -> None:
     with pytest.raises(AdminError, match="webServiceUrl"):
         has_advanced(answer, "a b", WireId(3, 0), "advance")
+
+
+TOPIC = "persistent://a/b/c-partition-2"
+
+
+@pytest.mark.parametrize(
+    ("state", "position", "readable", "known"),
+    [
+        ("Ready", "3:2", WireId(3, 2, 2), True), ("NoSnapshot", "8:1", WireId(8, 1, 2), True),
+        ("Ready", "8:-1", WireId(3, 4, 2), True), ("Ready", "3:-1", None, True),
+        ("Ready", "8:7", WireId(8, 1, 2), True), ("Initializing", "8:1", None, False),
+    ],
+)  # fmt: skip
+def test_readers_get_up_to_where_the_first_open_transaction_starts(
+    state: str, position: str, readable: WireId | None, known: bool
+) -> None:
+    buffer = {"state": state, "maxReadPosition": position}
+    log = read_log(TOPIC, internal(), {"deduplicationStatus": "Enabled"}, buffer, True)
+    assert (log.last, log.deduplication) == (WireId(8, 1, 2), True)
+    assert (log.last_readable, log.is_readable_known) == (readable, known)
+
+
+def test_without_transactions_all_entries_are_readable() -> None:
+    log = read_log(TOPIC, internal(last="9:-1"), {"deduplicationStatus": "Recovering"}, None, False)
+    assert (log.last, log.last_readable, log.is_readable_known) == (WireId(8, 1, 2), WireId(8, 1, 2), True)
+    assert not log.deduplication
+    assert [(ledger.id, ledger.entries, ledger.bytes) for ledger in log.ledgers] == [(3, 5, 50), (6, 0, 0), (8, 2, 20)]

@@ -1,0 +1,98 @@
+"""Contract: what the administration says about a topic's storage."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.transport.base import Position, TopicLog
+from tests.transport.contract.harness import GUARD, Harness
+
+
+async def _log(harness: Harness, topic: str) -> TopicLog:
+    """A topic's log, once the broker has looked for the transactions of the topic, which it has just loaded."""
+    with anyio.fail_after(GUARD):
+        while not (log := await harness.admin.log(topic)).is_readable_known:
+            await anyio.sleep(0.01)
+    return log
+
+
+async def test_an_empty_topic_has_no_last_entry(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic)
+    log = await _log(harness, topic)
+    assert (log.last, log.last_readable, log.is_readable_known) == (None, None, True)
+    assert sum(ledger.entries for ledger in log.ledgers) == 0
+
+
+@pytest.mark.parametrize("partition", [-1, 1])
+async def test_entries_are_told_by_ledger_up_to_the_last(harness: Harness, partition: int) -> None:
+    topic = harness.topic()
+    if partition >= 0:
+        await harness.admin.create_topic(topic, 2)
+        topic = f"{topic}-partition-{partition}"
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    sender = await harness.sender(topic, batching_enabled=False)
+    places = await harness.send(sender, *"123")
+    log = await _log(harness, topic)
+    assert log.last is not None
+    assert places[-1] is not None
+    assert log.last[:2] == places[-1][:2]
+    assert (log.last.partition, log.last_readable) == (partition, log.last)
+    ledger = log.ledgers[-1]
+    assert (ledger.id, ledger.entries) == (log.last.ledger, log.last.entry + 1)
+    assert ledger.bytes > 0
+    await harness.send(sender, "4")
+    later = await _log(harness, topic)
+    assert later.ledgers[-1].entries == 4
+    assert later.ledgers[-1].bytes > ledger.bytes
+
+
+async def test_the_last_readable_entry_is_the_end_that_a_reader_is_given(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.fill(topic, *"123")
+    readable, end = (await _log(harness, topic)).last_readable, await harness.transport.end(topic)
+    assert readable is not None
+    assert end is not None
+    assert readable[:2] == end[:2]
+    assert readable.batch_index == -1
+
+
+async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -> None:
+    if not harness.capabilities.transactions:
+        return
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    [first] = await harness.fill(topic, "before")
+    transaction = await harness.transport.begin(GUARD)
+    sender = await harness.sender(topic)
+    await harness.send(sender, "inside", transaction=transaction)
+    assert (await _log(harness, topic)).last_readable == first
+    await transaction.commit()
+    readable = (await _log(harness, topic)).last_readable
+    assert first is not None
+    assert readable is not None
+    assert readable > first
+
+
+async def test_a_broker_that_deduplicates_says_so(harness: Harness, deduplicating_namespace: str) -> None:
+    topic = f"persistent://{deduplicating_namespace}/log"
+    await harness.fill(topic, "1")
+    assert (await _log(harness, topic)).deduplication
+
+
+async def test_a_broker_that_keeps_duplicates_says_so(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_topic(topic)
+    assert not (await _log(harness, topic)).deduplication
+
+
+async def test_only_a_topic_without_partitions_that_exists_has_a_log(harness: Harness) -> None:
+    topic = harness.topic()
+    with pytest.raises(NotFoundError):
+        await harness.admin.log(topic)
+    await harness.admin.create_topic(topic, 2)
+    with pytest.raises(InvalidDestinationError, match="partitions"):
+        await harness.admin.log(topic)
