@@ -60,23 +60,6 @@ async def test_the_last_readable_entry_is_the_end_that_a_reader_is_given(harness
     assert readable.batch_index == -1
 
 
-async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -> None:
-    if not harness.capabilities.transactions:
-        return
-    topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
-    [first] = await harness.fill(topic, "before")
-    transaction = await harness.transport.begin(GUARD)
-    sender = await harness.sender(topic)
-    await harness.send(sender, "inside", transaction=transaction)
-    assert (await _log(harness, topic)).last_readable == first
-    await transaction.commit()
-    readable = (await _log(harness, topic)).last_readable
-    assert first is not None
-    assert readable is not None
-    assert readable > first
-
-
 async def test_a_broker_that_deduplicates_says_so(harness: Harness, deduplicating_namespace: str) -> None:
     topic = f"persistent://{deduplicating_namespace}/log"
     await harness.fill(topic, "1")

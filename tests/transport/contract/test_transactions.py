@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
-from jmsaio.transport.base import Transaction
+from jmsaio.transport.base import Position, Transaction
 from tests.kit.records import texts
 from tests.transport.contract.harness import GUARD, Harness
 
@@ -186,3 +186,20 @@ async def test_closing_the_client_aborts(harness: Harness) -> None:
         await other.send(await other.sender(topic), "lost", transaction=transaction)
     await other.stop()
     assert await inbox.rest() == []
+
+
+async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -> None:
+    transaction = await _begin(harness)
+    if transaction is None:
+        return
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    [first] = await harness.fill(topic, "before")
+    sender = await harness.sender(topic)
+    await harness.send(sender, "inside", transaction=transaction)
+    assert (await harness.admin.log(topic)).last_readable == first
+    await transaction.commit()
+    readable = (await harness.admin.log(topic)).last_readable
+    assert first is not None
+    assert readable is not None
+    assert readable > first
