@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import time
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import _pulsar
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
@@ -103,6 +106,20 @@ async def test_close_ends_what_waits() -> None:
         bridge.check()
     operation.answer(OK, "late")
     await anyio.lowlevel.checkpoint()
+
+
+async def test_a_child_process_knows_that_the_bridge_is_its_parents() -> None:
+    bridge = Bridge()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if bridge.forked else 1)
+    _, status = await anyio.to_thread.run_sync(os.waitpid, child, 0)
+    assert status == 0
+    assert not bridge.forked
+    bridge.close()
+    assert not bridge.forked
 
 
 async def test_a_callback_that_is_never_freed_holds_nothing() -> None:
