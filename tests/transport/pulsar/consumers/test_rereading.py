@@ -12,9 +12,9 @@ import pytest
 
 from jmsaio.config import ProducerConfig, load
 from jmsaio.errors import TransportError
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.testing import Command, FaultProxy, Part
-from jmsaio.transport.base import LinkChange, SubscriptionType
+from jmsaio.transport.base import LinkChange, ReaderOptions, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.consumers import rereading
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
@@ -338,3 +338,35 @@ async def test_what_is_not_read_when_the_transport_closes_is_told() -> None:
     await reading.aclose()
     assert ["closed before it was read again" in text for text in told] == [True, True]
     assert "1:2" in told[0] and "1:3" in told[1]
+
+
+async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_record() -> None:
+    told: list[str] = []
+    opened: list[ReaderOptions] = []
+
+    class Empty:
+        async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+            return []
+
+        async def aclose(self, timeout: float) -> None:
+            pass
+
+    async def open_reader(options: ReaderOptions) -> Any:
+        opened.append(options)
+        return Empty()
+
+    def tell(change: LinkChange) -> bool:
+        told.append(change.text)
+        return True
+
+    topic = new_topic()
+    receiver = Receiver(topic)
+    rereads = Rereading(Bridge(), "pulsar://a", lambda: [receiver], open_reader, tell)
+    rereads.begin(Damage(topic, "s", 1, 2))
+    with anyio.fail_after(HANG):
+        while not told:
+            await asyncio.sleep(0.01)
+    await rereads.aclose()
+    assert [options.start for options in opened] == [WireId(1, 2)] * rereading.ATTEMPTS
+    assert rereading.ATTEMPTS > 1
+    assert "the topic no longer has it" in told[0]
