@@ -15,14 +15,13 @@ import attrs
 
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity, latest
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from jmsaio.transport.together import together
 
 #: Temporary destinations, ours and Java's.
 TOPIC_PREFIX = "jms-temp-"
-#: Our subscriptions of simple topic consumers.
-SUBSCRIPTION_PREFIX = "jmsaio-nd-"
 #: Topics asked about at the same time.
 _AT_ONCE = 8
 

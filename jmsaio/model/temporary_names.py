@@ -1,4 +1,4 @@
-"""The names of topics behind temporary destinations, jmsaio's and Java's."""
+"""Names of temporary things: topics behind temporary destinations, jmsaio's and Java's, and jmsaio's subscriptions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 QUEUE_PREFIX: Final = "jms-temp-queue-"
 TOPIC_PREFIX: Final = "jms-temp-topic-"
+#: Of jmsaio's subscriptions that have no name of their own and end with their consumer.
+SUBSCRIPTION_PREFIX: Final = "jmsaio-nd-"
 
 
 def is_temporary(topic: str) -> bool:

@@ -11,13 +11,7 @@ import jmsaio
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, subscription_name
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
-from jmsaio.maintenance.sweep import (
-    SUBSCRIPTION_PREFIX,
-    TOPIC_PREFIX,
-    Leftover,
-    delete_leftovers,
-    find_leftovers,
-)
+from jmsaio.maintenance.sweep import TOPIC_PREFIX, Leftover, delete_leftovers, find_leftovers
 from jmsaio.model import temporary_names
 from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity
 
@@ -33,7 +27,7 @@ def test_the_names_are_those_that_clients_give() -> None:
         TOPIC_PREFIX
     )
     simple = subscription_name(ConsumerRequest(jmsaio.Topic("t"), ConsumerKind.SIMPLE), None, load("memory:"), "unique")
-    assert simple == f"{SUBSCRIPTION_PREFIX}unique"
+    assert simple == f"{temporary_names.SUBSCRIPTION_PREFIX}unique"
 
 
 @attrs.define

@@ -29,6 +29,7 @@ from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestin
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.transport.base import SHARED_PROPERTY, Position, Subscription, SubscriptionType
 
 
@@ -120,7 +121,7 @@ def subscription_name(request: ConsumerRequest, client_id: str | None, config: C
     if request.kind is ConsumerKind.QUEUE:
         return resolve(request.destination, config.system_namespace).subscription or config.queue_subscription_name
     if request.kind is ConsumerKind.SIMPLE:
-        return f"jmsaio-nd-{unique}"
+        return f"{SUBSCRIPTION_PREFIX}{unique}"
     name = durable_name(client_id, request.name or "")
     return f"{name}-nd" if request.kind is ConsumerKind.SHARED else name
 

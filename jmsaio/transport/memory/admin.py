@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
+from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
@@ -85,8 +85,7 @@ class MemoryAdmin:
         """How far a subscription of an unpartitioned topic or of one partition is acknowledged."""
         with self._broker.lock:
             found = self._find(topic, subscription)
-            if topic in self._broker.partitioned:
-                raise InvalidDestinationError(f"{topic} has partitions: ask for the cursor of one partition")
+            self._broker.check_unpartitioned(topic, "ask for the cursor of one partition")
             return found[0].log.cursor(found[0].pending())
 
     async def log(self, topic: str) -> TopicLog:
@@ -98,8 +97,7 @@ class MemoryAdmin:
         with self._broker.lock:
             self._broker.check_up()
             found = self._broker.find(topic)
-            if topic in self._broker.partitioned:
-                raise InvalidDestinationError(f"{topic} has partitions: ask for the log of one partition")
+            self._broker.check_unpartitioned(topic, "ask for the log of one partition")
             log = found[0]
             ledger = Ledger(log.ledger, log.next, sum(record.size for record in log.records.values()))
             return TopicLog(
@@ -110,8 +108,7 @@ class MemoryAdmin:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``."""
         with self._broker.lock:
             found = self._find(topic, subscription)
-            if topic in self._broker.partitioned:
-                raise InvalidDestinationError(f"{topic} has partitions: advance them one by one")
+            self._broker.check_unpartitioned(topic, "advance them one by one")
             check_partition(topic, place)
             log = found[0].log
             if (place.ledger, place.entry) > (log.ledger, log.next - 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from jmsaio.errors import InvalidDestinationError, JMSError, ObjectClosedError
+from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.memory.broker.broker import Broker
@@ -13,15 +13,8 @@ from jmsaio.transport.memory.broker.tail import Tail
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.waiters import Waiters
 
-
-def check_unpartitioned(broker: Broker, topic: str) -> None:
-    """Refuse a topic with partitions. With the lock held.
-
-    Raises:
-        InvalidDestinationError: it has some.
-    """
-    if topic in broker.partitioned:
-        raise InvalidDestinationError(f"{topic} has partitions: read them one by one")
+#: What to do with a topic that has partitions.
+READ_EACH = "read them one by one"
 
 
 class MemoryReader:
@@ -43,7 +36,7 @@ class MemoryReader:
         self._link = link
         self._broker: Broker = link.broker
         self._topic = options.topic
-        check_unpartitioned(self._broker, options.topic)
+        self._broker.check_unpartitioned(options.topic, READ_EACH)
         self._tail = Tail(self._broker.open(options.topic)[0], self, options.start, options.inclusive)
         self._arrived = Waiters()
         self._failure: JMSError | None = None

@@ -170,7 +170,7 @@ class MemorySender:
         result: _Result = None
         if fault is not None and not fault.stored:
             result = fault.error
-        elif unit is None and broker.deduplicates and not log.advance(self._name, sequence):
+        elif unit is None and broker.deduplicates and not log.note_sequence_id(self._name, sequence):
             result = WireId(-1, -1, log.partition)
         elif unit is None:
             result = log.append(record, size, sequence, broker.now(), self._name)

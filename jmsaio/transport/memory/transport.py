@@ -23,7 +23,7 @@ from jmsaio.transport.memory.broker.broker import Broker, broker_named
 from jmsaio.transport.memory.broker.transactions import Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
-from jmsaio.transport.memory.reader import MemoryReader, check_unpartitioned
+from jmsaio.transport.memory.reader import READ_EACH, MemoryReader
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
 
@@ -112,7 +112,7 @@ class MemoryTransport:
         """The last place that a reader would be given now. See ``Transport.end``."""
         with self._broker.lock:
             self._check()
-            check_unpartitioned(self._broker, topic)
+            self._broker.check_unpartitioned(topic, READ_EACH)
             return self._broker.open(topic)[0].last
 
     async def begin(self, timeout: float) -> MemoryTransaction:

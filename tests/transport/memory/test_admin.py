@@ -5,7 +5,7 @@ import pytest
 from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import Position, Sender
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
@@ -54,13 +54,19 @@ async def test_a_consumer_of_one_partition_keeps_a_subscription_from_being_delet
         await harness.admin.delete_subscription(topic, "s")
 
 
-async def test_a_deleted_subscription_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+async def one_waits_for_memory(embedded: EmbeddedBroker) -> tuple[Harness, str, Sender, Outcomes]:
+    """A topic whose subscription "s" has one record, while another record waits for its memory."""
     harness = await connect(embedded, memory_limit=1)
     topic = harness.topic()
     await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
     sender, outcomes = await harness.sender(topic), Outcomes()
     for text in ("kept", "waits"):
         sender.send(record(text), outcomes)
+    return harness, topic, sender, outcomes
+
+
+async def test_a_deleted_subscription_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
+    harness, topic, sender, outcomes = await one_waits_for_memory(embedded)
     await harness.admin.delete_subscription(topic, "s")
     await sender.drain(GUARD)
     assert outcomes.errors == [None, None]
@@ -68,12 +74,7 @@ async def test_a_deleted_subscription_makes_room_for_what_waits_for_memory(embed
 
 
 async def test_an_advanced_subscription_makes_room_for_what_waits_for_memory(embedded: EmbeddedBroker) -> None:
-    harness = await connect(embedded, memory_limit=1)
-    topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
-    sender, outcomes = await harness.sender(topic), Outcomes()
-    for text in ("kept", "waits"):
-        sender.send(record(text), outcomes)
+    harness, topic, sender, outcomes = await one_waits_for_memory(embedded)
     last = (await harness.admin.cursor(topic, "s")).last
     assert last is not None
     await harness.admin.advance(topic, "s", last)

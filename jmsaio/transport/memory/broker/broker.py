@@ -164,8 +164,17 @@ class Broker:
             raise NotFoundError(f"there is no topic {topic}")
         return [self.logs[topic]]
 
+    def check_unpartitioned(self, topic: str, instead: str) -> None:
+        """Refuse a topic with partitions; ``instead`` says what to do.
+
+        Raises:
+            InvalidDestinationError: it has some.
+        """
+        if topic in self.partitioned:
+            raise InvalidDestinationError(f"{topic} has partitions: {instead}")
+
     def open(self, topic: str) -> list[Partition]:
-        """The same; a topic that does not exist is made, without partitions.
+        """As ``find``; a topic that does not exist is made, without partitions.
 
         Raises:
             InvalidDestinationError: not a full topic name.

@@ -51,7 +51,7 @@ class Partition:
         self.keeps_unread = False
         self.sequence_ids: dict[str, int] = {}
 
-    def advance(self, producer_name: str, sequence_id: int) -> bool:
+    def note_sequence_id(self, producer_name: str, sequence_id: int) -> bool:
         """Note the sequence id of a producer's next record; False if it sent that one or a higher one before."""
         if sequence_id <= self.sequence_ids.get(producer_name, -1):
             return False

@@ -13,6 +13,7 @@ from functools import partial
 import anyio
 
 from jmsaio.config import ConsumerConfig
+from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Subscription, SubscriptionType, Wake
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
@@ -42,7 +43,7 @@ async def last_place(bridge: Bridge, open_receiver: Open, topic: str, timeout: f
 
     Cancellation: the subscription is deleted all the same. ``jmsaio sweep`` finds what a crash leaves of it.
     """
-    name = f"jmsaio-nd-{uuid.uuid4()}"
+    name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
     config = ConsumerConfig(receiver_queue_size=1)  # nothing is to be received
     wanted = Subscription((topic,), name, SubscriptionType.EXCLUSIVE, config, durable=False)
     receiver = await open_receiver(wanted, ignore)

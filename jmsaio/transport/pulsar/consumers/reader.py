@@ -169,8 +169,7 @@ class PulsarReader:
         while not await self._is_at_end(timeout):
             arrival = self._arrival = self._bridge.loop.create_future()
             if (native := self._native_consumer.peek()) is not None:
-                place = native.message_id()
-                return WireId(place.ledger_id(), place.entry_id(), place.partition(), place.batch_index())
+                return PulsarRecord(native, self._native_consumer, 0, 0).message_id
             if self._native_consumer.failure is not None:
                 raise self._native_consumer.failure
             await wait_for(arrival, _ARRIVAL)

@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from jmsaio.errors import JMSSecurityError, OperationTimeoutError
-from jmsaio.maintenance.sweep import SUBSCRIPTION_PREFIX
+from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Subscription, Wake
 from jmsaio.transport.pulsar.consumers.last_place import last_place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -289,10 +289,13 @@ class Receiver:
         raise AssertionError(function)
 
 
-def part(broker: str, topic: str, told: list[LinkChange]) -> tuple[Rereading, Receiver]:
-    async def open_reader(options: Any) -> Any:
-        raise TransportError("no reader")
+async def no_reader(options: ReaderOptions) -> Any:
+    raise TransportError("no reader")
 
+
+def part(
+    broker: str, topic: str, told: list[LinkChange], open_reader: Callable[[ReaderOptions], Any] = no_reader
+) -> tuple[Rereading, Receiver]:
     def tell(change: LinkChange) -> bool:
         told.append(change)
         return True
@@ -320,28 +323,23 @@ async def test_several_transports_of_a_process(brokers: list[str]) -> None:
 
 
 async def test_what_is_not_read_when_the_transport_closes_is_told() -> None:
-    told: list[str] = []
+    told: list[LinkChange] = []
 
-    async def open_reader(options: Any) -> Any:
+    async def open_reader(options: ReaderOptions) -> Any:
         await asyncio.sleep(HANG)
 
-    def tell(change: LinkChange) -> bool:
-        told.append(change.text)
-        return True
-
     topic = new_topic()
-    receiver = Receiver(topic)
-    reading = Rereading(Bridge(), "pulsar://a", lambda: [receiver], open_reader, tell)
+    reading, _ = part("pulsar://a", topic, told, open_reader)
     reading.begin(Damage(topic, "s", 1, 2))
     await asyncio.sleep(0.01)
     reading.begin(Damage(topic, "s", 1, 3))
     await reading.aclose()
-    assert ["closed before it was read again" in text for text in told] == [True, True]
-    assert "1:2" in told[0] and "1:3" in told[1]
+    assert ["closed before it was read again" in change.text for change in told] == [True, True]
+    assert "1:2" in told[0].text and "1:3" in told[1].text
 
 
 async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_record() -> None:
-    told: list[str] = []
+    told: list[LinkChange] = []
     opened: list[ReaderOptions] = []
 
     class Empty:
@@ -355,13 +353,8 @@ async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_re
         opened.append(options)
         return Empty()
 
-    def tell(change: LinkChange) -> bool:
-        told.append(change.text)
-        return True
-
     topic = new_topic()
-    receiver = Receiver(topic)
-    rereads = Rereading(Bridge(), "pulsar://a", lambda: [receiver], open_reader, tell)
+    rereads, _ = part("pulsar://a", topic, told, open_reader)
     rereads.begin(Damage(topic, "s", 1, 2))
     with anyio.fail_after(HANG):
         while not told:
@@ -369,4 +362,4 @@ async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_re
     await rereads.aclose()
     assert [options.start for options in opened] == [WireId(1, 2)] * rereading.ATTEMPTS
     assert rereading.ATTEMPTS > 1
-    assert "the topic no longer has it" in told[0]
+    assert "the topic no longer has it" in told[0].text
