@@ -3,7 +3,7 @@
 Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`) need the real broker, tests marked ``java`` (or using
 `java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both come from Maven. Where a JDK or
 Maven is missing, or nothing can be downloaded, these tests are deselected and the last lines of the run say so; with
-``CI=true`` that makes the run fail.
+``CI=true`` that makes the run fail. So does a run that leaves out the files that need the extra ``spark``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,14 @@ from tests.kit.java_fixtures import (  # noqa: E402 - after the path
 from tests.kit.tiers import is_fast, load_profile, may_hold_fast, on_virtual_time  # noqa: E402 - after the path
 from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
 from tests.support.broker import watch_launcher  # noqa: E402 - after the path
-from tests.support.prerequisites import MISSING, deselect, missing_is_a_failure  # noqa: E402 - after the path
+from tests.support.prerequisites import (  # noqa: E402 - after the path
+    MISSING,
+    WITHOUT_SPARK,
+    deselect,
+    lacking_for_spark,
+    lacks_spark,
+    missing_is_a_failure,
+)
 from tests.support.watcher import join, journal  # noqa: E402 - after the path
 from tests.support.workers import (  # noqa: E402 - after the path
     WORKERS,
@@ -120,13 +127,22 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Note what a process for tests has left out."""
-    missing = getattr(node, "workeroutput", {}).get("missing")
+    output = getattr(node, "workeroutput", {})
+    missing = output.get("missing")
     if missing is not None:
         node.config.stash[MISSING] = tuple(missing)
+    if output.get("without_spark"):
+        node.config.stash[WITHOUT_SPARK] = output["without_spark"]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``-m fast`` leave out folders without fast tests, unless the command line names something in them."""
+    """Leave out files that need Spark where it is not installed.
+
+    With ``-m fast`` leave out folders without fast tests, too, unless the command line names something in them.
+    """
+    if lacks_spark(collection_path):
+        config.stash.setdefault(WITHOUT_SPARK, []).append(collection_path.name)
+        return True
     if config.option.markexpr != "fast" or may_hold_fast(collection_path):
         return None
     places = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
@@ -162,22 +178,29 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """With ``CI=true`` a run that left tests out has failed."""
     missing = session.config.stash.get(MISSING, None)
+    without_spark = session.config.stash.get(WITHOUT_SPARK, [])
     if is_worker(session.config):
-        session.config.workeroutput["missing"] = missing  # type: ignore[attr-defined] # pytest-xdist's attribute
-    elif missing is not None and missing_is_a_failure() and exitstatus in (0, 5):
+        output = session.config.workeroutput  # type: ignore[attr-defined] # pytest-xdist's attribute
+        output["missing"], output["without_spark"] = missing, without_spark
+    elif (missing is not None or without_spark) and missing_is_a_failure() and exitstatus in (0, 5):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say in one line what is missing and what was not tested."""
+    """Say in one line each what is missing and what was not tested."""
+    lines = []
     missing = config.stash.get(MISSING, None)
     if missing is not None:
         sentence, count = missing
-        verdict = "; this is a failure because CI=true" if missing_is_a_failure() else ""
+        lines.append(f"{count} tests with the real Pulsar broker and the Java client: {sentence}")
+    without_spark = config.stash.get(WITHOUT_SPARK, [])
+    if without_spark:
+        sentence = f"no {' and '.join(lacking_for_spark())}; run pip install '.[test,spark]'"
+        lines.append(f"{len(without_spark)} files of tests with Spark: {sentence}")
+    verdict = "; this is a failure because CI=true" if missing_is_a_failure() else ""
+    for line in lines:
         terminalreporter.write_line(
-            f"NOT TESTED: {count} tests with the real Pulsar broker and the Java client: {sentence}{verdict}",
-            red=missing_is_a_failure(),
-            yellow=not missing_is_a_failure(),
+            f"NOT TESTED: {line}{verdict}", red=missing_is_a_failure(), yellow=not missing_is_a_failure()
         )
 
 

@@ -47,6 +47,8 @@ PLANTED = [
         {"transport/memory/a.py": "from jmsaio.transport.pulsar import b", "transport/pulsar/b.py": ""},
         "must not know",
     ),
+    (layers.upward, {"spark/a.py": "from jmsaio.client import b", "client/b.py": ""}, "must not know"),
+    (layers.trespassing, {"maintenance/a.py": "import pyspark.sql"}, "belongs to jmsaio.spark"),
     (layers.trespassing, {"client/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),
     (layers.trespassing, {"transport/memory/a.py": "import pulsar.asyncio"}, "belongs to jmsaio.transport.pulsar"),
     (layers.trespassing, {"transport/pulsar/adminx/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),

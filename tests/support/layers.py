@@ -15,12 +15,14 @@ RINGS = {
     **dict.fromkeys(("transport",), 2),
     "client": 3,
     **dict.fromkeys(("__init__", "__main__", "cli", "testing", "guide", "demo", "bench", "launcher", "maintenance"), 4),
+    "spark": 4,
 }
 
-#: Parts that never import each other: the pure rules, and the engines behind the seam.
+#: Parts that never import each other: the pure rules, the engines behind the seam, and the users of the seam.
 STRANGERS = (
     ("jmsaio.codec", "jmsaio.selector", "jmsaio.rules"),
     ("jmsaio.transport.memory", "jmsaio.transport.pulsar"),
+    ("jmsaio.client", "jmsaio.spark"),
 )
 
 #: Libraries that only some parts may import.
@@ -32,6 +34,8 @@ OWNERS = {
     "click": ("jmsaio.cli",),
     "rich": ("jmsaio.cli", "jmsaio.bench", "jmsaio.demo", "jmsaio.guide"),
     "matplotlib": ("jmsaio.bench",),
+    "pyarrow": ("jmsaio.spark",),
+    "pyspark": ("jmsaio.spark",),
     "threading": ("jmsaio.transport", "jmsaio.launcher", "jmsaio.bench"),
     "subprocess": ("jmsaio.launcher", "jmsaio.bench"),
 }

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +17,11 @@ from tests.support.workers import is_worker, once, shared_folder
 
 #: What the machine lacks, and how many tests were left out therefore.
 MISSING = pytest.StashKey[tuple[str, int]]()
+#: Test files that were left out because they need the extra `spark`.
+WITHOUT_SPARK = pytest.StashKey[list[str]]()
+#: Packages of the extra `spark`, and how a test file that needs them names them.
+SPARK_PACKAGES = ("pyarrow", "pyspark")
+_SPARK = re.compile(rf"^\s*(?:import|from) (?:{'|'.join(SPARK_PACKAGES)})\b", re.MULTILINE)
 
 
 def deselect(session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -60,6 +69,19 @@ def _unfetched(session: pytest.Session) -> list[str]:
     except launcher.LauncherError as error:
         return [error.reason]
     return []
+
+
+@cache
+def lacking_for_spark() -> tuple[str, ...]:
+    """The packages of the extra `spark` that are not installed."""
+    return tuple(name for name in SPARK_PACKAGES if importlib.util.find_spec(name) is None)
+
+
+def lacks_spark(path: Path) -> bool:
+    """Whether a test file can't be imported here, because it needs packages of the extra `spark`."""
+    if path.suffix != ".py" or "spark" not in path.parts or not lacking_for_spark():
+        return False
+    return _SPARK.search(path.read_text(encoding="utf-8")) is not None
 
 
 def missing_is_a_failure() -> bool:

@@ -1,0 +1,158 @@
+"""The columns of a row, as one table: names, types, and which of them a reader is given.
+
+Their names are JMS's own, so that a Spark predicate and a selector read alike; Spark ignores their case. The table is
+frozen: archives name its version.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+#: Version of the table. A column that is added, renamed or given another type makes a new one.
+VERSION: Final = 1
+
+
+class Type(enum.Enum):
+    """The type of a column; the value is Spark's DDL."""
+
+    STRING = "STRING"
+    BINARY = "BINARY"
+    BOOLEAN = "BOOLEAN"
+    BYTE = "TINYINT"
+    SHORT = "SMALLINT"
+    INT = "INT"
+    LONG = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    TIMESTAMP = "TIMESTAMP"
+    TEXTS = "MAP<STRING, STRING>"
+    POSITION = "STRUCT<ledger: BIGINT, entry: BIGINT, batch: INT>"
+    PROPERTIES = "STRUCT<...>"  # the declared properties: see ``ddl``
+
+
+class Body(enum.Enum):
+    """How a reader is given the body; the value is that of the option ``body``."""
+
+    TYPED = "typed"
+    RAW = "raw"
+    BOTH = "both"
+
+
+_TYPED = frozenset({Body.TYPED, Body.BOTH})
+_RAW = frozenset({Body.RAW, Body.BOTH})
+_ALL = frozenset(Body)
+
+
+@attrs.frozen
+class Column:
+    """One column; every one may be NULL.
+
+    Attributes:
+        name: as the table has it.
+        type: its type.
+        doc: what it holds.
+        bodies: for which values of the option ``body`` it is among the columns.
+        on_request: it is left out unless it is asked for by name.
+    """
+
+    name: str
+    type: Type
+    doc: str
+    bodies: frozenset[Body] = _ALL
+    on_request: bool = False
+
+
+#: Column of the declared properties.
+PROPS: Final = "props"
+
+COLUMNS: Final = (
+    Column("destination", Type.STRING, "name of the queue or topic that was read, as it was given"),
+    Column("topic", Type.STRING, "full name of the Pulsar topic, or of its partition"),
+    Column("partition", Type.INT, "index of the partition; NULL for a topic without"),
+    Column("position", Type.POSITION, "where the message is stored; sorts in the order of the partition"),
+    Column("publish_time", Type.TIMESTAMP, "when it was published, by the sender's clock"),
+    Column("producer_name", Type.STRING, "name of the Pulsar producer that sent it"),
+    Column("key", Type.STRING, "partition key, which is JMSXGroupID"),
+    Column("schema_version", Type.BINARY, "version of the Pulsar schema that its producer declared"),
+    Column("JMSMessageID", Type.STRING, "JMSMessageID"),
+    Column("JMSCorrelationID", Type.STRING, "JMSCorrelationID, if it is text"),
+    Column("correlation_bytes", Type.BINARY, "JMSCorrelationID, if it is not text"),
+    Column("JMSType", Type.STRING, "JMSType"),
+    Column("JMSReplyTo", Type.STRING, "name of the destination of replies"),
+    Column("reply_to_kind", Type.STRING, "`queue` or `topic`: what JMSReplyTo is"),
+    Column("JMSDeliveryMode", Type.STRING, "`PERSISTENT` or `NON_PERSISTENT`"),
+    Column("JMSPriority", Type.INT, "0 to 9"),
+    Column("JMSTimestamp", Type.TIMESTAMP, "when it was sent"),
+    Column("JMSExpiration", Type.TIMESTAMP, "when it expires; NULL if never"),
+    Column("JMSDeliveryTime", Type.TIMESTAMP, "before when it was not to be delivered"),
+    Column("JMSRedelivered", Type.BOOLEAN, "NULL: only a consumer knows"),
+    Column("JMSXDeliveryCount", Type.INT, "NULL: only a consumer knows"),
+    Column("properties", Type.TEXTS, "the properties by name, as text"),
+    Column("property_types", Type.TEXTS, "type words of the properties that are no strings"),
+    Column(PROPS, Type.PROPERTIES, "the properties that the option `propertySchema` declares", on_request=True),
+    Column("body_type", Type.STRING, "`text`, `bytes`, `map`, `stream`, `object`, or `header` without a body"),
+    Column("text", Type.STRING, "body of a text message", _TYPED),
+    Column("bytes", Type.BINARY, "body of any other message, as on the wire", _TYPED),
+    Column("object_format", Type.STRING, "`json` where the String of an object message is JSON of jmsaio"),
+    Column("payload", Type.BINARY, "body of any message, as on the wire", _RAW),
+    Column("body_json", Type.STRING, "body of a map or stream message as JSON with types", on_request=True),
+    Column("decode_error", Type.STRING, "why a part of the message could not be read, which is then NULL"),
+)
+
+_BY_NAME: Final[Mapping[str, Column]] = {column.name.lower(): column for column in COLUMNS}
+
+
+@attrs.frozen
+class Property:
+    """A property that the option ``propertySchema`` declares.
+
+    Attributes:
+        name: its name, in its own case.
+        type: STRING, BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT or DOUBLE.
+    """
+
+    name: str
+    type: Type
+
+
+def find_column(name: str) -> Column | None:
+    """The column of that name, in any case; None if there is none."""
+    return _BY_NAME.get(name.lower())
+
+
+def columns_of(body: Body, declared: Sequence[Property] = ()) -> tuple[Column, ...]:
+    """The columns that a reader is given when it names none.
+
+    Args:
+        body: how it wants the body.
+        declared: properties that it declares; with any, ``props`` is among the columns.
+    """
+    return tuple(
+        column
+        for column in COLUMNS
+        if body in column.bodies and (not column.on_request or (column.name == PROPS and declared))
+    )
+
+
+def ddl(columns: Iterable[Column], declared: Sequence[Property] = ()) -> str:
+    """Spark's DDL of a table with these columns.
+
+    Args:
+        columns: in their order.
+        declared: the fields of ``props``, in their order.
+    """
+    return ", ".join(f"{column.name} {_ddl(column.type, declared)}" for column in columns)
+
+
+def _ddl(kind: Type, declared: Sequence[Property]) -> str:
+    if kind is not Type.PROPERTIES:
+        return str(kind.value)
+    return "STRUCT<" + ", ".join(f"{_quoted(each.name)}: {each.type.value}" for each in declared) + ">"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
