@@ -8,7 +8,7 @@ import pytest
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.record import StoredRecord
 from tests.kit.records import texts
-from tests.transport.memory.bench import Bench, FakePort, acknowledge
+from tests.transport.memory.bench import START, Bench, FakePort, acknowledge
 
 
 def test_taking_more_than_the_queue_holds(bench: Bench) -> None:
@@ -101,6 +101,20 @@ def test_a_record_is_overdue_also_behind_one_that_was_acknowledged(bench: Bench)
     assert texts(consumer.take(9)) == ["2"]
     bench.clock.advance(5)
     assert texts(consumer.take(9)) == ["3"]
+
+
+def test_records_of_a_long_log_are_overdue_in_time(bench: Bench) -> None:
+    """Their numbers are above any time of this clock."""
+    bench.log.next = 2 * int(START)
+    consumer = bench.join(bench.subscribe(), ack_timeout=10)
+    bench.send("1", "2")
+    consumer.take(1)
+    bench.clock.advance(5)
+    consumer.take(1)
+    bench.clock.advance(5)
+    assert texts(consumer.take(9)) == ["1"]
+    bench.clock.advance(5)
+    assert texts(consumer.take(9)) == ["2"]
 
 
 def test_a_record_that_is_taken_again_has_its_whole_time_again(bench: Bench) -> None:

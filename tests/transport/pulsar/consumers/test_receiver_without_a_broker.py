@@ -23,6 +23,8 @@ from tests.kit.native_fakes import OK, FakeConsumer, FakeMessage
 from tests.transport.pulsar.conftest import HANG
 
 TOPIC = "persistent://public/default/t"
+#: What receivers may prefetch together.
+BYTES = 1 << 20
 
 
 @attrs.define(eq=False)
@@ -45,16 +47,19 @@ class Desk:
     consumers: deque[AskedConsumer] = attrs.field(factory=deque)
     woken: asyncio.Event = attrs.field(factory=asyncio.Event)
     opened: list[Receiver] = attrs.field(factory=list)
+    #: The receiver queue of each consumer that was given out.
+    sizes: list[int] = attrs.field(factory=list)
     subscriber: Subscriber = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         broker = f"pulsar://{uuid.uuid4()}"  # receivers of the same one count redeliveries together
-        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(1 << 20), broker)
+        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(BYTES), broker)
 
     def get_topic_partitions_async(self, topic: str, callback: Callable[..., None]) -> None:
         callback(OK, [topic])
 
     def subscribe_async_v2(self, topic: object, name: str, config: Any, callback: Callable[..., None]) -> None:
+        self.sizes.append(config.receiver_queue_size())
         callback(OK, self.consumers.popleft())
 
     async def receiver(self, *messages: FakeMessage, **config: Any) -> tuple[Receiver, AskedConsumer]:
@@ -190,3 +195,15 @@ async def test_what_a_stopped_receiver_has_is_kept_from_others_until_it_is_settl
     assert [(record.message_id.entry, record.redelivery_count) for record in got] == (
         [] if acknowledged else [(0, 1), (1, 1)]
     )
+
+
+async def test_a_large_message_shrinks_the_queue_before_the_application_asks(shared: Desk) -> None:
+    """It lies first in pulsar-client's queue; what comes behind it is to be prefetched in bounds already."""
+    receiver, consumer = await shared.receiver(receiver_queue_size=1000)
+    shared.consumers.append(smaller := AskedConsumer())
+    consumer.deliver(FakeMessage(body=bytes(BYTES // 4)))
+    await shared.wait()
+    await soon()
+    assert consumer.closed
+    assert not shared.consumers and not smaller.closed
+    assert shared.sizes == [1000, 3]
