@@ -199,7 +199,7 @@ async def test_what_a_stopped_receiver_has_is_kept_from_others_until_it_is_settl
 
 async def test_a_large_message_shrinks_the_queue_before_the_application_asks(shared: Desk) -> None:
     """It lies first in pulsar-client's queue; what comes behind it is to be prefetched in bounds already."""
-    receiver, consumer = await shared.receiver(receiver_queue_size=1000)
+    _, consumer = await shared.receiver(receiver_queue_size=1000)
     shared.consumers.append(smaller := AskedConsumer())
     consumer.deliver(FakeMessage(body=bytes(BYTES // 4)))
     await shared.wait()
