@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.destinations import Destination, Queue, Topic, as_destination
+from jmsaio.model.destinations import Destination, Queue, Topic, as_destination, short_name
 from jmsaio.model.messages.headers import Headers
 from jmsaio.model.wire import (
     CORRELATION_ID,
@@ -180,9 +180,7 @@ def reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str, bool] | None
     name = wire.get(REPLY_TO)
     if name is None:
         return None
-    short = name.removeprefix(f"persistent://{namespace}/")
-    if not short.startswith(_DOMAINS):  # else it would not lead back to the same name
-        name = short
+    name = short_name(name, namespace)
     return (name, wire.get(REPLY_TO_TYPE) == _TOPIC) if name else None
 
 

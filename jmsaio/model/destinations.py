@@ -182,6 +182,12 @@ def _resolve(destination: Destination, system_namespace: str) -> Resolved:
     return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible)
 
 
+def short_name(name: str, system_namespace: str) -> str:
+    """A full topic name without ``persistent://tenant/namespace/``, if that is ``system_namespace``; else the same."""
+    short = name.removeprefix(f"persistent://{system_namespace}/")
+    return name if short.startswith(_DOMAINS) else short  # else it would not lead back to the same name
+
+
 def _full(name: str, system_namespace: str) -> str:
     return name if name.startswith(_DOMAINS) else f"persistent://{system_namespace}/{name}"
 

@@ -17,7 +17,6 @@ from jmsaio.client.delivery.siblings import siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
-from jmsaio.client.subscriptions.create import open_receiver
 from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, check, plan
 from jmsaio.codec.view import connection_id, sender_client_id
 from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError
@@ -27,6 +26,7 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.subscriptions import open_receiver
 
 
 async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox:

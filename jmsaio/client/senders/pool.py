@@ -11,13 +11,13 @@ from weakref import WeakValueDictionary
 import anyio
 import attrs
 
-from jmsaio.client.subscriptions.create import precreate
 from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.subscriptions import precreate
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
 _TEMPORARY_IDLE = 10.0

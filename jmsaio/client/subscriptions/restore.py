@@ -13,13 +13,13 @@ from collections.abc import Collection
 import anyio
 import attrs
 
-from jmsaio.client.subscriptions.create import precreate
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Transport
 from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.subscriptions import precreate
 
 _log = logging.getLogger("jmsaio")
 

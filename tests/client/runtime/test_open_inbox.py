@@ -14,9 +14,9 @@ import pytest
 import jmsaio
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.runtime.open_inbox import check_settled
-from jmsaio.client.subscriptions import create
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Receiver, Subscription, SubscriptionType
+from jmsaio.transport.subscriptions import open_receiver
 
 Name = Callable[[str], str]
 
@@ -297,13 +297,12 @@ async def test_only_subscriptions_of_queues_are_created_by_the_client(
     queue: bool, precreate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
-    opening = create.open_receiver
 
-    async def open_receiver(*arguments: Any) -> Receiver:
+    async def noted(*arguments: Any) -> Receiver:
         asked.append(arguments[-1])
-        return await opening(*arguments)
+        return await open_receiver(*arguments)
 
-    monkeypatch.setattr("jmsaio.client.runtime.open_inbox.open_receiver", open_receiver)
+    monkeypatch.setattr("jmsaio.client.runtime.open_inbox.open_receiver", noted)
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", precreate_queue_subscription=precreate) as connection:
         async with connection.create_session() as session:
             await session.create_consumer(QUEUE if queue else TOPIC)

@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.client.subscriptions.create import open_receiver, passes, precreate
 from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import (
     AdminError,
@@ -27,6 +26,7 @@ from jmsaio.errors import (
 )
 from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers, ManualClock
+from jmsaio.transport.subscriptions import open_receiver, passes, precreate
 from tests.support.broker import TestBroker
 
 #: Seconds after which a refusal was asked again instead of told: a start-up is waited for 60 seconds.

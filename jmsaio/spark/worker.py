@@ -1,0 +1,102 @@
+"""One event loop and one transport for each process of Spark, whichever tasks run there.
+
+Spark calls a source's functions without an event loop, and uses a Python process for many tasks. So a process has one
+loop, which runs only while a task waits for it, once for each list of records, and one client of the broker for each
+set of connection options. Both belong to the process that made them: Spark forks its workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.transport.base import Transport
+from jmsaio.transport.registry import open_transport
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Worker:
+    """A loop and a transport that runs on it.
+
+    Attributes:
+        transport: open until ``close``.
+    """
+
+    transport: Transport
+    _runner: asyncio.Runner
+    _close_timeout: float
+
+    @classmethod
+    def open(cls, configuration: Configuration) -> Worker:
+        """Connect.
+
+        Raises:
+            BrokerUnavailableError: the broker does not answer within ``configuration.connect_timeout`` seconds.
+            JMSSecurityError: it refuses the credentials.
+        """
+        runner = asyncio.Runner()
+        try:
+            transport = runner.run(open_transport(configuration))
+        except BaseException:
+            runner.close()
+            raise
+        return cls(transport, runner, configuration.close_timeout)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end; what Ctrl-C or a signal raises cancels it."""
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        """Close the transport, within ``close_timeout`` seconds, and the loop."""
+        try:
+            self._runner.run(self.transport.aclose(self._close_timeout))
+        finally:
+            self._runner.close()
+
+
+@attrs.define
+class _Workers:
+    """The workers of one process, by their connection options."""
+
+    process: int
+    by_connection: dict[frozenset[tuple[str, str]], Worker] = attrs.field(factory=dict)
+
+
+_workers: Final = _Workers(-1)
+
+
+def worker(connection: Mapping[str, str], configure: Callable[[], Configuration]) -> Worker:
+    """The worker of this process for these connection options, connected at the first call.
+
+    Args:
+        connection: the options as they were given, before secrets are resolved.
+        configure: resolves them; called for each new connection, so that a new one has the secret of its time.
+
+    Raises:
+        As ``Worker.open`` and ``configure``.
+    """
+    if _workers.process != os.getpid():  # what a parent process left cannot be used, and is not ours to close
+        _workers.by_connection = {}
+        _workers.process = os.getpid()
+    key = frozenset(connection.items())
+    found = _workers.by_connection.get(key)
+    if found is None:
+        found = _workers.by_connection[key] = Worker.open(configure())
+    return found
+
+
+def forget(connection: Mapping[str, str]) -> None:
+    """Close the worker for these options, if there is one, so that the next task connects anew.
+
+    A task that failed at the broker calls it: the credentials may have been replaced since the connection was made.
+    """
+    found = _workers.by_connection.pop(frozenset(connection.items()), None) if _workers.process == os.getpid() else None
+    if found is not None:
+        found.close()
