@@ -8,6 +8,7 @@ Maven is missing, or nothing can be downloaded, these tests are deselected and t
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -173,6 +174,12 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     deselect(session, items)
     if is_worker(config):
         arrange(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of each garbage collection what modules and thousands of collected tests consist of: it all stays."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
