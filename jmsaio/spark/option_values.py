@@ -1,0 +1,112 @@
+"""How the text of an option is read: whole numbers, flags, words, durations and points in time."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final, TypeVar
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
+from jmsaio.model.durations import TEN_YEARS
+
+Word = TypeVar("Word", bound=enum.Enum)
+Reader = Callable[[str], object]
+
+#: Characters of a refused value that its error shows.
+_WIDTH: Final = 200
+#: Largest number that Java and Arrow hold as a long.
+_LARGEST: Final = 2**63 - 1
+_NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|s|min|m|h|d)?", re.ASCII)
+_MILLISECONDS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+
+
+def refuse(name: str, value: str, why: str) -> ConfigurationError:
+    """The error that refuses ``value``, which is no secret, for the option ``name``."""
+    return ConfigurationError(f"option {name} = {shown(value, _WIDTH)}: {why}", key=name)
+
+
+def number(high: int = _LARGEST) -> Reader:
+    """Reads a whole number from 1 to ``high``. A reader raises ValueError, which says why, for any other text."""
+
+    def read(text: str) -> int:
+        if _NUMBER.fullmatch(text.strip()) is None or not 1 <= int(text) <= high:
+            raise ValueError("must be a whole number, at least 1" + (f" and at most {high}" if high < _LARGEST else ""))
+        return int(text)
+
+    return read
+
+
+def flag(text: str) -> bool:
+    """Reads ``true`` or ``false``, in any case."""
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return word == "true"
+
+
+def word_of(words: type[Word]) -> Reader:
+    """Reads the value of a member of an enum, in any case."""
+
+    def read(text: str) -> Word:
+        try:
+            return words(text.strip().lower())
+        except ValueError:
+            raise ValueError("must be " + " or ".join(str(each.value) for each in words)) from None
+
+    return read
+
+
+def not_empty(text: str) -> str:
+    """Reads a text that is not empty."""
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
+def duration(longest: float = TEN_YEARS) -> Reader:
+    """Reads a duration such as ``500 ms``, ``1.5s``, ``15 min`` or ``1h``, in seconds; without a unit it is seconds.
+
+    Args:
+        longest: largest duration, in seconds.
+    """
+
+    def read(text: str) -> float:
+        found = _DURATION.fullmatch(text.strip().lower())
+        if found is None:
+            raise ValueError("must be a duration, such as 500 ms, 30 s or 15 min")
+        seconds = float(Fraction(found[1]) * _MILLISECONDS[found[2] or "s"] / 1000)
+        if seconds <= 0:
+            raise ValueError("must be above 0")
+        if seconds > longest:
+            raise ValueError(f"must be at most {longest:g} s" + ("" if found[2] else "; without a unit it is seconds"))
+        return seconds
+
+    return read
+
+
+def time(text: str) -> int:
+    """Reads a point in time: milliseconds since the epoch, or ISO 8601, which is UTC unless it says otherwise.
+
+    Returns:
+        Milliseconds since the epoch. A fraction of one is rounded up, which changes no comparison with the whole
+        milliseconds of a publish time.
+    """
+    written = text.strip()
+    if _NUMBER.fullmatch(written) is not None and int(written) <= _LARGEST:
+        return int(written)
+    try:
+        given = datetime.datetime.fromisoformat(written)
+    except ValueError:
+        why = "is neither milliseconds since the epoch nor ISO 8601, such as 2026-01-31T12:00:00Z"
+        raise ValueError(why) from None
+    since = (given if given.tzinfo is not None else given.replace(tzinfo=datetime.UTC)) - _EPOCH
+    if since < datetime.timedelta(0):
+        raise ValueError("is before 1970")
+    return -(-since // _MILLISECOND)

@@ -1,0 +1,200 @@
+"""Secrets by reference: ``file:NAME`` and ``env:NAME`` in place of what a file or the environment holds.
+
+Options travel with every task, and a SQL catalog keeps them, so that they name a secret and don't hold it. It is read
+where a connection is made, and again for each new one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+from jmsaio.config.declaring import directory
+from jmsaio.config.options import Kind, Section, Status
+from jmsaio.errors import ConfigurationError
+
+Folder = str | os.PathLike[str]
+
+#: The options that are given by reference.
+SECRETS: Final = tuple(
+    each.name
+    for each in directory(Section.CONNECTION).options
+    if each.kind is Kind.SECRET and each.status is Status.BUILT
+)
+
+_FILE, _ENV = "file:", "env:"
+#: Options that name a file, which Spark may have distributed.
+_FILE_OPTIONS: Final = ("tlsTrustCertsFilePath", "tlsKeyFilePath", "tlsCertificateFilePath")
+#: Members of ``authParams`` that name a file, by plug-in; what holds no other secret is no secret itself.
+_FILE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "tls": ("tlsCertFile", "tlsKeyFile"),
+    "oauth2": ("privateKey", "private_key"),
+    "token": ("file",),
+}
+_SECRET_MEMBERS: Final = frozenset({"token", "password", "clientSecret", "client_secret"})
+_log = logging.getLogger("jmsaio")
+
+
+def is_reference(text: str) -> bool:
+    """True for ``file:NAME`` and ``env:NAME``."""
+    return text.startswith((_FILE, _ENV))
+
+
+def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> None:
+    """Refuse a secret that stands in an option, or warn of it.
+
+    Parameters that only name files, such as those of the ``tls`` plug-in, are none.
+
+    Args:
+        name: the option, one of ``SECRETS``.
+        text: its value.
+        plugin: the value of ``authPlugin``, which says how ``authParams`` is read.
+        allowed: the value of ``allowInlineSecret``.
+
+    Raises:
+        ConfigurationError: a secret that is not allowed, or a reference that names nothing.
+    """
+    if is_reference(text):
+        if not text.partition(":")[2].strip("/"):
+            raise ConfigurationError(f"option {name} = {text!r}: names nothing; write file:NAME or env:NAME", key=name)
+        return
+    if not _holds_secret(plugin, text):
+        return
+    if not allowed:
+        reason = (
+            "the secret itself does not belong into an option, which travels with every task; write file:NAME or "
+            "env:NAME, or set allowInlineSecret=true"
+        )
+        raise ConfigurationError(f"option {name}: {reason}", key=name)
+    _log.warning("option %s holds a secret, which travels with every task: write file:NAME or env:NAME instead", name)
+
+
+def resolve_secrets(connection: Mapping[str, str], folders: Sequence[Folder] = ()) -> dict[str, str]:
+    """The connection options with what their references stand for now.
+
+    ``file:NAME`` is the text of a file without the blanks around it; a relative name is looked up in ``folders``, then
+    in the working directory, and percent signs are read as in a URI, so that Pulsar's ``file:///path`` means what it
+    means there. ``env:NAME`` is the text of an environment variable. A file that holds nothing but the token stays a
+    reference for the plug-in ``token``, which reads it again at each reconnect. Names of files in ``authParams`` and in
+    the ``tls...FilePath`` options are looked up in the same folders.
+
+    Args:
+        connection: options by their written names.
+        folders: where Spark puts the files that it distributes.
+
+    Raises:
+        ConfigurationError: no such file or variable, or one that is empty or no text. The error names the reference.
+    """
+    resolved = dict(connection)
+    plugin = connection.get("authPlugin")
+    for name in SECRETS:
+        if name in connection:
+            resolved[name] = _resolved(name, connection[name], plugin, folders)
+    for name in _FILE_OPTIONS:
+        if name in connection:
+            resolved[name] = _located(connection[name], folders)
+    return resolved
+
+
+def _resolved(name: str, text: str, plugin: str | None, folders: Sequence[Folder]) -> str:
+    is_token = name == "authParams" and _kind(plugin) == "token"
+    if text.startswith(_ENV):
+        text = _from_environment(name, text)
+    elif text.startswith(_FILE):
+        path = _find(name, text, folders)
+        content = _read(name, text, path)
+        text = content.strip()
+        if is_token and text == content and _is_bare_token(content):
+            return _FILE + quote(str(path))
+    return _with_files(plugin, text, folders) if name == "authParams" else text
+
+
+def _is_bare_token(text: str) -> bool:
+    return not text.startswith(("{", "token:", _FILE)) and all("!" <= character <= "~" for character in text)
+
+
+def _from_environment(name: str, reference: str) -> str:
+    text = os.environ.get(reference[len(_ENV) :].strip(), "").strip()
+    if not text:
+        raise _refuse(name, reference, "there is no such environment variable here, or it is empty")
+    return text
+
+
+def _find(name: str, reference: str, folders: Sequence[Folder]) -> Path:
+    given = unquote(reference[len(_FILE) :])
+    given = "/" + given.lstrip("/") if given.startswith("/") else given
+    tried = [Path(folder, given).absolute() for folder in (*folders, Path.cwd())]
+    for path in tried:
+        if path.is_file():
+            return path
+    where = " nor in ".join(dict.fromkeys(str(path.parent) for path in tried))
+    raise _refuse(name, reference, f"there is no such file in {where}")
+
+
+def _read(name: str, reference: str, path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise _refuse(name, reference, "the file is no text in UTF-8") from None
+    except OSError as error:
+        raise _refuse(name, reference, f"the file can't be read: {error.strerror or type(error).__name__}") from None
+    if not text.strip():
+        raise _refuse(name, reference, "the file is empty")
+    return text
+
+
+def _refuse(name: str, reference: str, why: str) -> ConfigurationError:
+    return ConfigurationError(f"option {name} = {reference!r}: {why}", key=name)
+
+
+def _kind(plugin: str | None) -> str:
+    """The short name of a plug-in that may be given by its Java class."""
+    return (plugin or "").rpartition(".")[2].lower().removeprefix("authentication")
+
+
+def _members(plugin: str | None, text: str) -> dict[str, object] | None:
+    """The members of ``authParams`` in JSON, and of ``tls`` in its own text too; None where it has none."""
+    if text.lstrip().startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
+    if _kind(plugin) != "tls":
+        return None
+    return {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in text.split(","))}
+
+
+def _holds_secret(plugin: str | None, text: str) -> bool:
+    files, members = _FILE_MEMBERS.get(_kind(plugin)), _members(plugin, text)
+    if files is None or not members or not set(files) & members.keys():
+        return True
+    return not _SECRET_MEMBERS.isdisjoint(members) or any(
+        str(members[name]).startswith("data:") for name in files if name in members
+    )
+
+
+def _with_files(plugin: str | None, text: str, folders: Sequence[Folder]) -> str:
+    """``authParams`` with the whole names of the files that it names, as far as they are found."""
+    members = _members(plugin, text)
+    names = [name for name in _FILE_MEMBERS.get(_kind(plugin), ()) if members is not None and name in members]
+    if members is None or not names:
+        return text
+    for name in names:
+        members[name] = _located(str(members[name]), folders)
+    return json.dumps(members)
+
+
+def _located(name: str, folders: Sequence[Folder]) -> str:
+    """The whole name of a file that lies in one of the folders, else the name as it is; ``file:`` stays before it."""
+    given = name.removeprefix(_FILE)
+    for folder in folders:
+        path = Path(folder, given).absolute()
+        if not given.startswith("/") and path.is_file():
+            return f"{_FILE}//{path}" if given != name else str(path)
+    return name
