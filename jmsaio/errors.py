@@ -21,6 +21,7 @@
     ├── IllegalArgumentError            an argument that is never acceptable; also a ValueError
     │   └── IllegalArgumentTypeError    an argument of a wrong type; also a TypeError
     ├── ConfigurationError              an option that is unknown, not built yet, or has a wrong value
+    ├── DataLossError                   stored messages that were to be read are gone
     └── TransportError                  the broker or the way to it
         ├── BrokerUnavailableError      can't be reached; carries host and port
         ├── OperationTimeoutError       no answer in time
@@ -203,6 +204,30 @@ class ConfigurationError(JMSError):
     def __init__(self, reason: str = "", key: str | None = None, *, error_code: str | None = None) -> None:
         super().__init__(reason, error_code)
         self.key = key
+
+
+class DataLossError(JMSError):
+    """Messages that were to be read are stored no more.
+
+    Attributes:
+        topic: full name of the topic, or of the partition, that held them.
+        wanted: place of the first of them, ``ledger:entry``.
+        found: place of what is there instead, or None.
+    """
+
+    def __init__(
+        self,
+        reason: str = "",
+        topic: str | None = None,
+        wanted: str | None = None,
+        found: str | None = None,
+        *,
+        error_code: str | None = None,
+    ) -> None:
+        super().__init__(reason, error_code)
+        self.topic = topic
+        self.wanted = wanted
+        self.found = found
 
 
 class TransportError(JMSError):

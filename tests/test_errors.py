@@ -70,6 +70,7 @@ def test_reason_code_and_cause() -> None:
         (errors.ConfigurationError("r", "key"), {"key": "key"}),
         (errors.BrokerUnavailableError("r", "host", 6650), {"host": "host", "port": 6650}),
         (errors.AdminError("r", 404), {"status": 404}),
+        (errors.DataLossError("r", "t", "1:2", "3:0"), {"topic": "t", "wanted": "1:2", "found": "3:0"}),
     ],
 )
 def test_errors_carry_their_data(error: errors.JMSError, data: dict[str, object]) -> None:
