@@ -43,11 +43,15 @@ __all__ = [
 _ROWS: Final = {row.name.lower(): row for row in OPTIONS}
 #: Options that Spark passes to a sink on its own and uses itself.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
+_TABLE: Final = (
+    "Spark does not give a catalog's table its options; write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"
+)
 #: Options that Spark passes for a call that has no meaning here, and what to write instead.
 _MEANINGLESS: Final[Mapping[str, str]] = {
     "path": "a destination has no path; name it by the option queue or topic, and call load() and save() without one",
     "paths": "a destination has no path; name it by the option queue or topic, and call load() without one",
-    "__partition_columns": "messages are not partitioned by columns; leave out partitionBy",
+    "owner": _TABLE,
+    "provider": _TABLE,
     "brokerserviceurl": "the broker is given as url",
     "service_url": "the broker is given as url",
 }

@@ -142,6 +142,7 @@ REFUSED = [
     ({"adminUrl": "x"}, READ, "unknown option 'adminUrl'"),
     ({"receiverQueueSize": "1"}, READ, "did you mean 'consumerConfig.receiverQueueSize'?"),
     ({"path": "orders"}, READ, "option path: a destination has no path; name it by the option queue or topic"),
+    ({"owner": "me", "provider": "jms"}, READ, "write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"),
     ({"brokerServiceUrl": "x"}, READ, "option brokerServiceUrl: the broker is given as url"),
     ({"URL": "pulsar://host"}, READ, "option url is given twice"),
     ({"url": "memory:"}, READ, "option url = 'memory:': the embedded broker is out of reach for Spark's tasks, which"),
@@ -311,3 +312,19 @@ def test_a_secret_is_read_anew_for_each_connection(monkeypatch: pytest.MonkeyPat
     (tmp_path / "token.txt").write_text("three\n")
     options = read(authPlugin="token", authParams="file:token.txt")
     assert options.configuration([tmp_path]).auth_params == "three"
+
+
+TEXT = st.one_of(
+    st.text(max_size=12), st.sampled_from(["{}", '{"a": null}', "regex:(", "multi:,", "file:%00", "9" * 30])
+)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(list(Use)), st.dictionaries(st.sampled_from([row.name for row in OPTIONS]), TEXT, max_size=3))
+def test_any_text_is_read_or_refused_by_an_error_of_ours(use: Use, options: dict[str, str]) -> None:
+    try:
+        read = parse_options({"url": "pulsar://host", "queue": "orders", **options}, use)
+    except JMSError as error:
+        assert str(error)
+    else:
+        assert pickle.loads(pickle.dumps(read)) == read
