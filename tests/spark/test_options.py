@@ -148,6 +148,7 @@ REFUSED = [
     ({"url": "memory:"}, READ, "option url = 'memory:': the embedded broker is out of reach for Spark's tasks, which"),
     ({"url": "memory://b?jms.clientId=x"}, READ, "start a broker with `jmsaio broker start` and give its URL"),
     ({"url": "pulser://host"}, READ, "did you mean 'pulsar'?"),
+    ({"url": "pulsar://host?clientId=a"}, READ, "unknown option 'clientId'; did you mean 'jms.clientId'?"),
     ({"url": "pulsar://host?selector=a"}, READ, "option selector stands in the url; give it beside the url"),
     ({"queue": "non-persistent://a/b/c"}, READ, "non-persistent://a/b/c is not persistent: the broker keeps nothing"),
     ({"queue": "multi:a,non-persistent://a/b/c"}, READ, "is not persistent"),
