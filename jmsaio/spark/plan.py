@@ -52,6 +52,25 @@ class Stored:
         """Id and number of entries of each ledger."""
         return tuple((ledger.id, ledger.entries) for ledger in self.ledgers)
 
+    @property
+    def mean_size(self) -> int | None:
+        """Mean bytes of an entry; None where they are not known."""
+        entries = sum(ledger.entries for ledger in self.ledgers if ledger.bytes)
+        return sum(ledger.bytes for ledger in self.ledgers) // entries if entries else None
+
+    def before(self, place: Place, entries: int) -> Place:
+        """The place as many entries before ``place``, or the start; that of its ledger, where others are not known."""
+        if not self.ledgers:
+            return Place(place.ledger, max(0, place.entry - entries))
+        for ledger in reversed(self.ledgers):
+            if ledger.id > place.ledger:
+                continue
+            number = min(place.entry, ledger.entries) if ledger.id == place.ledger else ledger.entries
+            if entries <= number:
+                return Place(ledger.id, number - entries)
+            entries -= number
+        return min(self.first, place)
+
 
 def stored(log: TopicLog | None, last: WireId | None) -> Stored:
     """What a topic stores.
@@ -63,10 +82,11 @@ def stored(log: TopicLog | None, last: WireId | None) -> Stored:
     ledgers = () if log is None else log.ledgers
     if log is not None and log.is_readable_known:
         last = log.last_readable
-    if last is not None:
-        return Stored(ledgers, Place(last.ledger, last.entry + 1))
     if not ledgers:
-        return Stored((), None)
+        return Stored((), None if last is None else Place(last.ledger, last.entry + 1))
+    if last is not None:
+        written = Place(ledgers[-1].id, ledgers[-1].entries)  # the topic may have grown since
+        return Stored(ledgers, min(written, Place(last.ledger, last.entry + 1)))
     if log is not None and log.last is None:  # all that was there is gone, not waiting for a transaction
         return Stored(ledgers, Place(ledgers[-1].id, ledgers[-1].entries))
     return Stored(ledgers, Place(ledgers[0].id, 0))

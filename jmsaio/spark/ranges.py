@@ -197,6 +197,11 @@ class RangeCheck:
         return Place(self._last[0], self._last[1])
 
     @property
+    def last(self) -> Place:
+        """The last record that is not waited for any more; before the first, the one before the start."""
+        return Place(*self._last)
+
+    @property
     def is_last(self) -> bool:
         """At most the rest of the last entry is still to come."""
         return self.done or not self._missing_before(self._range.stop)

@@ -12,8 +12,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parents[1]
-#: Folders whose tests need nothing but their event loop, if they have one: they run on virtual time.
-VIRTUAL = ("client", "conformance", "transport/contract", "transport/memory")
+#: Folders and files whose tests need nothing but their event loop, if they have one: they run on virtual time.
+VIRTUAL = (
+    "client", "conformance", "spark/test_planning.py", "spark/test_reading.py", "transport/contract",
+    "transport/memory",
+)  # fmt: skip
 #: Folders whose tests are fast.
 FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")
 #: Marks of tests that wait for something outside their process or their loop.

@@ -1,0 +1,69 @@
+"""A client at the seam, topics that keep what they are sent, and the rows of their ranges."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from jmsaio.codec.rows import RawRow
+from jmsaio.config import ProducerConfig
+from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
+from jmsaio.spark.ranges import Range
+from jmsaio.spark.reading import RangeReading, ReadOptions
+from jmsaio.transport.base import Position, SenderOptions, Transport
+from tests.kit.records import Outcomes
+
+#: Nothing takes as many seconds.
+HANG = 30
+
+
+def texts(rows: Sequence[RawRow]) -> list[str | None]:
+    """The texts of rows."""
+    return [row.text for row in rows]
+
+
+@attrs.define
+class Seam:
+    """A client, and short ways to use it."""
+
+    transport: Transport
+
+    async def topic(self, *bodies: str, partitions: int = 0, **producer: Any) -> str:
+        """A topic that holds text messages and keeps them, or one with partitions that do."""
+        name = f"persistent://public/default/spark-{uuid.uuid4()}"
+        admin = self.transport.admin
+        assert admin is not None
+        await admin.create_topic(name, partitions)
+        await admin.create_subscription(name, "keeper", Position.EARLIEST)
+        if bodies:
+            await self.send(name, *bodies, **producer)
+        return name
+
+    async def send(self, topic: str, *bodies: str | OutgoingRecord, **producer: Any) -> list[WireId]:
+        """Send messages, one to an entry unless ``producer`` says otherwise; their places."""
+        config = ProducerConfig(**{"batching_enabled": False, "send_timeout": 60.0, **producer})
+        sender, outcomes = await self.transport.open_sender(topic, SenderOptions(config)), Outcomes()
+        for body in bodies:
+            text = OutgoingRecord(body.encode(), {MESSAGE_TYPE: "text"}) if isinstance(body, str) else body
+            sender.send(text, outcomes)
+            if sender.full:
+                await sender.ready()
+        await sender.drain(60)
+        await sender.aclose(HANG)
+        assert outcomes.failures == []
+        return [place for place in outcomes.places if place is not None]
+
+    async def rows(self, range: Range, **options: Any) -> list[RawRow]:
+        """All rows of a range."""
+        found: list[RawRow] = []
+        async with RangeReading(self.transport, range, ReadOptions(**options)) as reading:
+            while rows := await reading.next_rows():
+                found += rows
+        return found
+
+    async def all_texts(self, ranges: Sequence[Range], **options: Any) -> list[str | None]:
+        """The texts of all ranges, one after another."""
+        return [text for one in ranges for text in texts(await self.rows(one, **options))]
