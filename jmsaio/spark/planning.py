@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
-from jmsaio.config import ConsumerConfig
+from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError, OperationTimeoutError
-from jmsaio.model.destinations import Resolved
+from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.partitions import partition_name
 from jmsaio.spark.bounds import EARLIEST, LATEST, Bound
+from jmsaio.spark.options import SourceOptions, View
 from jmsaio.spark.places import Place
 from jmsaio.spark.plan import Limits, Stored, locate, pending, split, stored, whole
 from jmsaio.spark.ranges import Loss, Losses, Range
@@ -50,6 +51,27 @@ class Wanted:
     pending: str | None = None
     limits: Limits = attrs.field(factory=Limits)
     fail_on_data_loss: bool = True
+
+    @classmethod
+    def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
+        """What the options of a reader want, on a connection with this configuration.
+
+        Raises:
+            InvalidDestinationError: there is none.
+        """
+        if options.destination is None:
+            raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
+        source = resolve(options.destination, configuration.system_namespace)
+        subscription = source.subscription or configuration.queue_subscription_name
+        return cls(
+            source=source,
+            starting=options.starting_offsets,
+            ending=options.ending_offsets,
+            starting_time=options.starting_time,
+            pending=subscription if options.view is View.PENDING else None,
+            limits=Limits(options.min_partitions, options.max_entries_per_partition),
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
 
 
 async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool = False) -> list[str]:

@@ -23,10 +23,11 @@ import attrs
 
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.codec.view import header
-from jmsaio.config import ConsumerConfig
+from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import MalformedMessageError, OperationTimeoutError, SelectorRuntimeError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
+from jmsaio.spark.options import OnDecodeError, SourceOptions
 from jmsaio.spark.places import Place, place_of
 from jmsaio.spark.plan import Stored
 from jmsaio.spark.planning import look_at
@@ -79,6 +80,25 @@ class ReadOptions:
     batch_bytes: int = 16 * 1024 * 1024
     config: ConsumerConfig = attrs.field(factory=ConsumerConfig)
     close_timeout: float = 10.0
+
+    @classmethod
+    def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
+        """How the options of a reader want ranges to be read, on a connection with this configuration."""
+        fails = options.on_decode_error is OnDecodeError.FAIL
+        return cls(
+            selector=None if options.selector is None else Selector(options.selector),
+            namespace=configuration.system_namespace,
+            since=options.starting_time,
+            before=options.ending_time,
+            check_body=fails or any(column.name == "decode_error" for column in options.columns),
+            fail_on_decode_error=fails,
+            fail_on_data_loss=options.fail_on_data_loss,
+            read_timeout=options.read_timeout,
+            batch_rows=options.batch_rows,
+            batch_bytes=options.batch_bytes,
+            config=attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue),
+            close_timeout=configuration.close_timeout,
+        )
 
 
 class RangeReading:

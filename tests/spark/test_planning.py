@@ -13,6 +13,7 @@ from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
 from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.partitions import partition_names
 from jmsaio.spark.bounds import LATEST
+from jmsaio.spark.options import Use, parse_options
 from jmsaio.spark.places import Place
 from jmsaio.spark.plan import Limits
 from jmsaio.spark.planning import Wanted, first_since, list_sources, look, plan_batch
@@ -170,3 +171,16 @@ async def test_without_administration_there_are_no_patterns_and_no_pending_view(
     await without_admin.send(topic, "x")
     with pytest.raises(ConfigurationError, match="view = pending"):
         await plan_batch(without_admin.transport, wanted(topic, pending="jms-queue"))
+
+
+def test_options_say_what_a_batch_reads() -> None:
+    given = {"url": "pulsar://h:1", "queue": "orders:audit", "view": "pending", "minPartitions": "5"}
+    options = parse_options(given, Use.READ)
+    found = Wanted.by(options, options.configuration())
+    assert found == Wanted(
+        source=resolve(Queue("orders:audit")), pending="audit", limits=Limits(min_partitions=5), fail_on_data_loss=True
+    )
+    named = parse_options({**given, "queue": "orders", "view": "all"}, Use.READ)
+    assert Wanted.by(named, named.configuration()).pending is None
+    pending = parse_options({**given, "queue": "orders"}, Use.READ)
+    assert Wanted.by(pending, pending.configuration()).pending == "jms-queue"

@@ -18,6 +18,7 @@ from jmsaio.errors import DataLossError, MalformedMessageError, OperationTimeout
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord
 from jmsaio.selector import Selector
+from jmsaio.spark.options import Use, parse_options
 from jmsaio.spark.places import Place
 from jmsaio.spark.plan import Limits
 from jmsaio.spark.planning import Wanted, plan_batch
@@ -337,3 +338,14 @@ async def delete_closed_ledgers(seam: Seam, path: str, topic: str, start: Place)
     async with asyncio.timeout(HANG):
         while any(ledger.id == start.ledger for ledger in (await admin.log(topic)).ledgers):
             await asyncio.sleep(0.05)
+
+
+def test_options_say_how_a_range_is_read() -> None:
+    given = {"url": "pulsar://h:1", "topic": "t", "selector": "a = 1", "onDecodeError": "fail", "batchRows": "7"}
+    options = parse_options({**given, "consumerConfig.receiverQueueSize": "20", "columns": "text"}, Use.READ)
+    found = ReadOptions.by(options, options.configuration())
+    assert found.selector is not None
+    assert (found.selector.text, found.batch_rows, found.config.receiver_queue_size) == ("a = 1", 7, 20)
+    assert (found.fail_on_decode_error, found.check_body, found.fail_on_data_loss) == (True, True, True)
+    short = parse_options({**given, "onDecodeError": "row", "columns": "text"}, Use.READ)
+    assert not ReadOptions.by(short, short.configuration()).check_body
