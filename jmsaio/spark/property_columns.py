@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -17,6 +18,9 @@ from jmsaio.spark.write_columns import FIELD_WORDS
 _BOOLEANS: Final = frozenset({"true", "false"})
 #: Type word to the most digits that are a number of it, whatever they are.
 _DIGITS: Final[Mapping[str, int]] = {"byte": 2, "short": 4, "int": 9, "integer": 9, "long": 18}
+_FLOATING: Final = frozenset({"float", "double"})
+#: What a floating-point number usually looks like; looking is cheaper than reading it.
+_PLAIN: Final = re.compile(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?", re.ASCII)
 #: Type word of a field to what writes its values as text.
 _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
     None: str,
@@ -92,18 +96,19 @@ def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dic
 
 def _check_texts(texts: Mapping[str, str], words: Mapping[str, str]) -> None:
     """Refuse a text that is not of its type. A word that names no type is left to the codec, which refuses it."""
+    get, digits, plain = texts.get, _DIGITS.get, _PLAIN.fullmatch
     for name, word in words.items():
-        text = texts.get(name)
-        if text is None or (len(text) <= _DIGITS.get(word, 0) and text.isascii() and text.isdecimal()):
+        text = get(name)
+        if text is None or (len(text) <= digits(word, 0) and text.isascii() and text.isdecimal()):
             continue
         if word == "boolean":
-            if text.lower() not in _BOOLEANS:  # Java reads any other text as false
+            if text not in _BOOLEANS and text.lower() not in _BOOLEANS:  # Java reads any other text as false
                 raise MessageFormatError(f"property {name!r:.100}: {text[:100]!r} is not a boolean: true or false")
-            continue
-        try:
-            parse_wire(text, word)
-        except MessageFormatError as error:
-            raise MessageFormatError(f"property {name!r:.100}: {error}") from error
+        elif word not in _FLOATING or plain(text) is None:
+            try:
+                parse_wire(text, word)
+            except MessageFormatError as error:
+                raise MessageFormatError(f"property {name!r:.100}: {error}") from error
 
 
 def _add(texts: dict[str, str], words: dict[str, str], name: str, text: str, word: str | None) -> None:
