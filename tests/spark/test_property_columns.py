@@ -64,8 +64,8 @@ def test_a_property_that_is_null_is_left_out_with_its_type() -> None:
     [
         ("127", "byte"), ("-32768", "short"), ("+5", "int"), ("2147483647", "integer"),
         ("-9223372036854775808", "long"),
-        ("TRUE", "boolean"), ("false", "boolean"), ("1.5", "float"), ("NaN", "double"), ("1e400", "double"), ("-1.5E-3", "float"),
-        ("x", "no type"),
+        ("TRUE", "boolean"), ("false", "boolean"), ("1.5", "float"), ("NaN", "double"), ("1e400", "double"),
+        ("-1.5E-3", "float"), ("x", "no type"),
     ],
 )  # fmt: skip
 def test_a_text_of_its_type_is_taken_as_it_is(text: str, word: str) -> None:
