@@ -9,7 +9,7 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.places import Place, parse_place
-from jmsaio.spark.plan import Stored, locate
+from jmsaio.spark.plan import Limits, Stored, locate, split, whole
 from jmsaio.spark.ranges import Loss, Range
 
 #: Places by the full name of the partition: the first message of it that was not read.
@@ -17,6 +17,7 @@ Offsets = Mapping[str, Place]
 #: Version of the written form.
 VERSION: Final = 1
 _GONE: Final = "the topic, or the partition, does not exist any more"
+_BEHIND: Final = "the batch ends behind what readers are given, which was not so when it was planned"
 
 
 def to_json(offsets: Offsets) -> dict[str, Any]:
@@ -192,6 +193,34 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
         step = min(entries, run.stop - run.first)
         place, entries = Place(run.ledger, run.first + step), entries - step
     return locate(topic, place, store)[0]
+
+
+def between(
+    start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits
+) -> tuple[list[Range], tuple[Loss, ...]]:
+    """The ranges of a batch, and what of them is gone. The same again for the same arguments.
+
+    Args:
+        start: its start; a partition without an offset begins at its oldest message.
+        end: its end.
+        stores: what each partition stores; those whose offsets are equal are not looked for.
+        limits: how much a task reads.
+    """
+    ranges: list[Range] = []
+    losses: list[Loss] = []
+    for topic in sorted(topic for topic in end if start.get(topic) != end[topic]):
+        store = stores.get(topic)
+        if store is None:
+            losses.append(Loss(topic, start.get(topic, end[topic]), None, _GONE))
+            continue
+        first, loss = _start(topic, start, store)
+        last, ended = locate(topic, end[topic], store)
+        if loss is None and ended is None and (store.end is None or last > store.end):
+            ended = Loss(topic, store.end or last, None, _BEHIND)
+        losses += [each for each in (loss or ended,) if each is not None]
+        one = whole(topic, store, first, last) if ended is None or last > store.first else None
+        ranges += [] if one is None else [one]
+    return split(ranges, limits), tuple(losses)
 
 
 def has_enough(entries: int, minimum: int | None, waited: float, max_delay: float) -> bool:

@@ -21,6 +21,7 @@ Entry = tuple[int, int]
 Span = tuple[Entry, Entry]
 #: The start of any topic, where its oldest ledger is not known.
 BEGINNING: Final = Place(0, 0)
+_UNBOUND: Final = 2**63
 
 
 class Run(NamedTuple):
@@ -187,8 +188,12 @@ class RangeCheck:
         self._runs = range.runs()
         self._is_known = bool(range.ledgers)
         start = range.start
-        self._last = (start.ledger, start.entry, start.batch - 1)  # the last record that is not wanted any more
-        self._seen = (start.ledger, start.entry - 1)  # the last entry that has come, or is not waited for
+        self._last: tuple[int, int, int] = (
+            start.ledger,
+            start.entry,
+            start.batch - 1,
+        )  # the last record that is not wanted any more
+        self._seen: Entry = (start.ledger, start.entry - 1)  # the last entry that has come, or is not waited for
         self.done = range.start >= range.end
 
     @property
@@ -209,28 +214,54 @@ class RangeCheck:
     def take(self, ids: Sequence[WireId]) -> Taken:
         """Which of the records with these ids are wanted, up to the first gap or the end of the range."""
         wanted: list[int] = []
-        end, acknowledged = self._range.end, self._range.acknowledged
-        gap, used = None, 0
-        for used, (ledger, entry, _, batch) in enumerate(ids):
-            place, here = (ledger, entry, batch if batch > 0 else 0), (ledger, entry)
-            is_next = entry == self._seen[1] + 1 and ledger == self._seen[0]
-            if place <= self._last:
-                if is_next:
-                    self._seen = here
-                continue
-            if place >= end or not (is_next or here <= self._seen):
-                gap = self._gap(Place(*place))
-                if gap is not None or place >= end:
-                    self.done = gap is None
-                    break
-            self._last, self._seen = place, max(self._seen, here)
-            if not (acknowledged and _holds(acknowledged, here)):
-                wanted.append(used)
-        else:
-            used = len(ids)
+        used, gap = 0, None
+        while gap is None and not self.done and (used := self._follow(ids, used, wanted)) < len(ids):
+            ledger, entry, _, batch = ids[used]
+            gap = self._step(Place(ledger, entry, max(batch, 0)), used, wanted)
+            used += gap is None and not self.done
         if used and used == len(ids) and ids[-1].batch_index < 0 and self.is_last:
             self.done = True
         return Taken(wanted, used, gap)
+
+    def _follow(self, ids: Sequence[WireId], used: int, wanted: list[int]) -> int:
+        """Take the records that follow the last one at once, as most do; the index of the first that does not."""
+        (ledger, number), end = self._seen, self._range.end
+        if self._range.acknowledged or self._last[:2] > self._seen or ledger > end.ledger:
+            return used
+        bound = end.entry if ledger == end.ledger else _UNBOUND
+        batch_before = self._last[2] if self._last[:2] == self._seen else -1
+        for index in range(used, len(ids)):
+            of, entry, _, batch = ids[index]
+            if of != ledger or entry >= bound:
+                break
+            if entry == number + 1:
+                number = entry
+            elif entry != number or batch <= batch_before:
+                break
+            batch_before = batch
+        else:
+            index = len(ids)
+        if index > used:
+            wanted.extend(range(used, index))
+            self._seen, self._last = (ledger, number), (ledger, number, max(batch_before, 0))
+        return index
+
+    def _step(self, place: Place, index: int, wanted: list[int]) -> Gap | None:
+        """Take any record, drop it, end with it, or find what is missing before it."""
+        here = (place.ledger, place.entry)
+        is_next = here == (self._seen[0], self._seen[1] + 1)
+        if place <= self._last:
+            self._seen = here if is_next else self._seen
+            return None
+        if place >= self._range.end or not (is_next or here <= self._seen):
+            gap = self._gap(place)
+            if gap is not None or place >= self._range.end:
+                self.done = gap is None
+                return gap
+        self._last, self._seen = place, max(self._seen, here)
+        if not (self._range.acknowledged and _holds(self._range.acknowledged, here)):
+            wanted.append(index)
+        return None
 
     def finish(self) -> Gap | None:
         """What of the range has not come, when nothing more comes. It is done where that is nothing."""

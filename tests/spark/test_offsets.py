@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.offsets import Behind, Rate, advance, from_json, has_enough, lag, share, to_json
+from jmsaio.spark.offsets import Behind, Rate, advance, between, from_json, has_enough, lag, share, to_json
 from jmsaio.spark.places import Place
-from jmsaio.spark.plan import Stored
+from jmsaio.spark.plan import Limits, Stored
 from jmsaio.spark.ranges import Range
 from jmsaio.transport.administration import Ledger
 
@@ -152,6 +152,46 @@ def test_batches_read_everything_once(topics: list[list[int]], limit: int) -> No
         offsets, read = step.end, read + step.entries
     assert sum(one.entries for one in lag(offsets, stores).values()) == 0
     assert advance(offsets, stores).entries == 0
+
+
+LIMITS = Limits(max_entries=3)
+
+
+def test_a_batch_is_cut_into_ranges_between_its_offsets() -> None:
+    stores = {A: STORE, B: one_ledger(2)}
+    ranges, losses = between({A: Place(5, 2)}, {A: Place(8, 2), B: Place(3, 2)}, stores, LIMITS)
+    assert losses == ()
+    assert [(one.topic, one.start, one.end) for one in ranges] == [
+        (A, Place(5, 2), Place(5, 4)),
+        (A, Place(8, 0), Place(8, 2)),
+        (B, Place(3, 0), Place(3, 2)),
+    ]
+
+
+def test_equal_offsets_need_no_look_at_the_broker() -> None:
+    assert between({A: Place(5, 2)}, {A: Place(5, 2)}, {}, LIMITS) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "wanted", "left"),
+    [
+        ((4, 0), (8, 1), (4, 0), 5),  # the start was deleted
+        ((3, 0), (4, 5), (3, 0), 0),  # all of it was
+        ((8, 0), (8, 3), (8, 2), 2),  # the last entry is not for readers any more
+        ((8, 0), (9, 1), (9, 1), 2),
+    ],
+)
+def test_a_batch_that_is_not_stored_any_more_is_one_loss(
+    start: tuple[int, int], end: tuple[int, int], wanted: tuple[int, int], left: int
+) -> None:
+    ranges, [loss] = between({A: Place(*start)}, {A: Place(*end)}, {A: STORE}, LIMITS)
+    assert (loss.wanted, sum(one.entries() for one in ranges)) == (Place(*wanted), left)
+
+
+def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
+    assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[0] == []
+    [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[1]
+    assert (loss.topic, loss.wanted) == (A, Place(5, 0))
 
 
 @pytest.mark.parametrize(
