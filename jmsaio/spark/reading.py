@@ -123,7 +123,7 @@ class RangeReading:
         self._reader: Reader | None = None
         self._queue = 1
         self._waiting: list[ReceivedRecord] = []
-        self._records, self._bytes = 0, 0  # how many were read, and their size
+        self._records, self._bytes = 0, 0  # how many became rows, and their size
         self._looks, self._looked_at = _LOOKS, BEGINNING
 
     async def __aenter__(self) -> Self:
@@ -162,7 +162,7 @@ class RangeReading:
 
     def _build(self, rows: list[RawRow], size: int) -> int:
         """Make rows of waiting records, until a list is full; the size of what it was made of."""
-        options, used = self._options, 0
+        options, used, before, made = self._options, 0, size, len(rows)
         filtered = options.selector is not None or options.since is not None or options.before is not None
         for record in self._waiting:
             used += 1
@@ -178,6 +178,8 @@ class RangeReading:
             if size >= options.batch_bytes or len(rows) == options.batch_rows:
                 break
         del self._waiting[:used]
+        self._records += len(rows) - made
+        self._bytes += size - before
         return size
 
     def _is_selected(self, record: ReceivedRecord) -> bool:
@@ -266,8 +268,6 @@ class RangeReading:
 
     async def _sort(self, records: Sequence[ReceivedRecord]) -> None:
         """Keep what is wanted of records that were read."""
-        self._records += len(records)
-        self._bytes += sum(record.size for record in records)
         while True:
             taken = self._check.take([record.message_id for record in records])
             self._waiting += [records[index] for index in taken.wanted]
