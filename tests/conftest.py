@@ -159,10 +159,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("broker")
     if fixtures & JAVA_FIXTURES and item.get_closest_marker("java") is None:
         item.add_marker("java")
+    if "spark" in fixtures:
+        item.add_marker(pytest.mark.xdist_group("spark"))
     if "own_broker" in fixtures:
         item.add_marker("own_broker")
         item.add_marker(pytest.mark.xdist_group("own broker"))
-    if fixtures & (BROKER_FIXTURES | JAVA_FIXTURES) and item.get_closest_marker("timeout") is None:
+    if fixtures & (BROKER_FIXTURES | JAVA_FIXTURES | {"spark"}) and item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
     if is_fast(item):
         item.add_marker("fast")

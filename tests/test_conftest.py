@@ -183,3 +183,14 @@ def test_what_a_worker_started_ends_with_the_whole_run(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "still there\n")
+
+
+def test_without_spark_its_files_are_left_out_and_the_summary_says_so(run: Run) -> None:
+    arguments = ("tests/spark", "-p", "tests.support.without_spark", "--collect-only", "-q")
+    done = run(*arguments)
+    assert done.returncode == 0, done.stdout
+    assert "test_schema.py" in done.stdout and "test_columns.py" not in done.stdout
+    assert " files of tests with Spark: no pyarrow and pyspark; run pip install '.[test,spark]'" in note(done.stdout)
+    done = run(*arguments, CI="true")
+    assert done.returncode == 1
+    assert note(done.stdout).endswith("this is a failure because CI=true")

@@ -2,3 +2,45 @@
 
 Importing this package loads neither pyspark nor pyarrow.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jmsaio.spark.offsets import Behind, behind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Behind", "lag", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("jms")`` known to a session.
+
+    An installed wheel needs no such call, an editable installation does, and so does a cluster that ships the package
+    as files.
+
+    Args:
+        spark: the session, a Spark Connect one, too.
+
+    Raises:
+        ImportError: pyspark or pyarrow is not installed: ``pip install 'jmsaio[spark]'``.
+    """
+    from jmsaio.spark.source import JmsSource
+
+    spark.dataSource.register(JmsSource)
+
+
+def lag(progress: Mapping[str, Any]) -> dict[str, Behind]:
+    """What lies behind a stream's newest batch, by the full name of the topic or partition.
+
+    Args:
+        progress: of a query: ``query.lastProgress``, or one of ``query.recentProgress``. It may read other sources,
+            too, which are left out.
+    """
+    found: dict[str, Behind] = {}
+    for source in progress["sources"]:
+        found |= behind(source.get("latestOffset"))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -60,6 +61,22 @@ def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
         stores: what each partition stores.
     """
     return {topic: _behind(topic, _start(topic, start, store)[0], store) for topic, store in stores.items()}
+
+
+def with_behind(offsets: Offsets, behind: Mapping[str, Behind]) -> dict[str, Any]:
+    """Offsets as Spark shows them in a query's progress, with what lies behind the newest batch."""
+    return to_json(offsets) | {"behind": {topic: attrs.asdict(one) for topic, one in behind.items()}}
+
+
+def behind(shown: object) -> dict[str, Behind]:
+    """What ``with_behind`` put into a query's progress; nothing if it is not ours."""
+    if isinstance(shown, str):
+        try:
+            shown = json.loads(shown)
+        except ValueError:
+            return {}
+    found = shown.get("behind", {}) if isinstance(shown, Mapping) else {}
+    return {topic: Behind(one["entries"], one["bytes"]) for topic, one in found.items()}
 
 
 def _start(topic: str, start: Offsets, store: Stored) -> tuple[Place, Loss | None]:

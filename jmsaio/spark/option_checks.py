@@ -12,13 +12,15 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, Resolved, Topic
 from jmsaio.spark.bounds import EARLIEST, LATEST, Bound, check_order, parse_bound
+from jmsaio.spark.destination_text import parse_destination_text
 from jmsaio.spark.option_table import OPTIONS, Use, View
 from jmsaio.spark.option_values import refuse
 from jmsaio.spark.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 
-#: The options that name a destination, and what they name.
-_DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic": Topic, "destination": Topic}
-_MARKED: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue://": Queue, "topic://": Topic}
+#: The options that name a destination, and what they name; None: their text says it.
+_DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic] | None]] = {
+    "queue": Queue, "topic": Topic, "destination": None,
+}  # fmt: skip
 _NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
 
 
@@ -62,6 +64,7 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
 
     Raises:
         ConfigurationError: they name several, or none although they are for reading.
+        InvalidDestinationError: ``destination`` does not say whether it is a queue or a topic.
     """
     named = [name for name in _DESTINATIONS if name in texts]
     if len(named) > 1:
@@ -71,11 +74,8 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
             return None
         raise ConfigurationError("one of the options queue, topic and destination is needed to read", key="queue")
     (name,) = named
-    text, kind = texts[name], _DESTINATIONS[name]
-    for mark in _MARKED if name == "destination" else ():
-        if text.startswith(mark):
-            text, kind = text[len(mark) :], _MARKED[mark]
-    return kind(text)
+    kind = _DESTINATIONS[name]
+    return parse_destination_text(texts[name]) if kind is None else kind(texts[name])
 
 
 def parse_columns(given: Given) -> tuple[Column, ...]:

@@ -84,7 +84,7 @@ OPTIONS: Final = (
     OptionRow(name="topic", uses=_ALL, default="", doc="name of the topic, likewise"),
     OptionRow(
         name="destination", uses=_ALL, default="",
-        doc="the same as `queue://name` or `topic://name`; a name alone is that of a topic",
+        doc="the same, written `queue://name` or `topic://name` as in the column `destination`",
     ),
     OptionRow(
         name="allowInlineSecret", uses=_ALL, default="false", read=values.flag,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
 import attrs
@@ -204,6 +204,19 @@ async def plan_batch(transport: Transport, wanted: Wanted) -> list[Range]:
         if one is not None:
             ranges.append(one)
     return split(ranges, wanted.limits)
+
+
+async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str, Stored]) -> dict[str, Place]:
+    """Where each topic is read from, by its name; a topic that never had a message has none.
+
+    Raises:
+        DataLossError: a start that was given is not stored, and ``fail_on_data_loss``.
+        TransportError: the broker does not answer.
+    """
+    losses = Losses(wanted.fail_on_data_loss)
+    places = {topic: await _start(transport, topic, store, wanted, losses) for topic, store in stores.items()}
+    ends = {topic: store.end for topic, store in stores.items()}  # nothing published so late is stored yet
+    return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}
 
 
 def _tell_missing(wanted: Wanted, stores: Iterable[str], losses: Losses) -> None:

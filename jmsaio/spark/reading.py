@@ -259,7 +259,7 @@ class RangeReading:
         )
 
     async def _is_over(self) -> bool:
-        """The broker has no message for readers behind the last one, whatever the reader waits for."""
+        """The broker has no message for readers behind the last one. A reader does not see that behind some markers."""
         try:
             last = await self._transport.end(self._range.topic)
         except TransportError:

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from jmsaio.codec.rows import PERSISTENT, RawRow, to_record
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
-from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.dedup import AscendingCheck
+from jmsaio.spark.outgoing import OutgoingRow
 from jmsaio.spark.property_columns import Declared, Texts, read_maps, read_properties, read_structs
 from jmsaio.spark.write_columns import WRITE_COLUMNS, find_columns
 
@@ -43,24 +43,6 @@ class _Cells(NamedTuple):
     partition: int | None
     dedup_producer: str | None
     dedup_sequence: int | None
-
-
-class OutgoingRow(NamedTuple):
-    """A row that is ready to be sent.
-
-    Attributes:
-        destination: name of its queue or topic, as the option or the column gives it.
-        record: the record; its ``sequence_id`` is set with ``dedup`` only.
-        number: its number in the task, from 0.
-        producer: name of its producer with ``dedup``, else None.
-        partition: index of the partition that it names, or None. Whether the topic has it is not known here.
-    """
-
-    destination: str
-    record: OutgoingRecord
-    number: int
-    producer: str | None
-    partition: int | None
 
 
 class RecordMaker:
@@ -131,12 +113,13 @@ class RecordMaker:
         record = to_record(
             self._raw_row(cells, number, now, deliver_at), self._connection_id, self._namespace, deliver_at=deliver_at
         )
+        record.sticky_key = partition
         if self.order is None:
-            return OutgoingRow(destination, record, number, None, partition)
+            return OutgoingRow(destination, record, number)
         producer, sequence = _identity(cells)
         self.order.take(producer, sequence, number)
         record.sequence_id = sequence
-        return OutgoingRow(destination, record, number, producer, partition)
+        return OutgoingRow(destination, record, number, producer)
 
     def _raw_row(self, cells: _Cells, number: int, now: int, deliver_at: int | None) -> RawRow:
         kind, data = self._body(cells)

@@ -70,7 +70,7 @@ class Column:
 PROPS: Final = "props"
 
 COLUMNS: Final = (
-    Column("destination", Type.STRING, "name of the queue or topic, short in its own namespace"),
+    Column("destination", Type.STRING, "`queue://name` or `topic://name`; the name is short in its own namespace"),
     Column("topic", Type.STRING, "full name of the Pulsar topic, or of its partition"),
     Column("partition", Type.INT, "index of the partition; NULL for a topic without"),
     Column("position", Type.POSITION, "where the message is stored; sorts in the order of the partition"),

@@ -15,10 +15,14 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from jmsaio.config import Configuration
+from jmsaio.errors import JMSSecurityError, ObjectClosedError, TransportError
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
 
 T = TypeVar("T")
+#: What a task raises after which the next one should not use the same connection: it may be lost, or its credentials
+#: may be out of date.
+CONNECTION_ERRORS: Final = (TransportError, JMSSecurityError, ObjectClosedError)
 
 
 @attrs.define(eq=False)

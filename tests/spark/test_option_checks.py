@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.errors import ConfigurationError
+from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.spark.option_checks import parse_destination
 from jmsaio.spark.option_table import OPTIONS, Use
@@ -18,13 +18,17 @@ TEXTS = {"sharedCursor": "true", "subscription": "s"}
     [
         ("queue", "queue://a", Queue("queue://a")),
         ("topic", "a:b", Topic("a:b")),
-        ("destination", "a", Topic("a")),
         ("destination", "queue://multi:a,b", Queue("multi:a,b")),
         ("destination", "topic://a", Topic("a")),
     ],
 )
 def test_a_destination_is_a_queue_or_a_topic(option: str, text: str, destination: Queue | Topic) -> None:
     assert parse_destination({option: text}, Use.READ) == destination
+
+
+def test_a_destination_says_whether_it_is_a_queue_or_a_topic() -> None:
+    with pytest.raises(InvalidDestinationError, match="must be written queue://name or topic://name"):
+        parse_destination({"destination": "a"}, Use.WRITE)
 
 
 @pytest.mark.parametrize("row", [row for row in OPTIONS if row.admin], ids=lambda row: row.name)

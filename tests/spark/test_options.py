@@ -74,7 +74,6 @@ HAPPY = [
     ("queue", "multi:orders", Use.WRITE, "destination", Queue("multi:orders")),
     ("destination", "queue://orders", Use.WRITE, "destination", Queue("orders")),
     ("destination", "topic://news", Use.WRITE, "destination", Topic("news")),
-    ("destination", QUEUE, Use.WRITE, "destination", Topic(QUEUE)),
 ]
 
 

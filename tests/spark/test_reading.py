@@ -256,18 +256,6 @@ async def test_large_messages_are_prefetched_in_small_numbers(seam: Seam) -> Non
     assert spying.queues[-1] == 1
 
 
-async def test_small_messages_in_large_batches_are_prefetched_in_large_numbers(pulsar: Seam) -> None:
-    """How many an entry holds is seen when they come: then another reader goes on, and none is lost or repeated."""
-    bodies = [f"{number:0100}" for number in range(5000)]
-    topic = await pulsar.topic(*bodies, batching_enabled=True, batching_max_messages=500)
-    [part] = await plan(pulsar, topic)
-    spying = spy(pulsar)
-    assert await pulsar.all_texts([part], batch_bytes=500_000) == bodies
-    assert spying.queues[0] < 100
-    assert spying.queues[-1] >= 500
-    assert len(spying.queues) == 2
-
-
 @pytest.mark.parametrize("max_entries", [1, 2, 3, 50])
 async def test_a_message_in_chunks_belongs_to_the_range_of_its_last_chunk(pulsar: Seam, max_entries: int) -> None:
     """Wherever ranges are cut, each message comes once: also those whose chunks lie in several ranges."""

@@ -23,7 +23,8 @@ from jmsaio.errors import (
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow_types import ARROW
 from jmsaio.spark.columns import RowBatches
-from jmsaio.spark.records import OutgoingRow, RecordMaker, _Cells
+from jmsaio.spark.outgoing import OutgoingRow
+from jmsaio.spark.records import RecordMaker, _Cells
 from jmsaio.spark.schema import Body, Property, Type, columns_of, find_column
 from jmsaio.spark.write_columns import PROVIDED, WRITE_COLUMNS, Kind
 from tests.codec import golden_files
@@ -134,8 +135,8 @@ def test_every_column_has_its_part_in_a_record() -> None:
         delivery_time=NOW + 5000, expiration=NOW + 60_000, priority=9, delivery_mode="NON_PERSISTENT",
     )  # fmt: skip
     wanted = to_record(expected, CONNECTION, "t/n", deliver_at=NOW + 5000)
-    wanted.sequence_id = 77
-    assert row == OutgoingRow("a", wanted, 0, "p", 2)
+    wanted.sequence_id, wanted.sticky_key = 77, 2
+    assert row == OutgoingRow("a", wanted, 0, "p")
     assert maker.order is not None and maker.order.producers == ["p"]
     assert row.record.properties["JMSReplyTo"] == "persistent://t/n/r"
     assert record(correlation_bytes=b"\xff").properties["JMSCorrelationID"] == "/w=="
@@ -156,7 +157,7 @@ def test_a_row_of_nulls_is_a_message_without_anything() -> None:
     (row,) = maker.records(batch, NOW)
     bare = {"JMSPulsarMessageType": "header", "JMSConnectionID": CONNECTION, "JMSDeliveryTime": str(NOW)}
     bare["JMSMessageId"] = f"ID:{CONNECTION}:1:1:0"
-    assert row == OutgoingRow("q", OutgoingRecord(None, bare, None, NOW), 0, None, None)
+    assert row == OutgoingRow("q", OutgoingRecord(None, bare, None, NOW), 0)
 
 
 @pytest.mark.parametrize(

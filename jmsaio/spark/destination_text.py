@@ -1,0 +1,37 @@
+"""Destinations as texts: ``queue://name`` or ``topic://name``, in the column ``destination`` and the option."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.destinations import Queue, Topic, short_name
+from jmsaio.model.partitions import split_partition
+
+_KINDS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic": Topic}
+
+
+def parse_destination_text(text: str) -> Queue | Topic:
+    """The destination that a text names.
+
+    A name alone is refused: messages to a queue that has no consumer yet are kept, those to a topic are not.
+
+    Raises:
+        InvalidDestinationError: another text.
+    """
+    kind, mark, name = text.partition("://")
+    if not mark or not name or kind not in _KINDS:
+        raise InvalidDestinationError(f"destination {text!r:.200} must be written queue://name or topic://name")
+    return _KINDS[kind](name)
+
+
+def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str) -> str:
+    """The text of the destination that a topic or partition belongs to.
+
+    Args:
+        kind: queue or topic.
+        topic: full name of the topic, or of the partition.
+        namespace: ``tenant/namespace`` that is left out of the name.
+    """
+    return str(kind(short_name(split_partition(topic)[0], namespace)))

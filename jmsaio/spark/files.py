@@ -1,0 +1,20 @@
+"""Spark's distributed files, where secrets that an option names may lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark import SparkFiles
+
+from jmsaio.config import Configuration
+from jmsaio.spark.options import SourceOptions
+
+
+def configuration_of(options: SourceOptions) -> Configuration:
+    """The configuration with the secrets as they are now, found in Spark's distributed files (``--files``), too.
+
+    Raises:
+        ConfigurationError: a secret that is not there.
+    """
+    root = SparkFiles._root_directory  # getRootDirectory() raises where a process of Spark has none yet
+    return options.configuration([Path(root)] if root is not None else [])

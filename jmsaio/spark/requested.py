@@ -1,0 +1,68 @@
+"""The columns of a schema that Spark hands over: the source's own, or what the user gave to ``.schema(...)``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+from pyspark.sql.types import StructField, StructType
+
+from jmsaio.config.options import nearest
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.options import SourceOptions
+from jmsaio.spark.schema import COLUMNS, Column, Property, Type, find_column
+
+#: Types of declared properties by Spark's name of them.
+_PROPERTY_TYPES: Final = {
+    kind.value.lower(): kind
+    for kind in (Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
+}
+
+
+def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
+    """The options with the columns of a schema, in its order.
+
+    Raises:
+        ConfigurationError: a column that the source does not have, has with another type, or may leave NULL although
+            the schema says NOT NULL.
+    """
+    columns = tuple(_column(field) for field in schema.fields)
+    declared = next((_declared(field) for field in schema.fields if _is_properties(field)), ())
+    return attrs.evolve(options, columns=columns, declared=declared)
+
+
+def _column(field: StructField) -> Column:
+    column = find_column(field.name)
+    if column is None:
+        known = nearest(field.name, [each.name for each in COLUMNS])
+        raise ConfigurationError(f"schema: the source jms has no column {field.name!r}{known}", key=field.name)
+    if not field.nullable:
+        raise ConfigurationError(f"schema: column {field.name!r} can be NULL; leave out NOT NULL", key=field.name)
+    wanted, given = _spark_type(column), field.dataType.simpleString()
+    if column.type is not Type.PROPERTIES and given.lower() != wanted:
+        raise ConfigurationError(f"schema: column {field.name!r} is {wanted.upper()}, not {given}", key=field.name)
+    return column
+
+
+def _spark_type(column: Column) -> str:
+    return column.type.value.lower().replace(" ", "")
+
+
+def _is_properties(field: StructField) -> bool:
+    column = find_column(field.name)
+    return column is not None and column.type is Type.PROPERTIES
+
+
+def _declared(field: StructField) -> tuple[Property, ...]:
+    if not isinstance(field.dataType, StructType) or not field.dataType.fields:
+        raise ConfigurationError(f"schema: column {field.name!r} is a STRUCT of properties", key=field.name)
+    return tuple(_property(each) for each in field.dataType.fields)
+
+
+def _property(field: StructField) -> Property:
+    kind = _PROPERTY_TYPES.get(field.dataType.simpleString())
+    if kind is None:
+        known = ", ".join(each.value for each in _PROPERTY_TYPES.values())
+        given = field.dataType.simpleString()
+        raise ConfigurationError(f"schema: property {field.name!r} is one of {known}, not {given}", key=field.name)
+    return Property(field.name, kind)

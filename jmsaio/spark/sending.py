@@ -1,0 +1,230 @@
+"""What a task does that writes: records to senders, and what became of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import random
+from typing import Final
+
+import attrs
+import tenacity
+
+from jmsaio.config import Configuration, ProducerConfig
+from jmsaio.errors import ConfigurationError, InvalidDestinationError, JMSError, SendError, SendInDoubtError
+from jmsaio.model.destinations import Queue, resolve
+from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.rules.routing import make_route
+from jmsaio.spark.dedup import choose_partition
+from jmsaio.spark.destination_text import parse_destination_text
+from jmsaio.spark.outgoing import OutgoingRow, Sent
+from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
+from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.subscriptions import precreate
+from jmsaio.transport.topics import list_partitions
+
+_log = logging.getLogger("jmsaio.spark")
+
+#: Seconds to wait for outcomes where ``producerConfig.sendTimeoutMs`` sets no bound.
+_LONGEST_WAIT: Final = 300.0
+#: Seconds to wait for the name of a producer that is still connected.
+_PRODUCER_BUSY: Final = 30.0
+
+
+@attrs.define(eq=False)
+class _Outlet:
+    """A sender and what became of its records."""
+
+    sender: Sender
+    topic: str
+    refuse: Callable[[JMSError], None]
+    producer: str | None
+    rows: int = 0
+    duplicates: int = 0
+    first: WireId | None = None
+    last: WireId | None = None
+
+    def done(self, number: int, place: WireId | None, error: JMSError | None) -> None:
+        if error is not None:
+            self.refuse(_refused(number, self.topic, error))
+            return
+        self.rows += 1
+        if place is None:
+            return
+        if place.duplicate:
+            self.duplicates += 1
+        else:
+            if self.first is None:
+                self.first = place
+            self.last = place
+
+    def sent(self) -> Sent:
+        first, last = (None if place is None else str(place) for place in (self.first, self.last))
+        producers = () if self.producer is None else (self.producer,)
+        return Sent(self.topic, self.rows, self.duplicates, first, last, producers)
+
+
+@attrs.define(eq=False)
+class Sending:
+    """Sends the rows of one task, at least once: a task that is repeated sends them again.
+
+    Args:
+        transport: opens the senders.
+        configuration: its ``producer`` says how; the subscription of a queue is created before its first message.
+    """
+
+    transport: Transport
+    configuration: Configuration
+    _outlets: OrderedDict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=OrderedDict)
+    _ended: list[Sent] = attrs.field(init=False, factory=list)
+    _error: JMSError | None = attrs.field(init=False, default=None)
+    _route: Route = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        mapping = self.configuration.priority_mapping if self.configuration.enable_jms_priority else None
+        by_priority = make_route(mapping, False, random)
+
+        def route(record: OutgoingRecord, partitions: int) -> int | None:
+            if record.sticky_key is not None:
+                return choose_partition(record.sticky_key, None, None, partitions)
+            return by_priority(record, partitions)
+
+        self._route = route
+
+    async def send(self, rows: Iterable[OutgoingRow]) -> None:
+        """Hand rows to their senders, waiting while a window is full.
+
+        Raises:
+            JMSError: the first error of the task, of this row or of one before it; it names topic and row. Nothing is
+                sent from then on.
+        """
+        for row in rows:
+            outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
+            if outlet.sender.full:
+                await outlet.sender.ready()
+            if self._error is not None:
+                raise self._error
+            try:
+                outlet.sender.send(row.record, partial(outlet.done, row.number))
+            except JMSError as error:
+                raise _refused(row.number, outlet.topic, error) from error
+
+    async def finish(self) -> list[Sent]:
+        """Wait until every row has its outcome.
+
+        Returns:
+            What was sent, by topic.
+
+        Raises:
+            JMSError: the first error of the task.
+            OperationTimeoutError: no outcome in time.
+        """
+        while self._outlets:
+            await self._end(next(iter(self._outlets)))
+        if self._error is not None:
+            raise self._error
+        return self._ended
+
+    async def aclose(self) -> None:
+        """Close every sender; what is on its way is in doubt. Idempotent."""
+        while self._outlets:
+            _, outlet = self._outlets.popitem()
+            await outlet.sender.aclose(self.configuration.close_timeout)
+
+    async def _open(self, row: OutgoingRow) -> _Outlet:
+        if len(self._outlets) >= self.configuration.max_num_of_producers:
+            await self._end(next(iter(self._outlets)))
+        config = self.configuration
+        topic, subscription = self._resolve(row)
+        if subscription is not None and config.precreate_queue_subscription:
+            await precreate(self.transport, config, topic, subscription, LoopTimers(self.transport.clock))
+        options = SenderOptions(
+            config=_for_producer(config.producer, row.producer),
+            route=self._route if row.producer is None else _route_by_row,
+            window_records=config.send_window_messages,
+            window_bytes=config.send_window_bytes,
+        )
+        sender = await self._open_sender(topic, options)
+        if row.producer is not None:
+            try:
+                await self._check_deduplication(topic)
+            except BaseException:
+                await sender.aclose(config.close_timeout)
+                raise
+        outlet = self._outlets[row.destination, row.producer] = _Outlet(sender, topic, self._refuse, row.producer)
+        return outlet
+
+    def _resolve(self, row: OutgoingRow) -> tuple[str, str | None]:
+        """The topic of a row, and the subscription that its queue has."""
+        try:
+            destination = parse_destination_text(row.destination)
+        except InvalidDestinationError as error:
+            raise InvalidDestinationError(f"row {row.number}: {error}") from error
+        resolved = resolve(destination, self.configuration.system_namespace)
+        if resolved.virtual:
+            raise InvalidDestinationError(f"row {row.number}: {destination} stands for several topics; name one")
+        (topic,) = resolved.topics
+        if isinstance(destination, Queue):
+            return topic, resolved.subscription or self.configuration.queue_subscription_name
+        return topic, None
+
+    async def _open_sender(self, topic: str, options: SenderOptions) -> Sender:
+        """A failed task's producer may be connected still, for as long as the broker takes to notice."""
+        retrying = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_delay(_PRODUCER_BUSY),
+            wait=tenacity.wait_fixed(1),
+            retry=tenacity.retry_if_exception(_is_busy),
+            reraise=True,
+        )
+        return await retrying(self.transport.open_sender, topic, options)
+
+    async def _check_deduplication(self, topic: str) -> None:
+        """Without it the broker would store again what a repeated task sends."""
+        admin = self.transport.admin
+        if admin is None:
+            _log.warning("can't tell whether the broker deduplicates %s: jms.usePulsarAdmin is false", topic)
+            return
+        first, *_ = await list_partitions(admin, topic)
+        if not (await admin.log(first)).deduplication:
+            raise ConfigurationError(
+                f"dedup=columns: the broker does not deduplicate {topic}; switch it on (brokerDeduplicationEnabled,"
+                " or set-deduplication of the namespace or topic), or write without dedup",
+                key="dedup",
+            )
+
+    async def _end(self, key: tuple[str, str | None]) -> None:
+        outlet = self._outlets[key]
+        await outlet.sender.drain(self.configuration.producer.send_timeout or _LONGEST_WAIT)
+        del self._outlets[key]
+        self._ended.append(outlet.sent())
+        await outlet.sender.aclose(self.configuration.close_timeout)
+
+    def _refuse(self, error: JMSError) -> None:
+        if self._error is None:
+            self._error = error
+
+
+def _route_by_row(record: OutgoingRecord, partitions: int) -> int | None:
+    """A row that is sent again must come to the same partition, whatever the priorities of others."""
+    return choose_partition(record.sticky_key, record.key, record.sequence_id, partitions)
+
+
+def _for_producer(config: ProducerConfig, name: str | None) -> ProducerConfig:
+    """The configuration of a sender; one that deduplicates has a name, and sends no batches.
+
+    In a batch the broker remembers only the sequence id of the first message.
+    """
+    return config if name is None else attrs.evolve(config, producer_name=name, batching_enabled=False)
+
+
+def _refused(number: int, topic: str, error: JMSError) -> JMSError:
+    kind = SendInDoubtError if isinstance(error, SendInDoubtError) else SendError
+    refused = kind(f"row {number} of this task was not sent to {topic}: {error}", error.error_code)
+    refused.__cause__ = error
+    return refused
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, JMSError) and error.error_code == "ProducerBusy"

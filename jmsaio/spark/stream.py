@@ -1,0 +1,110 @@
+"""A stream: Spark's calls, and the planner that answers them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from jmsaio.spark.files import configuration_of
+from jmsaio.spark.options import SourceOptions
+from jmsaio.spark.planning import Wanted
+from jmsaio.spark.stream_planning import StreamPlanner
+from jmsaio.spark.task import read_range
+from jmsaio.spark.worker import Worker
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a destination batch by batch. Spark makes one object to plan and another one, pickled, for the tasks.
+
+    Args:
+        options: with the columns to read.
+        schema: Spark's words for these columns.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._worker: Worker | None = None
+        self._planner: StreamPlanner | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins."""
+        worker, planner = self._plan()
+        return worker.run(planner.initial())
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Spark hands it back to ``latestOffset``; what the options limit is read from the options there."""
+        options = self._options
+        if options.max_entries_per_trigger is not None:
+            return ReadMaxRows(options.max_entries_per_trigger)
+        if options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(options.max_bytes_per_trigger)
+        if options.min_entries_per_trigger is not None:
+            return ReadMinRows(options.min_entries_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read what is stored now, and then stop."""
+        worker, planner = self._plan()
+        worker.run(planner.freeze())
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Where the next batch ends. Spark calls it only once the batch that ends at ``start`` is committed."""
+        worker, planner = self._plan()
+        return worker.run(planner.latest(start, limited=not isinstance(limit, ReadAllAvailable)))
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """How far the broker is, for the progress of the query."""
+        worker, planner = self._plan()
+        return worker.run(planner.report())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """One for each range of a batch."""
+        if start == end:
+            return []
+        worker, planner = self._plan()
+        return [InputPartition(each) for each in worker.run(planner.ranges(start, end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range, in Arrow batches. Runs in a task."""
+        if partition.value is None:
+            return iter(())
+        return read_range(self._options, partition.value, to_arrow_schema(self._schema, timezone="UTC"))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: it comes a batch late, and never for the last one. ``latestOffset`` moves the subscription."""
+
+    def stop(self) -> None:
+        """Disconnect from the broker."""
+        worker, self._worker, self._planner = self._worker, None, None
+        if worker is not None:
+            worker.close()
+
+    def _plan(self) -> tuple[Worker, StreamPlanner]:
+        """The planner, made at the first call that only the process that plans gets."""
+        if self._worker is None or self._planner is None:
+            signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only if it returns
+            configuration = configuration_of(self._options)
+            self._worker = Worker.open(configuration)
+            wanted = Wanted.by(self._options, configuration)
+            self._planner = StreamPlanner(self._worker.transport, self._options, wanted)
+        return self._worker, self._planner
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)

@@ -1,0 +1,53 @@
+"""What a task does that reads: the messages of one range, as Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+
+import pyarrow as pa
+
+from jmsaio.spark.columns import RowBatches
+from jmsaio.spark.destination_text import destination_text
+from jmsaio.spark.files import configuration_of
+from jmsaio.spark.options import OnDecodeError, SourceOptions
+from jmsaio.spark.ranges import Range
+from jmsaio.spark.reading import RangeReading, ReadOptions
+from jmsaio.spark.worker import CONNECTION_ERRORS, forget, worker
+
+
+def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a range.
+
+    Args:
+        options: with the columns to read.
+        span: which messages.
+        schema: what Spark expects: the columns under the names that the user gave them.
+
+    Raises:
+        DataLossError: something of the range is not there any more.
+        OperationTimeoutError: nothing came for ``readTimeout`` although the range is not at its end.
+        TransportError: the broker failed. The next task in this process connects anew.
+
+    A consumer that takes no more (``limit``) closes the reader by closing the iterator.
+    """
+    try:
+        yield from _batches(options, span, schema)
+    except CONNECTION_ERRORS:
+        forget(options.connection)
+        raise
+
+
+def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+    here = worker(options.connection, partial(configuration_of, options))
+    assert options.destination is not None  # a reader has one
+    configuration = configuration_of(options)
+    destination = destination_text(type(options.destination), span.topic, configuration.system_namespace)
+    fail = options.on_decode_error is OnDecodeError.FAIL
+    batches = RowBatches(options.columns, options.declared, destination, span.topic, fail_on_error=fail)
+    reading = RangeReading(here.transport, span, ReadOptions.by(options, configuration))
+    try:
+        while rows := here.run(reading.next_rows()):
+            yield pa.RecordBatch.from_arrays(batches.batch(rows).columns, schema=schema)
+    finally:
+        here.run(reading.aclose())

@@ -1,0 +1,29 @@
+"""Spark's distributed files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark import SparkFiles
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.files import configuration_of
+from jmsaio.spark.options import Use, parse_options
+
+OPTIONS = {
+    "url": "pulsar://broker:6650", "queue": "q", "authPlugin": "token", "authParams": "file:jmsaio-test-token",
+}  # fmt: skip
+
+
+def test_a_secret_is_found_among_the_files_that_spark_distributes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = parse_options(OPTIONS, Use.READ)
+    monkeypatch.setattr(SparkFiles, "_root_directory", None)
+    with pytest.raises(ConfigurationError, match="jmsaio-test-token"):
+        configuration_of(options)
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path))
+    for secret in ("first", "second"):
+        (tmp_path / "jmsaio-test-token").write_text(secret + "\n")
+        assert configuration_of(options).auth_params == secret

@@ -1,0 +1,193 @@
+"""Records to senders, and what became of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterable
+
+import attrs
+import pytest
+
+from jmsaio.config import Configuration, load
+from jmsaio.errors import ConfigurationError, InvalidDestinationError, MessageTooLargeError, SendError
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.spark.outgoing import OutgoingRow
+from jmsaio.spark.sending import Sending
+from jmsaio.testing import embedded_broker
+from jmsaio.transport.base import Position, ReaderOptions, Transport
+from jmsaio.transport.registry import open_transport
+
+PREFIX = "persistent://public/default/"
+
+
+@pytest.fixture
+def configuration() -> Configuration:
+    return load(f"memory://{uuid.uuid4()}")
+
+
+@pytest.fixture
+async def transport(configuration: Configuration) -> AsyncIterator[Transport]:
+    transport = await open_transport(configuration)
+    yield transport
+    await transport.aclose(5)
+
+
+def rows(*texts: str, to: str, first: int = 0) -> Iterable[OutgoingRow]:
+    for number, text in enumerate(texts, first):
+        yield OutgoingRow(to, OutgoingRecord(text.encode(), {}), number)
+
+
+async def keep(transport: Transport, *topics: str) -> None:
+    """Create topics that keep what is sent to them."""
+    assert transport.admin is not None
+    for topic in topics:
+        await transport.admin.create_subscription(PREFIX + topic, "keeps", Position.EARLIEST)
+
+
+async def stored(transport: Transport, topic: str) -> list[bytes | None]:
+    reader = await transport.open_reader(ReaderOptions(PREFIX + topic, load("memory:").consumer))
+    found: list[bytes | None] = []
+    while not await reader.at_end():
+        found += [record.payload for record in await reader.read(100, 5)]
+    await reader.aclose(5)
+    return found
+
+
+async def test_rows_of_several_destinations_arrive_in_order_and_are_counted(
+    transport: Transport, configuration: Configuration
+) -> None:
+    await keep(transport, "one", "two")
+    sending = Sending(transport, configuration)
+    await sending.send(rows("a", "b", to="topic://one"))
+    await sending.send(rows("c", to="topic://two", first=2))
+    await sending.send(rows("d", to="topic://one", first=3))
+    sent = {each.topic: each for each in await sending.finish()}
+    assert {topic: each.rows for topic, each in sent.items()} == {PREFIX + "one": 3, PREFIX + "two": 1}
+    assert sent[PREFIX + "two"].first == sent[PREFIX + "two"].last is not None
+    assert sent[PREFIX + "one"].first != sent[PREFIX + "one"].last
+    assert await stored(transport, "one") == [b"a", b"b", b"d"]
+    assert await stored(transport, "two") == [b"c"]
+
+
+async def test_a_queue_has_its_subscription_before_its_first_message(
+    transport: Transport, configuration: Configuration
+) -> None:
+    sending = Sending(transport, configuration)
+    await sending.send(
+        [*rows("a", to="queue://plain"), *rows("b", to="queue://named:mine", first=1), *rows("c", to="topic://t")]
+    )
+    await sending.finish()
+    assert transport.admin is not None
+    for topic, subscriptions in {"plain": {"jms-queue": 1}, "named": {"mine": 1}, "t": {}}.items():
+        found = (await transport.admin.stats(PREFIX + topic)).subscriptions
+        assert {name: each.backlog for name, each in found.items()} == subscriptions
+
+
+async def test_the_first_error_names_topic_row_and_cause_and_nothing_follows_it(
+    transport: Transport, configuration: Configuration
+) -> None:
+    await keep(transport, "t")
+    sending = Sending(transport, configuration)
+    large = OutgoingRow("topic://t", OutgoingRecord(bytes(6 << 20), {}), 1)
+    with pytest.raises(SendError, match=f"row 1 of this task was not sent to {PREFIX}t: ") as refused:
+        await sending.send([*rows("a", to="topic://t"), large, *rows("b", to="topic://t", first=2)])
+    assert isinstance(refused.value.__cause__, MessageTooLargeError)
+    await sending.aclose()
+    assert await stored(transport, "t") == [b"a"]
+
+
+async def test_an_error_that_comes_later_fails_the_next_row_and_the_end(
+    transport: Transport, configuration: Configuration
+) -> None:
+    sending = Sending(transport, configuration)
+    await sending.send(rows("a", to="topic://gone"))
+    assert transport.admin is not None
+    await transport.admin.terminate_topic(PREFIX + "gone")
+    with pytest.raises(SendError, match="row 1 of this task"):
+        await sending.send(rows("b", to="topic://gone", first=1))
+        await sending.finish()
+    await sending.aclose()
+    await sending.aclose()
+
+
+async def test_a_window_that_is_full_is_waited_for(transport: Transport, configuration: Configuration) -> None:
+    sending = Sending(transport, attrs.evolve(configuration, send_window_messages=2))
+    await sending.send(rows(*map(str, range(50)), to="topic://small"))
+    (sent,) = await sending.finish()
+    assert sent.rows == 50
+
+
+async def test_no_more_senders_are_open_than_the_configuration_allows(
+    transport: Transport, configuration: Configuration
+) -> None:
+    sending = Sending(transport, attrs.evolve(configuration, max_num_of_producers=2))
+    for number in range(5):
+        await sending.send(rows("x", to=f"topic://many-{number}"))
+        assert transport.admin is not None
+        open_now = [(await transport.admin.stats(f"{PREFIX}many-{each}")).producers for each in range(number + 1)]
+        assert sum(open_now) == min(number + 1, 2)
+    assert [each.rows for each in await sending.finish()] == [1] * 5
+
+
+async def test_several_topics_at_once_are_refused_with_the_row(
+    transport: Transport, configuration: Configuration
+) -> None:
+    sending = Sending(transport, configuration)
+    with pytest.raises(InvalidDestinationError, match="row 0: queue://multi:a,b stands for several topics"):
+        await sending.send(rows("a", to="queue://multi:a,b"))
+
+
+def numbered(producer: str, count: int) -> list[OutgoingRow]:
+    return [
+        OutgoingRow("topic://once", OutgoingRecord(b"%d" % number, {}, sequence_id=number), number, producer)
+        for number in range(count)
+    ]
+
+
+async def test_rows_that_are_sent_again_are_left_out_where_the_broker_deduplicates() -> None:
+    with embedded_broker() as broker:
+        broker.deduplicate()
+        configuration = load(broker.url)
+        transport = await open_transport(configuration)
+        for duplicates, places in ((0, True), (5, False)):
+            sending = Sending(transport, configuration)
+            await sending.send(numbered("archive", 5))
+            (sent,) = await sending.finish()
+            assert (sent.rows, sent.duplicates, sent.producers) == (5, duplicates, ("archive",))
+            assert (sent.first is not None) is (sent.last is not None) is places
+        sending = Sending(transport, configuration)
+        await sending.send([*numbered("archive", 7), *numbered("other", 2)])
+        assert {each.producers: (each.rows, each.duplicates) for each in await sending.finish()} == {
+            ("archive",): (7, 5), ("other",): (2, 0),
+        }  # fmt: skip
+        await transport.aclose(5)
+
+
+async def test_deduplication_is_refused_where_the_broker_has_none(
+    transport: Transport, configuration: Configuration
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"dedup=columns: the broker does not deduplicate {PREFIX}once; "):
+        await Sending(transport, configuration).send(numbered("archive", 1))
+
+
+async def test_a_destination_that_does_not_say_what_it_is_is_refused_with_the_row(
+    transport: Transport, configuration: Configuration
+) -> None:
+    sending = Sending(transport, configuration)
+    with pytest.raises(InvalidDestinationError, match="row 7: destination 'orders' must be written queue://name or"):
+        await sending.send(rows("a", to="orders", first=7))
+
+
+async def test_a_row_goes_to_the_partition_that_it_names_or_is_refused(
+    transport: Transport, configuration: Configuration
+) -> None:
+    assert transport.admin is not None
+    await transport.admin.create_topic(f"{PREFIX}parts", 3)
+    for index in range(3):
+        await keep(transport, f"parts-partition-{index}")
+    sending = Sending(transport, configuration)
+    records = [OutgoingRecord(b"%d" % index, {}, sticky_key=index) for index in (2, 0, 1, 2, 3)]
+    with pytest.raises(SendError, match=r"row 4 .*there is no partition 3: the topic has 3"):
+        await sending.send(OutgoingRow("topic://parts", record, number) for number, record in enumerate(records))
+    await sending.finish()
+    assert [await stored(transport, f"parts-partition-{index}") for index in range(3)] == [[b"0"], [b"1"], [b"2", b"2"]]

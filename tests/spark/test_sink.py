@@ -1,0 +1,121 @@
+"""Writing from Spark, read by a JMS consumer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, lit
+
+import jmsaio
+from tests.spark.use import read, receive, send
+from tests.support.broker import TestBroker
+
+Name = Callable[[str], str]
+
+
+def test_what_spark_writes_a_consumer_receives_with_headers_properties_and_body(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    queue = name("written")
+    columns = (
+        "text STRING, bytes BINARY, body_type STRING, key STRING, JMSType STRING, JMSPriority INT, "
+        "JMSCorrelationID STRING, JMSReplyTo STRING, reply_to_kind STRING, time_to_live BIGINT, "
+        "properties MAP<STRING, STRING>, property_types MAP<STRING, STRING>, props STRUCT<qty: INT, price: DOUBLE>"
+    )
+    first = (
+        "Grüße",
+        None,
+        "text",
+        "g",
+        "order",
+        7,
+        "c",
+        "answers",
+        "topic",
+        3_600_000,
+        {"a": "1"},
+        {"a": "long"},
+        (5, 1.5),
+    )
+    second = (None, b"\x00\xff", "bytes", *[None] * 10)
+    frame = spark.createDataFrame([first, second], columns).coalesce(1)
+    frame.write.format("jms").options(url=pulsar_broker.url, queue=queue).mode("append").save()
+    text, data = receive(pulsar_broker.url, queue, 2)
+    assert (text.text, text.jms_type, text.jms_priority, text.jms_correlation_id) == ("Grüße", "order", 7, "c")
+    assert text.jms_reply_to == jmsaio.Topic("answers")
+    assert dict(text.properties) == {"JMSXGroupID": "g", "a": 1, "qty": 5, "price": 1.5, "JMSXDeliveryCount": 1}
+    assert text.jms_expiration - text.jms_timestamp == 3_600_000
+    assert isinstance(data, jmsaio.BytesMessage) and data.get_body(bytes) == b"\x00\xff"
+
+
+def test_rows_that_were_read_can_be_written_again_to_a_queue_of_their_own(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    source, target = name("read"), name("again")
+    message = jmsaio.MapMessage({"a": 1, "b": b"x"})
+    message.set_float_property("f", 0.5)
+    send(pulsar_broker.url, source, ["one", message, jmsaio.StreamMessage(["s", 2])])
+    frame = read(spark, pulsar_broker, queue=source)
+    again = frame.withColumn("destination", lit(f"queue://{target}")).orderBy("position").coalesce(1)
+    again.write.format("jms").option("url", pulsar_broker.url).mode("append").save()
+    provided = ("destination", "topic", "position", "publish_time", "producer_name", "JMSMessageID", "JMSTimestamp",
+                "JMSDeliveryTime")  # fmt: skip
+    rows = [
+        each.orderBy("position").drop(*provided).collect() for each in (frame, read(spark, pulsar_broker, queue=target))
+    ]
+    assert rows[0] == rows[1] and len(rows[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "mode", "sentence"),
+    [
+        ("text STRING", {}, "overwrite", "can't be replaced"),
+        ("text STRING", {"queue": ""}, "append", "queue"),
+        ("txet STRING", {}, "append", "no column 'txet'"),
+        ("text STRING, payload BINARY, body_type STRING", {}, "append", "payload"),
+        ("text INT", {}, "append", "text must be STRING"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_first_row(
+    spark: SparkSession, pulsar_broker: TestBroker, columns: str, options: dict[str, str], mode: str, sentence: str
+) -> None:
+    frame = spark.createDataFrame([], columns)
+    writer = frame.write.format("jms").options(url=pulsar_broker.url, **{"queue": "refused", **options})
+    with pytest.raises(PySparkException) as refused:
+        writer.mode(mode).save()
+    assert sentence in str(refused.value)
+
+
+def test_a_row_that_no_message_can_carry_fails_its_task_with_topic_row_and_reason(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    queue = name("refused")
+    rows = [(str(number), {"n": "x" if number == 3 else "1"}, {"n": "int"}) for number in range(5)]
+    frame = spark.createDataFrame(
+        rows, "text STRING, properties MAP<STRING, STRING>, property_types MAP<STRING, STRING>"
+    )
+    with pytest.raises(PySparkException) as refused:
+        frame.coalesce(1).write.format("jms").options(url=pulsar_broker.url, queue=queue).mode("append").save()
+    assert "row 3: property 'n': 'x' is not a" in str(refused.value)
+
+
+def test_a_stream_writes_its_batches(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    source, target = name("stream"), name("stream-target")
+    send(pulsar_broker.url, source, [str(number) for number in range(20)])
+    folder = tmp_path_factory.mktemp(uuid.uuid4().hex)
+    stream = spark.readStream.format("jms").options(
+        url=pulsar_broker.url, queue=source, startingOffsets="earliest", columns="text", maxEntriesPerTrigger="7"
+    )  # fmt: skip
+    query = (
+        stream.load().select(col("text")).writeStream.format("jms")
+        .options(url=pulsar_broker.url, queue=target, checkpointLocation=str(folder)).trigger(availableNow=True).start()
+    )  # fmt: skip
+    assert query.awaitTermination(100)
+    received = {message.text for message in receive(pulsar_broker.url, target, 20)}
+    assert received == {str(number) for number in range(20)}

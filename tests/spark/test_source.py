@@ -1,0 +1,118 @@
+"""The data source in Spark, on a real broker: options, columns, and what it leaves behind."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+import jmsaio
+from jmsaio import Byte, Float, Long, Short
+from tests.spark.use import read, send
+from tests.support.broker import TestBroker
+
+Name = Callable[[str], str]
+
+
+def test_a_queue_is_read_with_headers_typed_properties_and_bodies(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    queue = name("bodies")
+    text = jmsaio.TextMessage("Grüße")
+    text.jms_correlation_id = "order-1"
+    text.jms_type = "order"
+    text.jms_reply_to = jmsaio.Topic("answers")
+    values: dict[str, bool | int | float | str] = {
+        "s": "x",
+        "i": 5,
+        "b": Byte(1),
+        "h": Short(2),
+        "l": Long(3),
+        "f": Float(0.5),
+        "d": 1.5,
+        "t": True,
+    }
+    for key, value in values.items():
+        text.set_object_property(key, value)
+    data, tree = jmsaio.BytesMessage(b"\x00\xff"), jmsaio.MapMessage({"a": 1})
+    ids = send(pulsar_broker.url, queue, [text, data, tree, jmsaio.Message()])
+    rows = read(spark, pulsar_broker, queue=queue).orderBy("position").collect()
+    assert [row.JMSMessageID for row in rows] == ids
+    assert [row.body_type for row in rows] == ["text", "bytes", "map", "header"]
+    assert [row.text for row in rows] == ["Grüße", None, None, None]
+    assert rows[1].bytes == b"\x00\xff" and rows[0].bytes is None
+    first = rows[0]
+    assert (first.destination, first.topic) == (f"queue://{queue}", f"persistent://public/default/{queue}")
+    assert (first.JMSCorrelationID, first.JMSType, first.JMSReplyTo, first.reply_to_kind) == (
+        "order-1", "order", "answers", "topic",
+    )  # fmt: skip
+    assert first.properties == {"s": "x", "i": "5", "b": "1", "h": "2", "l": "3", "f": "0.5", "d": "1.5", "t": "true"}
+    assert first.property_types == {
+        "i": "int", "b": "byte", "h": "short", "l": "long", "f": "float", "d": "double", "t": "boolean",
+    }  # fmt: skip
+    assert (first.JMSDeliveryMode, first.JMSPriority, first.JMSExpiration) == ("PERSISTENT", 4, None)
+    assert isinstance(first.JMSTimestamp, datetime.datetime)
+    assert all(row.decode_error is None for row in rows)
+
+
+def test_a_load_is_frozen_and_leaves_nothing_on_the_broker(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    queue = name("frozen")
+    send(pulsar_broker.url, queue, [str(number) for number in range(30)])
+    frame = read(spark, pulsar_broker, queue=queue, columns="text", maxEntriesPerPartition=7)
+    assert frame.count() == 30
+    send(pulsar_broker.url, queue, ["later"])
+    assert frame.count() == 30
+    assert read(spark, pulsar_broker, queue=queue, columns="text").count() == 31
+    assert len(frame.limit(3).collect()) == 3
+
+    stats = httpx.get(f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}/stats").json()
+    assert set(stats["subscriptions"]) == {"jms-queue"}
+    assert stats["subscriptions"]["jms-queue"]["consumers"] == []
+
+
+def test_a_selector_columns_and_declared_properties_choose_what_is_read(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    queue = name("chosen")
+    messages = []
+    for number in range(10):
+        message = jmsaio.TextMessage(str(number))
+        message.set_int_property("qty", number)
+        messages.append(message)
+    send(pulsar_broker.url, queue, messages)
+    options = {"queue": queue, "selector": "qty BETWEEN 3 AND 5", "columns": "Text, props", "propertySchema": "qty INT"}
+    frame = read(spark, pulsar_broker, **options)
+    assert frame.orderBy("text").collect() == [Row(text=str(qty), props=Row(qty=qty)) for qty in (3, 4, 5)]
+    spark.sql(f"CREATE TEMPORARY VIEW chosen USING jms OPTIONS (url '{pulsar_broker.url}', queue '{queue}')")
+    assert spark.sql("SELECT count(*) AS n FROM chosen WHERE JMSPriority = 4").first() == Row(n=10)
+    spark.catalog.dropTempView("chosen")
+    reader = spark.read.format("jms").schema("jmstype STRING, TEXT STRING").options(url=pulsar_broker.url, queue=queue)
+    frame = reader.load()
+    assert frame.columns == ["jmstype", "TEXT"]
+    assert sorted(row.TEXT for row in frame.collect()) == [str(number) for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"quue": "refused"}, "unknown option 'quue'.*queue"),
+        ({"queue": "refused", "startingOffsets": "latest"}, "startingOffsets"),
+        ({"queue": "refused", "selector": "a ="}, "selector"),
+        ({"topic": "there-is-none"}, "topic persistent://public/default/there-is-none does not exist"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_a_task_starts(
+    spark: SparkSession, pulsar_broker: TestBroker, options: dict[str, str], sentence: str
+) -> None:
+    send(pulsar_broker.url, "refused", ["there"])
+    with pytest.raises(PySparkException) as refused:
+        read(spark, pulsar_broker, **options).collect()
+    assert re.search(sentence, str(refused.value))
+    assert "Task" not in str(refused.value).splitlines()[0]

@@ -1,0 +1,91 @@
+"""A stream in Spark: checkpoints, restarts, the subscription that follows, progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StringType, StructField, StructType
+
+import jmsaio.spark
+from jmsaio.spark.options import Use, parse_options
+from jmsaio.spark.stream import StreamReader
+from tests.spark.use import send
+from tests.support.broker import TestBroker
+
+Name = Callable[[str], str]
+
+
+def stream(spark: SparkSession, broker: TestBroker, queue: str, **options: str) -> DataFrame:
+    given = {"url": broker.url, "queue": queue, "columns": "text", "startingOffsets": "earliest", **options}
+    return spark.readStream.format("jms").options(**given).load()
+
+
+def run(frame: DataFrame, folder: Path) -> StreamingQuery:
+    """Read what there is into files, and go on from there at the next call."""
+    writer = frame.writeStream.format("json").option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.option("path", str(folder / "files")).trigger(availableNow=True).start()
+    assert query.awaitTermination(100)
+    return query
+
+
+def backlog(broker: TestBroker, queue: str, subscription: str) -> int:
+    stats = httpx.get(f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}/stats").json()
+    return int(stats["subscriptions"][subscription]["msgBacklog"])
+
+
+def test_a_restarted_stream_goes_on_and_stores_each_message_once(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path: Path
+) -> None:
+    queue = name("restart")
+    for batch in range(2):
+        send(pulsar_broker.url, queue, [f"{batch}-{number}" for number in range(10)])
+        query = run(stream(spark, pulsar_broker, queue, maxEntriesPerTrigger="4", subscription="follower"), tmp_path)
+        rows = [progress["numInputRows"] for progress in query.recentProgress]
+        assert [count for count in rows if count] == [4, 4, 2]
+        assert backlog(pulsar_broker, queue, "follower") == 0
+    texts = [row.text for row in spark.read.schema("text STRING").json(str(tmp_path / "files")).collect()]
+    assert sorted(texts) == [f"{batch}-{number}" for batch in range(2) for number in range(10)]
+
+
+def test_the_progress_tells_what_lies_behind(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path: Path
+) -> None:
+    queue = name("progress")
+    send(pulsar_broker.url, queue, [str(number) for number in range(6)])
+    query = run(stream(spark, pulsar_broker, queue, maxEntriesPerTrigger="4"), tmp_path)
+    lags = [jmsaio.spark.lag(progress) for progress in query.recentProgress]
+    topic = f"persistent://public/default/{queue}"
+    assert [lag[topic].entries for lag in lags if topic in lag][:1] == [2]
+    assert lags[-1][topic].entries == 0
+    assert jmsaio.spark.lag(json.loads('{"sources": []}')) == {}
+
+
+def test_a_queue_with_consumers_is_not_drained(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path: Path
+) -> None:
+    queue = name("missing")
+    with pytest.raises(PySparkException, match="does not exist"):
+        stream(spark, pulsar_broker, queue, subscription="jms-queue")
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ({}, ReadAllAvailable()),
+        ({"maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "7"}, ReadMaxRows(5)),
+        ({"maxBytesPerTrigger": "7", "minEntriesPerTrigger": "2"}, ReadMaxBytes(7)),
+        ({"minEntriesPerTrigger": "2"}, ReadMinRows(2)),
+    ],
+)
+def test_spark_is_told_that_there_is_a_limit(options: dict[str, str], limit: object) -> None:
+    given = {"url": "pulsar://broker:6650", "queue": "q", **options}
+    schema = StructType([StructField("text", StringType())])
+    assert StreamReader(parse_options(given, Use.READ_STREAM), schema).getDefaultReadLimit() == limit

@@ -1,0 +1,46 @@
+"""How tests with Spark send, receive, and make DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+from pyspark.sql import DataFrame, SparkSession
+
+import jmsaio
+from tests.support.broker import TestBroker
+
+
+def send(url: str, queue: str, messages: Sequence[jmsaio.Message | str]) -> list[str | None]:
+    """Send to a queue. Returns the message ids."""
+
+    async def run() -> list[str | None]:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            producer = await session.create_producer(session.create_queue(queue))
+            ids = []
+            for each in messages:
+                message = jmsaio.TextMessage(each) if isinstance(each, str) else each
+                await producer.send(message)
+                ids.append(message.jms_message_id)
+            return ids
+
+    return anyio.run(run)
+
+
+def read(spark: SparkSession, broker: TestBroker, **options: object) -> DataFrame:
+    """A DataFrame of the source."""
+    return spark.read.format("jms").options(url=broker.url, **options).load()  # type: ignore[arg-type] # stubs: no object
+
+
+def receive(url: str, queue: str, count: int) -> list[jmsaio.Message]:
+    """Receive from a queue, at most ``count`` messages and as long as they come."""
+
+    async def run() -> list[jmsaio.Message]:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            consumer = await session.create_consumer(session.create_queue(queue))
+            found: list[jmsaio.Message] = []
+            while len(found) < count and (message := await consumer.receive(10)) is not None:
+                found.append(message)
+            return found
+
+    return anyio.run(run)
