@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from jmsaio.spark.offsets import Behind, behind
+from jmsaio.spark.planning.offsets import Behind, behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

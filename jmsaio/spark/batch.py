@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jmsaio.spark.files import configuration_of
-from jmsaio.spark.options import SourceOptions
-from jmsaio.spark.planning import Wanted, plan_batch
-from jmsaio.spark.ranges import Range
+from jmsaio.spark.options.parse import SourceOptions
+from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import read_range
 from jmsaio.transport.registry import open_transport
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark import SparkFiles
 
 from jmsaio.config import Configuration
-from jmsaio.spark.options import SourceOptions
+from jmsaio.spark.options.parse import SourceOptions
 
 
 def configuration_of(options: SourceOptions) -> Configuration:

@@ -9,8 +9,8 @@ from pyspark.sql.types import StructField, StructType
 
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.options import SourceOptions
-from jmsaio.spark.schema import COLUMNS, Column, Property, Type, find_column
+from jmsaio.spark.model.schema import COLUMNS, Column, Property, Type, find_column
+from jmsaio.spark.options.parse import SourceOptions
 
 #: Types of declared properties by Spark's name of them.
 _PROPERTY_TYPES: Final = {

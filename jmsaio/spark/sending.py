@@ -17,9 +17,9 @@ from jmsaio.errors import ConfigurationError, InvalidDestinationError, JMSError,
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
-from jmsaio.spark.dedup import choose_partition
-from jmsaio.spark.destination_text import parse_destination_text
-from jmsaio.spark.outgoing import OutgoingRow, Sent
+from jmsaio.spark.model.dedup import choose_partition
+from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.model.outgoing import OutgoingRow, Sent
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.subscriptions import precreate

@@ -15,11 +15,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.spark.dedup import check_tasks
+from jmsaio.spark.arrow.records import RecordMaker
 from jmsaio.spark.files import configuration_of
-from jmsaio.spark.options import SourceOptions
-from jmsaio.spark.outgoing import Sent, count_by_topic
-from jmsaio.spark.records import RecordMaker
+from jmsaio.spark.model.dedup import check_tasks
+from jmsaio.spark.model.outgoing import Sent, count_by_topic
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.sending import Sending
 from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, worker
 

@@ -18,10 +18,10 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import resolve
 from jmsaio.spark.batch import BatchReader
 from jmsaio.spark.files import configuration_of
-from jmsaio.spark.options import SourceOptions, Use, parse_options
-from jmsaio.spark.planning import list_sources
+from jmsaio.spark.model.schema import ddl
+from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.requested import choose_columns
-from jmsaio.spark.schema import ddl
 from jmsaio.spark.sink import BatchWriter, StreamWriter
 from jmsaio.spark.stream import StreamReader
 from jmsaio.transport.registry import open_transport

@@ -21,9 +21,9 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from jmsaio.spark.files import configuration_of
-from jmsaio.spark.options import SourceOptions
-from jmsaio.spark.planning import Wanted
-from jmsaio.spark.stream_planning import StreamPlanner
+from jmsaio.spark.options.parse import SourceOptions
+from jmsaio.spark.planning.batch_planning import Wanted
+from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.spark.task import read_range
 from jmsaio.spark.worker import Worker
 

@@ -7,12 +7,12 @@ from functools import partial
 
 import pyarrow as pa
 
-from jmsaio.spark.columns import RowBatches
-from jmsaio.spark.destination_text import destination_text
+from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.files import configuration_of
-from jmsaio.spark.options import OnDecodeError, SourceOptions
-from jmsaio.spark.ranges import Range
-from jmsaio.spark.reading import RangeReading, ReadOptions
+from jmsaio.spark.model.destination_text import destination_text
+from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.spark.worker import CONNECTION_ERRORS, forget, worker
 
 

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parents[1]
 #: Folders and files whose tests need nothing but their event loop, if they have one: they run on virtual time.
 VIRTUAL = (
-    "client", "conformance", "spark/test_cursor.py", "spark/test_planning.py", "spark/test_reading.py",
-    "spark/test_stream_planning.py", "transport/contract",
-    "transport/memory", "transport/test_subscriptions.py",
+    "client", "conformance", "spark/planning", "transport/contract", "transport/memory",
+    "transport/test_subscriptions.py",
 )  # fmt: skip
 #: Folders whose tests are fast.
 FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")

@@ -11,8 +11,8 @@ import attrs
 from jmsaio.codec.rows import RawRow
 from jmsaio.config import ProducerConfig
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
-from jmsaio.spark.ranges import Range
-from jmsaio.spark.reading import RangeReading, ReadOptions
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.transport.base import Position, SenderOptions, Transport
 from tests.kit.records import Outcomes
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from jmsaio.errors import NotFoundError
 from jmsaio.spark.batch import BatchReader
-from jmsaio.spark.options import Use, parse_options
+from jmsaio.spark.options.parse import Use, parse_options
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 

@@ -9,7 +9,7 @@ from pyspark import SparkFiles
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.files import configuration_of
-from jmsaio.spark.options import Use, parse_options
+from jmsaio.spark.options.parse import Use, parse_options
 
 OPTIONS = {
     "url": "pulsar://broker:6650", "queue": "q", "authPlugin": "token", "authParams": "file:jmsaio-test-token",

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, StructField, StructType, TimestampType
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.options import Use, parse_options
+from jmsaio.spark.model.schema import COLUMNS, Property, Type
+from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.requested import choose_columns
-from jmsaio.spark.schema import COLUMNS, Property, Type
 
 OPTIONS = parse_options({"url": "pulsar://broker:6650", "queue": "orders"}, Use.READ)
 

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType, StructField, StructType
 
 import jmsaio.spark
-from jmsaio.spark.options import Use, parse_options
+from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.stream import StreamReader
 from tests.spark.use import send
 from tests.support.broker import TestBroker

@@ -10,9 +10,9 @@ import pytest
 
 from jmsaio.errors import ObjectClosedError
 from jmsaio.spark import worker as workers
-from jmsaio.spark.options import SourceOptions, Use, parse_options
-from jmsaio.spark.places import Place
-from jmsaio.spark.ranges import Range
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import read_range
 from tests.spark.use import send
 from tests.support.broker import TestBroker

@@ -13,10 +13,10 @@ import pytest
 from jmsaio.config import load
 from jmsaio.launcher import tools
 from jmsaio.model.destinations import Topic, resolve
-from jmsaio.spark.offsets import advance, between
-from jmsaio.spark.places import Place
-from jmsaio.spark.plan import Limits
-from jmsaio.spark.planning import Wanted, look, plan_batch
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.batch_planning import Wanted, look, plan_batch
+from jmsaio.spark.planning.offsets import advance, between
+from jmsaio.spark.planning.plan import Limits
 from jmsaio.transport.registry import open_transport
 from tests.spark.seam import HANG, Seam
 from tests.support.broker import TestBroker

@@ -1,0 +1,1 @@
+"""Rows as Arrow record batches, to read and to write."""

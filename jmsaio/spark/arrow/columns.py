@@ -1,0 +1,308 @@
+"""Rows to Arrow record batches, column by column; only the columns that are wanted cost anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, chain
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jmsaio.codec.properties import value_of
+from jmsaio.codec.rows import RawRow
+from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.values import Byte, Float, Long, Short, Value
+from jmsaio.spark.arrow.types import ARROW, POSITION, TEXTS, TIMESTAMP, schema_of
+from jmsaio.spark.model.body_json import body_json
+from jmsaio.spark.model.schema import Column, Property, Type, find_column
+
+#: The first and last millisecond that a time in Spark and Python can be: years 1 to 9999.
+_FIRST: Final = -62_135_596_800_000
+_LAST: Final = 253_402_300_799_999
+_MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
+
+_INDEX: Final = {name: index for index, name in enumerate(RawRow._fields)}
+
+
+@attrs.define
+class _Batch:
+    """The rows of one batch as columns, and why some of their values are NULL."""
+
+    source: RowBatches
+    size: int
+    values: Sequence[Sequence[Any]]
+    problems: dict[int, str] = attrs.field(factory=dict)
+
+    def get(self, field: str) -> Sequence[Any]:
+        """The values of one field of the rows."""
+        return self.values[_INDEX[field]]
+
+    def add_problem(self, row: int, reason: str) -> None:
+        before = self.problems.get(row)
+        self.problems[row] = reason if before is None else f"{before}; {reason}"
+
+
+_Build = Callable[[_Batch], pa.Array]
+
+
+class RowBatches:
+    """Makes record batches of the rows of one topic, or of one partition.
+
+    Args:
+        columns: those that are wanted, in their order. Their names may be in any case.
+        declared: the fields of ``props``, in their order.
+        destination: name of the queue or topic that is read, as it was given.
+        topic: full name of the topic or partition.
+        fail_on_error: raise where a part of a message can't be read, instead of NULL with the reason in
+            ``decode_error``.
+
+    Raises:
+        ConfigurationError: a column that does not exist.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        declared: Sequence[Property],
+        destination: str,
+        topic: str,
+        *,
+        fail_on_error: bool = False,
+    ) -> None:
+        #: Arrow schema of the batches: the one that Spark expects of these columns.
+        self.schema: pa.Schema = schema_of(columns, declared)
+        self.destination, self.topic, self.declared = destination, topic, tuple(declared)
+        _, index = split_partition(topic)
+        self.partition = None if index < 0 else index
+        self._fail_on_error = fail_on_error
+        # decode_error comes last, when the others have said what they could not read.
+        builders = [_builder(column.name) for column in columns]
+        self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
+
+    def batch(self, rows: Sequence[RawRow]) -> pa.RecordBatch:
+        """The record batch of some rows.
+
+        Raises:
+            MalformedMessageError: with ``fail_on_error``, a part of a message can't be read; names topic and position.
+        """
+        values: Sequence[Sequence[Any]] = tuple(zip(*rows, strict=True)) if rows else ((),) * len(RawRow._fields)
+        batch = _Batch(self, len(rows), values)
+        arrays: list[Any] = [None] * len(self._builders)
+        for index, build in self._builders:
+            arrays[index] = build(batch)
+        if self._fail_on_error:
+            self._check(batch)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _check(self, batch: _Batch) -> None:
+        errors = _errors(batch)
+        if any(errors):
+            row, reason = next((row, reason) for row, reason in enumerate(errors) if reason)
+            place = ":".join(str(batch.get(part)[row]) for part in ("ledger", "entry", "batch"))
+            raise MalformedMessageError(
+                f"{self.topic}, message {place}: {reason}; the option onDecodeError=row reads it with NULL there"
+            )
+
+
+def _builder(name: str) -> _Build:
+    known = find_column(name)
+    if known is None:
+        raise ConfigurationError(f"there is no column {name!r:.100}")
+    return _BUILDERS[known.name]
+
+
+def _plain(field: str, kind: Type) -> _Build:
+    """A column that is a field of the rows as it is."""
+    index, arrow = _INDEX[field], ARROW[kind]
+    return lambda batch: pa.array(batch.values[index], arrow)
+
+
+def _constant(attribute: str, kind: Type) -> _Build:
+    """A column that is the same for all rows."""
+    arrow = ARROW[kind]
+    return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), arrow), batch.size)
+
+
+def _unknown(kind: Type) -> _Build:
+    """A column of NULLs."""
+    arrow = ARROW[kind]
+    return lambda batch: pa.nulls(batch.size, arrow)
+
+
+def _position(batch: _Batch) -> pa.Array:
+    parts = [pa.array(batch.get(field.name), field.type) for field in POSITION]
+    return pa.StructArray.from_arrays(parts, fields=list(POSITION))
+
+
+def _time(field: str, name: str, zero: bool = False) -> _Build:
+    """A column of milliseconds since the epoch, 0 being NULL unless ``zero`` is a time, too."""
+    return partial(_times, _INDEX[field], name, zero)
+
+
+def _times(index: int, name: str, zero: bool, batch: _Batch) -> pa.Array:
+    values = batch.values[index]
+    try:
+        numbers = pa.array(values, pa.int64())
+        bounds = pc.min_max(numbers)
+        first, last = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
+    except OverflowError:
+        return _checked_times(values, name, batch, zero)
+    if first == last == 0 and not zero:
+        return pa.nulls(batch.size, TIMESTAMP)
+    if first < _FIRST or last > _LAST:
+        return _checked_times(values, name, batch, zero)
+    if first <= 0 <= last and not zero:
+        numbers = pa.array([value or None for value in values], pa.int64())
+    return numbers.view(_MILLISECONDS).cast(TIMESTAMP)
+
+
+def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) -> pa.Array:
+    """The same for times of which some can't be: these are NULL, with the reason."""
+    found: list[int | None] = []
+    for row, value in enumerate(values):
+        fits = _FIRST <= value <= _LAST
+        found.append(value * 1000 if fits and (value or zero) else None)
+        if not fits:
+            batch.add_problem(row, f"{name} is no time of the years 1 to 9999: {value} ms since 1970")
+    return pa.array(found, pa.int64()).view(TIMESTAMP)
+
+
+def _texts(field: str) -> _Build:
+    """A column of maps, from flat lists of all their keys and values."""
+    index = _INDEX[field]
+
+    def build(batch: _Batch) -> pa.Array:
+        maps = batch.values[index]
+        offsets = pa.array(accumulate(map(len, maps), initial=0), pa.int32())
+        keys = pa.array(list(chain.from_iterable(maps)), pa.string())
+        items = pa.array(list(chain.from_iterable(map(dict.values, maps))), pa.string())
+        return pa.MapArray.from_arrays(offsets, keys, items, type=TEXTS)
+
+    return build
+
+
+@attrs.frozen
+class _Declared:
+    """How a declared type is read: the same type or, as in a selector, a smaller one. No text becomes a number.
+
+    Attributes:
+        words: type words of the properties that it takes; None is a string.
+        classes: classes of their values; a text that is not what its word says is none of them.
+    """
+
+    words: frozenset[str | None]
+    classes: frozenset[type]
+
+
+_DECLARED: Final[Mapping[Type, _Declared]] = {
+    Type.STRING: _Declared(frozenset({None}), frozenset({str})),
+    Type.BOOLEAN: _Declared(frozenset({"boolean"}), frozenset({bool})),
+    Type.BYTE: _Declared(frozenset({"byte"}), frozenset({Byte})),
+    Type.SHORT: _Declared(frozenset({"byte", "short"}), frozenset({Byte, Short})),
+    Type.INT: _Declared(frozenset({"byte", "short", "int"}), frozenset({Byte, Short, int})),
+    Type.LONG: _Declared(frozenset({"byte", "short", "int", "long"}), frozenset({Byte, Short, int, Long})),
+    Type.FLOAT: _Declared(frozenset({"float"}), frozenset({Float})),
+    Type.DOUBLE: _Declared(frozenset({"float", "double"}), frozenset({Float, float})),
+}
+
+
+def _props(batch: _Batch) -> pa.Array:
+    declared = batch.source.declared
+    if not declared:
+        return pa.array([{}] * batch.size, pa.struct([]))
+    texts, words = batch.get("properties"), batch.get("property_types")
+    arrays = [pa.array(_declared(each, texts, words), ARROW[each.type]) for each in declared]
+    return pa.StructArray.from_arrays(arrays, fields=[pa.field(each.name, ARROW[each.type]) for each in declared])
+
+
+def _declared(
+    declared: Property, texts: Iterable[Mapping[str, str]], words: Iterable[Mapping[str, str]]
+) -> list[Value]:
+    name, rule = declared.name, _DECLARED[declared.type]
+    accepted, classes = rule.words, rule.classes
+    found: list[Value] = []
+    for row_texts, row_words in zip(texts, words, strict=True):
+        text, value = row_texts.get(name), None
+        if text is not None and (word := row_words.get(name)) in accepted:
+            value = text if word is None else value_of(text, word)
+            if type(value) not in classes:
+                value = None
+        found.append(value)
+    return found
+
+
+def _payload(batch: _Batch) -> pa.Array:
+    texts = pa.array(batch.get("text"), pa.string())
+    if texts.null_count == batch.size:
+        return pa.array(batch.get("data"), pa.binary())
+    if texts.null_count == 0:
+        return texts.cast(pa.binary())
+    return pc.coalesce(texts.cast(pa.binary()), pa.array(batch.get("data"), pa.binary()))
+
+
+def _body_json(batch: _Batch) -> pa.Array:
+    found: list[str | None] = []
+    known = batch.get("decode_error")
+    for row, (kind, payload) in enumerate(zip(batch.get("body_type"), batch.get("data"), strict=True)):
+        try:
+            found.append(body_json(kind, payload))
+        except MessageFormatError as error:
+            found.append(None)
+            if known[row] is None:  # else it says so
+                batch.add_problem(row, f"no readable {kind} body: {error}")
+    return pa.array(found, pa.string())
+
+
+def _errors(batch: _Batch) -> Sequence[str | None]:
+    found: Sequence[str | None] = batch.get("decode_error")
+    if not batch.problems:
+        return found
+    joined = list(found)
+    for row, reason in batch.problems.items():
+        before = joined[row]
+        joined[row] = reason if before is None else f"{before}; {reason}"
+    return joined
+
+
+def _decode_error(batch: _Batch) -> pa.Array:
+    return pa.array(_errors(batch), pa.string())
+
+
+#: Name of each column to what builds it.
+_BUILDERS: Final[Mapping[str, _Build]] = {
+    "destination": _constant("destination", Type.STRING),
+    "topic": _constant("topic", Type.STRING),
+    "partition": _constant("partition", Type.INT),
+    "position": _position,
+    "publish_time": _time("publish_time", "publish_time", zero=True),
+    "producer_name": _plain("producer_name", Type.STRING),
+    "key": _plain("key", Type.STRING),
+    "schema_version": _plain("schema_version", Type.BINARY),
+    "JMSMessageID": _plain("message_id", Type.STRING),
+    "JMSCorrelationID": _plain("correlation_id", Type.STRING),
+    "correlation_bytes": _plain("correlation_bytes", Type.BINARY),
+    "JMSType": _plain("type", Type.STRING),
+    "JMSReplyTo": _plain("reply_to", Type.STRING),
+    "reply_to_kind": _plain("reply_to_kind", Type.STRING),
+    "JMSDeliveryMode": _plain("delivery_mode", Type.STRING),
+    "JMSPriority": _plain("priority", Type.INT),
+    "JMSTimestamp": _time("timestamp", "JMSTimestamp"),
+    "JMSExpiration": _time("expiration", "JMSExpiration"),
+    "JMSDeliveryTime": _time("delivery_time", "JMSDeliveryTime"),
+    "JMSRedelivered": _unknown(Type.BOOLEAN),
+    "JMSXDeliveryCount": _unknown(Type.INT),
+    "properties": _texts("properties"),
+    "property_types": _texts("property_types"),
+    "props": _props,
+    "body_type": _plain("body_type", Type.STRING),
+    "text": _plain("text", Type.STRING),
+    "bytes": _plain("data", Type.BINARY),
+    "object_format": _plain("object_format", Type.STRING),
+    "payload": _payload,
+    "body_json": _body_json,
+    "decode_error": _decode_error,
+}

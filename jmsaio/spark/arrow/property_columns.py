@@ -1,0 +1,130 @@
+"""The columns that hold a writer's properties: texts, their type words, and a struct of typed fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import pyarrow as pa
+
+from jmsaio.codec.properties import value_of
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.text import parse_wire, to_java
+from jmsaio.model.values import Float
+from jmsaio.spark.arrow.write_columns import FIELD_WORDS
+
+_BOOLEANS: Final = frozenset({"true", "false"})
+#: Type word to the most digits that are a number of it, whatever they are.
+_DIGITS: Final[Mapping[str, int]] = {"byte": 2, "short": 4, "int": 9, "integer": 9, "long": 18}
+_FLOATING: Final = frozenset({"float", "double"})
+#: What a floating-point number usually looks like; looking is cheaper than reading it.
+_PLAIN: Final = re.compile(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?", re.ASCII)
+#: Type word of a field to what writes its values as text.
+_WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
+    None: str,
+    "boolean": to_java,
+    "byte": str,
+    "short": str,
+    "int": str,
+    "long": str,
+    "float": lambda value: to_java(Float(value)),
+    "double": to_java,
+}
+
+#: The entries of a map in one row, of which some may be NULL.
+Texts = dict[str, str | None]
+#: The fields of one row that are not NULL: the text and the type word by name.
+Declared = dict[str, tuple[str, str | None]]
+
+
+def read_maps(column: pa.MapArray) -> Iterator[Texts | None]:
+    """Each row of a column of maps."""
+    offsets = column.offsets.to_pylist()
+    first, last = offsets[0], offsets[-1]
+    keys = column.keys.slice(first, last - first).to_pylist()
+    items = column.items.slice(first, last - first).to_pylist()
+    valid = column.is_valid().to_pylist() if column.null_count else None
+    for row, (start, end) in enumerate(pairwise(offsets)):
+        if valid is None or valid[row]:
+            yield dict(zip(keys[start - first : end - first], items[start - first : end - first], strict=True))
+        else:
+            yield None
+
+
+def read_structs(column: pa.StructArray) -> Iterator[Declared]:
+    """Each row of a column of typed properties, without fields that are NULL; empty for NULL."""
+    names = [field.name for field in column.type]
+    if not names:
+        yield from ({} for _ in range(len(column)))
+        return
+    words = [FIELD_WORDS[field.type] for field in column.type]
+    writers = [_WRITERS[word] for word in words]
+    for values in zip(*(field.to_pylist() for field in column.flatten()), strict=True):
+        yield {
+            name: (write(value), word)
+            for name, word, write, value in zip(names, words, writers, values, strict=True)
+            if value is not None
+        }
+
+
+def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
+    """The properties of one row, as ``RawRow`` has them.
+
+    A text that is NULL is left out with its type word. A property that is declared, too, must have the same value in
+    both, as in a table that was read; then the word of the text counts, whose type may be smaller than the field's.
+
+    Args:
+        texts: the texts by name.
+        words: the type words by name; NULL is a string.
+        declared: the typed fields.
+
+    Raises:
+        MessageFormatError: a text that is not of its type, or a property with two values; names the property.
+    """
+    if None in texts.values() or None in words.values():
+        words = {name: word for name, word in words.items() if word is not None and texts.get(name, "") is not None}
+        texts = {name: text for name, text in texts.items() if text is not None}
+    found = cast("tuple[dict[str, str], dict[str, str]]", (texts, words))  # no entry is NULL
+    if words:
+        _check_texts(*found)
+    for name, (text, word) in declared.items():
+        _add(*found, name, text, word)
+    return found
+
+
+def _check_texts(texts: Mapping[str, str], words: Mapping[str, str]) -> None:
+    """Refuse a text that is not of its type. A word that names no type is left to the codec, which refuses it."""
+    get, digits, plain = texts.get, _DIGITS.get, _PLAIN.fullmatch
+    for name, word in words.items():
+        text = get(name)
+        if text is None or (len(text) <= digits(word, 0) and text.isascii() and text.isdecimal()):
+            continue
+        if word == "boolean":
+            if text not in _BOOLEANS and text.lower() not in _BOOLEANS:  # Java reads any other text as false
+                raise MessageFormatError(f"property {name!r:.100}: {text[:100]!r} is not a boolean: true or false")
+        elif word not in _FLOATING or plain(text) is None:
+            try:
+                parse_wire(text, word)
+            except MessageFormatError as error:
+                raise MessageFormatError(f"property {name!r:.100}: {error}") from error
+
+
+def _add(texts: dict[str, str], words: dict[str, str], name: str, text: str, word: str | None) -> None:
+    before = texts.get(name)
+    if before is None:
+        texts[name] = text
+        if word is not None:
+            words[name] = word
+    elif not _same(value_of(before, words.get(name, "")), value_of(text, word or "")):
+        raise MessageFormatError(
+            f"property {name!r:.100} is {before[:100]!r} in properties and {text[:100]!r} in props: drop one column"
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal numbers of any two types, or equal texts, or two booleans; NaN is equal to itself."""
+    if isinstance(one, bool) is not isinstance(other, bool):
+        return False
+    return bool(one == other or (one != one and other != other))

@@ -1,0 +1,173 @@
+"""The columns that a table may have when it is written, as one table, and the check of a table's schema."""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.model.schema import COLUMNS
+
+
+class Kind(enum.Enum):
+    """What a column holds; the value is how Spark calls its types."""
+
+    TEXT = "STRING"
+    BYTES = "BINARY"
+    WHOLE = "BIGINT, INT, SMALLINT or TINYINT"
+    MOMENT = "TIMESTAMP"
+    TEXTS = "MAP<STRING, STRING>"
+    PROPERTIES = "STRUCT of STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT or DOUBLE"
+
+
+@attrs.frozen
+class WriteColumn:
+    """One column; every one may be missing or NULL unless it says otherwise.
+
+    Attributes:
+        name: as the table has it; Spark ignores its case.
+        kind: what it holds.
+        doc: what becomes of it.
+    """
+
+    name: str
+    kind: Kind
+    doc: str
+
+
+WRITE_COLUMNS: Final = (
+    WriteColumn("destination", Kind.TEXT, "queue or topic of the row, never NULL; an option for all rows wins"),
+    WriteColumn("text", Kind.TEXT, "body of a text message"),
+    WriteColumn("bytes", Kind.BYTES, "body of a bytes message; with `body_type` of any message, as on the wire"),
+    WriteColumn("payload", Kind.BYTES, "body of any message, as on the wire; needs `body_type`"),
+    WriteColumn("body_type", Kind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`, or `header` without a body"),
+    WriteColumn("object_format", Kind.TEXT, "`json` where the String of an object message is JSON of jmsaio"),
+    WriteColumn("key", Kind.TEXT, "partition key, which is JMSXGroupID"),
+    WriteColumn("properties", Kind.TEXTS, "the properties by name, as text; one that is NULL is left out"),
+    WriteColumn("property_types", Kind.TEXTS, "type words of the properties that are no strings"),
+    WriteColumn("props", Kind.PROPERTIES, "properties with the types of their fields; one that is NULL is left out"),
+    WriteColumn("JMSCorrelationID", Kind.TEXT, "JMSCorrelationID"),
+    WriteColumn("correlation_bytes", Kind.BYTES, "JMSCorrelationID that is not text"),
+    WriteColumn("JMSType", Kind.TEXT, "JMSType"),
+    WriteColumn("JMSReplyTo", Kind.TEXT, "name of the destination of replies; needs `reply_to_kind`"),
+    WriteColumn("reply_to_kind", Kind.TEXT, "`queue` or `topic`: what JMSReplyTo is"),
+    WriteColumn("JMSPriority", Kind.WHOLE, "0 to 9; NULL is 4"),
+    WriteColumn("JMSDeliveryMode", Kind.TEXT, "`PERSISTENT` or `NON_PERSISTENT`; NULL is `PERSISTENT`"),
+    WriteColumn("time_to_live", Kind.WHOLE, "milliseconds until it expires; NULL and 0 are never"),
+    WriteColumn("deliver_at", Kind.MOMENT, "not to be delivered before"),
+    WriteColumn("partition", Kind.WHOLE, "index of the partition, where the topic has partitions"),
+    WriteColumn("dedup_producer", Kind.TEXT, "name of its producer, never NULL; only with `dedup=columns`"),
+    WriteColumn("dedup_sequence", Kind.WHOLE, "its number, never NULL; only with `dedup=columns`"),
+)
+
+#: Columns of a row that was read, and that are left out when it is written: the provider sets them anew.
+PROVIDED: Final = frozenset(column.name for column in COLUMNS) - {column.name for column in WRITE_COLUMNS}
+DEDUP: Final = ("dedup_producer", "dedup_sequence")
+
+#: Type of a field of ``props`` to the type word of the property; None is a string.
+FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
+    pa.string(): None,
+    pa.large_string(): None,
+    pa.bool_(): "boolean",
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+}
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string())
+
+
+def _is_texts(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) and _is_text(kind.key_type) and _is_text(kind.item_type)
+
+
+def _is_properties(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind)
+
+
+_FITS: Final[Mapping[Kind, Callable[[pa.DataType], bool]]] = {
+    Kind.TEXT: _is_text,
+    Kind.BYTES: lambda kind: kind in (pa.binary(), pa.large_binary()),
+    Kind.WHOLE: pa.types.is_signed_integer,
+    Kind.MOMENT: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+    Kind.TEXTS: _is_texts,
+    Kind.PROPERTIES: _is_properties,
+}
+_KNOWN: Final = {column.name.lower(): column for column in WRITE_COLUMNS}
+_PROVIDED: Final = {name.lower(): name for name in PROVIDED}
+
+
+def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bool = False) -> dict[str, int]:
+    """The columns of a table that are written; columns that are left out are warned of.
+
+    Args:
+        schema: of the table.
+        destination: that of all rows; None: each row names its own.
+        dedup: rows are sent with the identity of ``dedup_producer`` and ``dedup_sequence``.
+
+    Returns:
+        The index of each column by its name in ``WRITE_COLUMNS``.
+
+    Raises:
+        ConfigurationError: an unknown column, one that occurs twice or has another type, two bodies, no destination.
+    """
+    found: dict[str, int] = {}
+    left_out: list[str] = []
+    for index, field in enumerate(schema):
+        name = field.name.lower()
+        if name in _PROVIDED:
+            left_out.append(_PROVIDED[name])
+            continue
+        column = _KNOWN.get(name)
+        if column is None:
+            raise ConfigurationError(f"there is no column {field.name!r:.100} to write: drop it, or make it a property")
+        if column.name in found:
+            raise ConfigurationError(f"the column {column.name} occurs twice")
+        if not pa.types.is_null(field.type) and not _FITS[column.kind](field.type):
+            raise ConfigurationError(
+                f"the column {column.name} must be {column.kind.value}, not of the Arrow type {field.type}"
+            )
+        found[column.name] = index
+    _check_bodies(found, left_out)
+    if destination is None and "destination" not in found:
+        raise ConfigurationError("no destination: give the option queue or topic, or a column destination")
+    _check_dedup(found, dedup, left_out)
+    if left_out:
+        warnings.warn(f"columns that are not written: {', '.join(left_out)}", stacklevel=2)
+    return found
+
+
+def _check_bodies(found: Mapping[str, int], left_out: list[str]) -> None:
+    """Refuse a table that may have two bodies in one row.
+
+    What a reader gives with ``body=typed`` is none: ``body_type`` says whether ``text`` or ``bytes`` is the body. With
+    ``body=both`` it has each body twice, and who changes the one would write the other.
+    """
+    typed = [name for name in ("text", "bytes") if name in found]
+    if "payload" in found:
+        if typed:
+            raise ConfigurationError(f"payload and {' and '.join(typed)} are two bodies: drop one or the other")
+        if "body_type" not in found:
+            raise ConfigurationError("payload needs the column body_type, which says what it is")
+    elif len(typed) == 2 and "body_type" not in found:
+        raise ConfigurationError("text and bytes are two bodies: drop one, or add body_type, which says which counts")
+    elif not typed and "body_json" in left_out:
+        raise ConfigurationError("body_json is not written: write bytes or payload, with body_type")
+
+
+def _check_dedup(found: dict[str, int], dedup: bool, left_out: list[str]) -> None:
+    for name in DEDUP:
+        if dedup and name not in found:
+            raise ConfigurationError(f"dedup=columns needs the column {name}")
+        if not dedup and found.pop(name, None) is not None:
+            left_out.append(name)

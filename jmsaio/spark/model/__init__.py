@@ -1,0 +1,1 @@
+"""Values that every part of the data source shares. Pure."""

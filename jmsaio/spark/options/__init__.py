@@ -1,0 +1,1 @@
+"""What a user asks for, read and checked. Pure."""

@@ -1,0 +1,190 @@
+"""What one option can't say without another: destinations, columns, bounds, and options that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.config.options import nearest
+from jmsaio.errors import ConfigurationError, InvalidDestinationError
+from jmsaio.model.destinations import Queue, Resolved, Topic
+from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
+from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound, check_order, parse_bound
+from jmsaio.spark.options.table import OPTIONS, Use, View
+from jmsaio.spark.options.values import refuse
+
+#: The options that name a destination, and what they name; None: their text says it.
+_DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic] | None]] = {
+    "queue": Queue, "topic": Topic, "destination": None,
+}  # fmt: skip
+_NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
+
+
+@attrs.frozen(kw_only=True)
+class Given:
+    """The options of one call.
+
+    Attributes:
+        use: what they are for.
+        texts: the source's own, by their written names.
+        values: what was read from them, by the fields of ``SourceOptions``.
+        connection: the connection options, with references to secrets.
+        configuration: what ``load`` makes of them.
+        destination: what is read or written; None where each row says so.
+        resolved: the topics that it stands for.
+    """
+
+    use: Use
+    texts: Mapping[str, str]
+    values: Mapping[str, Any]
+    connection: Mapping[str, str]
+    configuration: Configuration
+    destination: Queue | Topic | None
+    resolved: Resolved | None
+
+    @property
+    def receiver_queue(self) -> int:
+        """Messages that a reader prefetches: as the destination's own options say, else as the connection's do."""
+        consumer = self.configuration.consumer
+        if self.resolved is not None and self.resolved.overrides:
+            consumer = consumer.merge(self.resolved.overrides)
+        return consumer.receiver_queue_size
+
+    def refuse(self, name: str, why: str) -> ConfigurationError:
+        """The error that refuses the option ``name``, which was given."""
+        return refuse(name, self.texts[name], why)
+
+
+def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | None:
+    """The destination that the options name.
+
+    Raises:
+        ConfigurationError: they name several, or none although they are for reading.
+        InvalidDestinationError: ``destination`` does not say whether it is a queue or a topic.
+    """
+    named = [name for name in _DESTINATIONS if name in texts]
+    if len(named) > 1:
+        raise refuse(named[1], texts[named[1]], f"is given together with {named[0]}; give one of them")
+    if not named:
+        if use is Use.WRITE:
+            return None
+        raise ConfigurationError("one of the options queue, topic and destination is needed to read", key="queue")
+    (name,) = named
+    kind = _DESTINATIONS[name]
+    return parse_destination_text(texts[name]) if kind is None else kind(texts[name])
+
+
+def parse_columns(given: Given) -> tuple[Column, ...]:
+    """The columns that a reader is asked for, in their order."""
+    body, declared = given.values.get("body", Body.TYPED), given.values.get("declared", ())
+    if "columns" not in given.texts:
+        return columns_of(body, declared)
+    columns: list[Column] = []
+    for name in given.texts["columns"].split(","):
+        column = find_column(name.strip())
+        if column is None:
+            known = nearest(name.strip(), [each.name for each in COLUMNS])
+            raise given.refuse("columns", f"there is no column {name.strip()!r}{known}")
+        if column in columns:
+            raise given.refuse("columns", f"names {column.name} twice")
+        if body not in column.bodies:
+            fitting = " or ".join(f"body={each.value}" for each in Body if each in column.bodies)
+            raise given.refuse("columns", f"body={body.value} leaves out {column.name}; set {fitting}")
+        if column.name == PROPS and not declared:
+            raise given.refuse("columns", f"{PROPS} needs propertySchema, which declares its fields")
+        columns.append(column)
+    return tuple(columns)
+
+
+def parse_bounds(given: Given) -> dict[str, Bound]:
+    """Where reading starts and ends, by the fields of ``SourceOptions``."""
+    is_batch = given.use is Use.READ
+    starting = _bound(given, "startingOffsets", EARLIEST if is_batch else LATEST)
+    ending = _bound(given, "endingOffsets", LATEST)
+    if is_batch and starting == LATEST:
+        raise given.refuse("startingOffsets", "a batch that starts at the end has no rows; latest is for streams")
+    if ending == EARLIEST:
+        raise given.refuse("endingOffsets", "nothing lies before the earliest message")
+    if "endingOffsets" in given.texts:
+        check_order(starting, ending, given.texts["endingOffsets"])
+    return {"starting_offsets": starting, "ending_offsets": ending}
+
+
+def _bound(given: Given, name: str, default: Bound) -> Bound:
+    if name not in given.texts:
+        return default
+    assert given.resolved is not None  # a reader has a destination
+    return parse_bound(name, given.texts[name], given.resolved, given.configuration.system_namespace)
+
+
+def _persistent_only(given: Given) -> None:
+    resolved = given.resolved
+    names = () if resolved is None else resolved.topics if resolved.pattern is None else (resolved.pattern,)
+    for name in names:
+        if name.startswith("non-persistent://"):
+            raise InvalidDestinationError(
+                f"{name} is not persistent: the broker keeps nothing of it that Spark can read"
+            )
+
+
+def _one_topic_to_write(given: Given) -> None:
+    if given.use is Use.WRITE and given.resolved is not None and given.resolved.virtual:
+        raise InvalidDestinationError(f"{given.destination!r} stands for several topics; write to one of them instead")
+
+
+def _admin(given: Given) -> None:
+    if given.configuration.use_pulsar_admin:
+        return
+    for row in OPTIONS:
+        if row.admin and row.name in given.texts:
+            raise given.refuse(row.name, _NO_ADMIN)
+    if given.values.get("view") is View.PENDING:
+        raise given.refuse("view", _NO_ADMIN)
+    if given.values.get("dedup"):
+        raise given.refuse("dedup", _NO_ADMIN)
+    if given.resolved is not None and given.resolved.pattern is not None:
+        raise InvalidDestinationError(f"{given.destination!r}: a pattern {_NO_ADMIN}")
+
+
+def _pending_of_a_queue(given: Given) -> None:
+    if given.values.get("view") is View.PENDING and not isinstance(given.destination, Queue):
+        raise given.refuse("view", "only a queue has pending messages; name it by the option queue")
+
+
+def _times_in_order(given: Given) -> None:
+    start, end = given.values.get("starting_time"), given.values.get("ending_time")
+    if start is not None and end is not None and end < start:
+        raise given.refuse("endingTime", f"is before startingTime = {given.texts['startingTime']!r}")
+
+
+def _trigger_limits(given: Given) -> None:
+    least, most = given.values.get("min_entries_per_trigger"), given.values.get("max_entries_per_trigger")
+    if least is not None and most is not None and least > most:
+        raise given.refuse("minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}")
+    _needs(given, "maxTriggerDelay", "minEntriesPerTrigger")
+
+
+def _cursor(given: Given) -> None:
+    if given.values.get("shared_cursor"):
+        _needs(given, "sharedCursor", "subscription")
+
+
+def _needs(given: Given, name: str, other: str) -> None:
+    if name in given.texts and other not in given.texts:
+        raise given.refuse(name, f"has no effect without {other}")
+
+
+#: Checks of options against each other; each raises the error that says what is wrong.
+CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
+    _persistent_only,
+    _one_topic_to_write,
+    _admin,
+    _pending_of_a_queue,
+    _times_in_order,
+    _trigger_limits,
+    _cursor,
+)

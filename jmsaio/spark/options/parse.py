@@ -1,0 +1,233 @@
+"""The options of the data source ``jms``: read, checked, and carried to every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.config import Configuration, load
+from jmsaio.config.options import nearest
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.destinations import Queue, Topic, resolve
+from jmsaio.selector import Selector
+from jmsaio.spark.model.schema import Body, Column, Property
+from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
+from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_columns, parse_destination
+from jmsaio.spark.options.connection import (
+    check_connection,
+    connection_names,
+    shown_connection,
+    split_options,
+    written_name,
+)
+from jmsaio.spark.options.secrets import Folder, resolve_secrets
+from jmsaio.spark.options.table import MIB, OPTIONS, OnDecodeError, OptionRow, Use, View, table
+from jmsaio.spark.options.values import refuse
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "OPTIONS",
+    "Bound",
+    "OnDecodeError",
+    "OptionRow",
+    "SourceOptions",
+    "Use",
+    "View",
+    "parse_options",
+    "table",
+]
+
+_ROWS: Final = {row.name.lower(): row for row in OPTIONS}
+#: Options that Spark passes to a sink on its own and uses itself.
+_OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
+_TABLE: Final = (
+    "Spark does not give a catalog's table its options; write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"
+)
+#: Options that Spark passes for a call that has no meaning here, and what to write instead.
+_MEANINGLESS: Final[Mapping[str, str]] = {
+    "path": "a destination has no path; name it by the option queue or topic, and call load() and save() without one",
+    "paths": "a destination has no path; name it by the option queue or topic, and call load() without one",
+    "owner": _TABLE,
+    "provider": _TABLE,
+    "brokerserviceurl": "the broker is given as url",
+    "service_url": "the broker is given as url",
+}
+
+
+@attrs.frozen(kw_only=True)
+class SourceOptions:
+    """What a reader or writer was asked for. It pickles, and ``repr`` shows no secret. Durations are seconds.
+
+    Attributes:
+        connection: options for ``jmsaio.config.load`` by their written names, with secrets as they were given:
+            references, unless ``allowInlineSecret`` was set.
+        destination: what to read; None for a writer whose column ``destination`` decides.
+        view: which messages of a queue.
+        selector: the JMS selector, or None.
+        columns: what rows have, in their order; empty for a writer.
+        declared: the properties that ``props`` has.
+        body: how rows have the body.
+        starting_offsets: where reading starts, inclusive.
+        ending_offsets: where it ends, exclusive.
+        starting_time: publish time of the first messages in ms since the epoch; wins over ``starting_offsets``.
+        ending_time: publish time of the first messages that are left out; wins over ``ending_offsets``.
+        min_partitions: fewest tasks.
+        max_entries_per_partition: most entries for a task.
+        max_entries_per_trigger: most entries in a micro-batch.
+        max_bytes_per_trigger: most bytes in a micro-batch.
+        min_entries_per_trigger: entries that a micro-batch waits for.
+        max_trigger_delay: longest time that it waits.
+        offset_poll_interval: least time between looks at the broker.
+        subscription: the subscription that follows the stream, or None.
+        shared_cursor: move it even while it has consumers.
+        fail_on_data_loss: fail when messages are gone; else warn.
+        on_decode_error: what becomes of a message that can't be read in whole.
+        read_timeout: a task fails after this time without a message.
+        batch_rows: most rows in an Arrow batch.
+        batch_bytes: bytes of messages at which it ends.
+        receiver_queue: messages that a reader prefetches.
+        dedup: rows bring their identity for the broker's deduplication.
+    """
+
+    connection: Mapping[str, str] = attrs.field(repr=shown_connection)
+    destination: Queue | Topic | None
+    view: View = View.ALL
+    selector: str | None = None
+    columns: tuple[Column, ...]
+    declared: tuple[Property, ...] = ()
+    body: Body = Body.TYPED
+    starting_offsets: Bound = EARLIEST
+    ending_offsets: Bound = LATEST
+    starting_time: int | None = None
+    ending_time: int | None = None
+    min_partitions: int | None = None
+    max_entries_per_partition: int = 50_000
+    max_entries_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    min_entries_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
+    offset_poll_interval: float = 0.5
+    subscription: str | None = None
+    shared_cursor: bool = False
+    fail_on_data_loss: bool = True
+    on_decode_error: OnDecodeError = OnDecodeError.ROW
+    read_timeout: float = 60.0
+    batch_rows: int = 4096
+    batch_bytes: int = 16 * MIB
+    receiver_queue: int = 1000
+    dedup: bool = False
+
+    def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
+        """The configuration for a new connection, with the secrets as they are now.
+
+        Args:
+            folders: where Spark put the files that it distributes (``SparkFiles.getRootDirectory()``); relative names
+                are looked up there, then in the working directory.
+
+        Raises:
+            ConfigurationError: a reference to a secret that is not there. The error names the reference.
+        """
+        return load(resolve_secrets(self.connection, folders))
+
+
+def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
+    """Read options whose keys may have any case.
+
+    Args:
+        options: as Spark hands them over.
+        use: what they are for. Each option belongs to one use or to several.
+
+    Raises:
+        ConfigurationError: an option that is unknown (the error suggests the nearest one), that belongs to another use,
+            that has a value which can't be used, or that contradicts another.
+        InvalidSelectorError: the selector is none; ``column`` says where.
+        InvalidDestinationError: a destination that can't be read or written.
+    """
+    texts, connection = _sort(options, use)
+    given = _gather(texts, connection, use)
+    for check in CHECKS:
+        check(given)
+    reading = {} if use is Use.WRITE else _reading(given)
+    return SourceOptions(
+        connection=given.connection,
+        destination=given.destination,
+        receiver_queue=given.receiver_queue,
+        **{**given.values, "columns": (), **reading},
+    )
+
+
+def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[str, str]]:
+    """The source's own options and the connection's, each by its written name."""
+    own: dict[str, str] = {}
+    connection: dict[str, str] = {}
+    for name, text in options.items():
+        row = _ROWS.get(name.lower())
+        written = row.name if row is not None else written_name(name)
+        if row is not None and use not in row.uses:
+            belongs = " and ".join(each.value for each in row.uses)
+            raise refuse(row.name, text, f"belongs to {belongs}, not to {use.value}")
+        if written is None:
+            if name.lower() in _OF_SPARK and use is Use.WRITE:
+                continue
+            raise _unknown(name, use)
+        target = connection if row is None else own
+        if written in target:
+            raise ConfigurationError(f"option {written} is given twice", key=written)
+        target[written] = text
+    return own, connection
+
+
+def _unknown(name: str, use: Use) -> ConfigurationError:
+    why = _MEANINGLESS.get(name.lower())
+    if why is not None:
+        return ConfigurationError(f"option {name}: {why}", key=name)
+    known = [row.name for row in OPTIONS if use in row.uses] + connection_names()
+    return ConfigurationError(f"unknown option {name!r}{nearest(name, known)}", key=name)
+
+
+def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:
+    values = {_ROWS[name.lower()]: _value(_ROWS[name.lower()], text) for name, text in texts.items()}
+    if "url" not in texts:
+        raise ConfigurationError("option url is missing: give the broker, such as pulsar://host:6650", key="url")
+    url, below = split_options(texts["url"])
+    known = {_written_in_url(name, use): text for name, text in below.items()}
+    inline = bool(values.get(_ROWS["allowinlinesecret"], False))
+    checked, configuration = check_connection(url, {**known, **connection}, inline=inline)
+    destination = parse_destination(texts, use)
+    namespace = configuration.system_namespace
+    return Given(
+        texts=texts,
+        use=use,
+        values={row.field: value for row, value in values.items() if row.field},
+        connection=checked,
+        configuration=configuration,
+        destination=destination,
+        resolved=None if destination is None else resolve(destination, namespace),
+    )
+
+
+def _value(row: OptionRow, text: str) -> object:
+    try:
+        return row.read(text)
+    except ValueError as error:
+        raise refuse(row.name, text, str(error)) from None
+
+
+def _written_in_url(name: str, use: Use) -> str:
+    written = written_name(name)
+    if written is not None:
+        return written
+    if name.lower() in _ROWS:
+        raise ConfigurationError(f"option {name} stands in the url; give it beside the url", key=name)
+    raise _unknown(name, use)
+
+
+def _reading(given: Given) -> dict[str, Any]:
+    """The fields that only a reader has, and that depend on several options."""
+    selector = given.texts.get("selector")
+    if selector:
+        Selector(selector)  # refuses in its own words, which say where
+    return {"selector": selector or None, "columns": parse_columns(given), **parse_bounds(given)}

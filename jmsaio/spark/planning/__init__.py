@@ -1,0 +1,1 @@
+"""Which messages are read, by whom, and whether all of them came."""

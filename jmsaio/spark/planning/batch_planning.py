@@ -1,0 +1,260 @@
+"""What the broker says of the topics that are read, and the ranges that tasks get."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Final, Self
+
+import attrs
+
+from jmsaio.config import Configuration, ConsumerConfig
+from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError, OperationTimeoutError
+from jmsaio.model.destinations import Resolved, resolve
+from jmsaio.model.partitions import partition_name
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
+from jmsaio.spark.options.parse import SourceOptions, View
+from jmsaio.spark.planning.plan import Limits, Stored, locate, pending, split, stored, whole
+from jmsaio.spark.planning.ranges import Loss, Losses, Range
+from jmsaio.transport.base import ReaderOptions, Transport
+from jmsaio.transport.together import together
+from jmsaio.transport.topics import list_partitions, list_topics
+
+#: Topics that are asked about at the same time: a broker answers for thousands, but not all at once.
+_AT_ONCE: Final = 16
+#: Seconds for the first record behind a publish time to arrive, and for closing that reader.
+_FIRST: Final = 30.0
+_GONE: Final = "there is no such topic, or partition"
+_WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """What a batch reads.
+
+    Attributes:
+        source: the topics of the destination.
+        starting: where reading starts, inclusive; topics that are not named start at their oldest message.
+        ending: where it ends, exclusive; topics that are not named end at their last message of now.
+        starting_time: publish time in ms since the epoch instead of ``starting``, or None.
+        pending: subscription whose acknowledged entries are left out, or None.
+        limits: how much a task reads.
+        fail_on_data_loss: what was asked for and is gone is an error, else a warning.
+    """
+
+    source: Resolved
+    starting: Bound = EARLIEST
+    ending: Bound = LATEST
+    starting_time: int | None = None
+    pending: str | None = None
+    limits: Limits = attrs.field(factory=Limits)
+    fail_on_data_loss: bool = True
+
+    @classmethod
+    def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
+        """What the options of a reader want, on a connection with this configuration.
+
+        Raises:
+            InvalidDestinationError: there is none.
+        """
+        if options.destination is None:
+            raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
+        source = resolve(options.destination, configuration.system_namespace)
+        subscription = source.subscription or configuration.queue_subscription_name
+        return cls(
+            source=source,
+            starting=options.starting_offsets,
+            ending=options.ending_offsets,
+            starting_time=options.starting_time,
+            pending=subscription if options.view is View.PENDING else None,
+            limits=Limits(options.min_partitions, options.max_entries_per_partition),
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+
+
+async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool = False) -> list[str]:
+    """The full names of the topics without partitions, and of the partitions, that a destination stands for now.
+
+    Args:
+        transport: client of the broker.
+        source: the destination's topics.
+        may_miss: leave out a topic that does not exist.
+
+    Raises:
+        ConfigurationError: a pattern without administration.
+        NotFoundError: no such topic.
+        InvalidDestinationError: the pattern is not a regular expression.
+        TransportError: the broker does not answer.
+
+    Cancelling changes nothing. Without administration a missing topic is created where the broker does that.
+    """
+    admin = transport.admin
+    if admin is None:
+        if source.pattern is not None:
+            reason = "option jms.usePulsarAdmin: topics that match a pattern are listed by the administration only"
+            raise ConfigurationError(f"{reason}; list them with multi:", key="jms.usePulsarAdmin")
+        return list(itertools.chain(*await together(_probe(transport, topic) for topic in source.topics)))
+    topics = await list_topics(admin, source)
+    found = await together(list_partitions(admin, topic) for topic in topics)
+    missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
+    if missing and not may_miss:
+        raise NotFoundError(f"topic {', '.join(missing)} does not exist: check its name, or send a message to it first")
+    return list(dict.fromkeys(itertools.chain(*found)))
+
+
+async def _probe(transport: Transport, topic: str) -> list[str]:
+    """A topic's partitions without administration: they are numbered, up to the first that is missing."""
+    try:
+        await transport.end(topic)
+    except InvalidDestinationError:
+        found: list[str] = []
+        for index in itertools.count():
+            try:
+                await transport.end(partition_name(topic, index))
+            except NotFoundError:
+                break
+            found.append(partition_name(topic, index))
+        return found
+    return [topic]
+
+
+async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
+    """What topics store now, by their names; those that do not exist are left out.
+
+    Args:
+        transport: client of the broker. Without administration, ledgers are not known.
+        topics: full names of topics without partitions, or of partitions.
+
+    Raises:
+        TransportError: the broker does not answer.
+        JMSSecurityError: no right to see what a topic stores.
+
+    Cancelling changes nothing.
+    """
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(topic: str) -> Stored | None:
+        async with turns:
+            return await look_at(transport, topic)
+
+    names = list(topics)
+    found = await together(one(topic) for topic in names)
+    return {topic: store for topic, store in zip(names, found, strict=True) if store is not None}
+
+
+async def look_at(transport: Transport, topic: str) -> Stored | None:
+    """What one topic stores now, None if it does not exist. See ``look``."""
+    admin = transport.admin
+    if admin is None:
+        return stored(None, await transport.end(topic))
+    try:
+        log = await admin.log(topic)
+    except NotFoundError:
+        return None
+    return stored(log, None if log.is_readable_known else await transport.end(topic))
+
+
+async def first_since(transport: Transport, topic: str, time: int) -> Place | None:
+    """The entry of the first record published at ``time`` (ms since the epoch) or later; None if there is none.
+
+    Raises:
+        OperationTimeoutError: the record did not arrive within 30 seconds.
+        TransportError: the broker does not answer.
+
+    Cancelling leaves nothing open.
+    """
+    reader = await transport.open_reader(ReaderOptions(topic, ConsumerConfig(receiver_queue_size=1), time))
+    try:
+        if await reader.at_end():
+            return None
+        records = await reader.read(1, _FIRST)
+        if records:
+            place = records[0].message_id
+            return Place(place.ledger, place.entry)
+        if await reader.at_end():
+            return None
+    finally:
+        await reader.aclose(_FIRST)
+    raise OperationTimeoutError(f"{topic}: no message from publish time {time} ms on within {_FIRST:g} s")
+
+
+async def plan_batch(transport: Transport, wanted: Wanted) -> list[Range]:
+    """The ranges of a batch. No range ends behind what readers are given now; empty topics give none.
+
+    Raises:
+        DataLossError: a start or end that was given is not stored, and ``fail_on_data_loss``.
+        ConfigurationError: ``pending`` without administration.
+        NotFoundError: no such topic, or no such subscription.
+        TransportError: the broker does not answer.
+
+    Cancelling leaves nothing open.
+    """
+    topics = await list_sources(transport, wanted.source)
+    stores = await look(transport, topics)
+    losses = Losses(wanted.fail_on_data_loss)
+    _tell_missing(wanted, stores, losses)
+    ranges = []
+    for topic, store in stores.items():
+        start = await _start(transport, topic, store, wanted, losses)
+        one = None if start is None else whole(topic, store, start, _end(topic, store, wanted.ending, losses))
+        if one is not None and wanted.pending is not None:
+            one = await _pending(transport, one, wanted.pending)
+        if one is not None:
+            ranges.append(one)
+    return split(ranges, wanted.limits)
+
+
+async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str, Stored]) -> dict[str, Place]:
+    """Where each topic is read from, by its name; a topic that never had a message has none.
+
+    Raises:
+        DataLossError: a start that was given is not stored, and ``fail_on_data_loss``.
+        TransportError: the broker does not answer.
+    """
+    losses = Losses(wanted.fail_on_data_loss)
+    places = {topic: await _start(transport, topic, store, wanted, losses) for topic, store in stores.items()}
+    ends = {topic: store.end for topic, store in stores.items()}  # nothing published so late is stored yet
+    return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}
+
+
+def _tell_missing(wanted: Wanted, stores: Iterable[str], losses: Losses) -> None:
+    """Tell of bounds for topics that do not exist."""
+    for bound in (wanted.starting, wanted.ending):
+        for topic, place in () if isinstance(bound, str) else bound.items():
+            if topic not in stores:
+                losses.tell(Loss(topic, place, None, _GONE))
+
+
+async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted, losses: Losses) -> Place | None:
+    """Where a topic is read from; None where nothing of it is."""
+    if wanted.starting_time is not None:
+        return None if store.end is None else await first_since(transport, topic, wanted.starting_time)
+    if wanted.starting == LATEST:
+        return store.end
+    if isinstance(wanted.starting, str) or topic not in wanted.starting:
+        return store.first
+    place, loss = locate(topic, wanted.starting[topic], store)
+    if loss is not None:
+        losses.tell(loss)
+    return place
+
+
+def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | None:
+    """Where reading a topic ends; None: with what readers are given now."""
+    if isinstance(ending, str) or topic not in ending:
+        return None
+    place, loss = locate(topic, ending[topic], store)
+    if loss is None and (store.end is None or place > store.end):
+        loss = Loss(topic, store.end or place, None, _WAITING)
+    if loss is not None:
+        losses.tell(loss)
+    return place
+
+
+async def _pending(transport: Transport, one: Range, subscription: str) -> Range | None:
+    if transport.admin is None:
+        reason = "option view = pending: what a subscription has acknowledged is told by the administration only"
+        raise ConfigurationError(f"{reason}; set jms.usePulsarAdmin=true and webServiceUrl", key="view")
+    return pending(one, await transport.admin.cursor(one.topic, subscription))

@@ -1,0 +1,301 @@
+"""Reads one range: each of its messages once, as rows.
+
+Nothing here takes the word of one reader for a missing entry. Some entries are never given to readers: all chunks of a
+message but its last, markers of transactions, what was aborted, what compaction removed. Others a reader leaves out
+because it began between the chunks of a message. So where entries are missing, another reader begins some entries
+earlier and goes on from there; what it brings is read. What it does not bring either is
+
+* lost, where the ledger is stored no more: the broker deletes whole ledgers, the oldest first;
+* nothing for readers, where the ledger is stored. An entry that the broker itself can't read looks the same.
+
+Without administration it is not known which ledgers are stored, so nothing counts as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import anyio
+import attrs
+
+from jmsaio.codec.rows import RawRow, to_row
+from jmsaio.codec.view import header
+from jmsaio.config import Configuration, ConsumerConfig
+from jmsaio.errors import MalformedMessageError, OperationTimeoutError, SelectorRuntimeError, TransportError
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.selector import Selector
+from jmsaio.spark.model.places import Place, place_of
+from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
+from jmsaio.spark.planning.batch_planning import look_at
+from jmsaio.spark.planning.plan import Stored
+from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Losses, Range, RangeCheck
+from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
+
+#: Other readers that a range opens for missing entries at most. A topic that has shown so many entries that are nothing
+#: for readers has more of them, and each reader costs some milliseconds.
+_LOOKS: Final = 8
+#: How far before a missing entry another reader begins, so that it gets a message whose chunks begin there: 20 full
+#: chunks (5 MB each), and among small entries, which other senders may have sent in between, up to 256 of them.
+_BACK_BYTES: Final = 100 * 1024 * 1024
+_BACK_ENTRIES: Final = (20, 256)
+#: Bytes of a message as long as nothing is known of a topic.
+_UNKNOWN_SIZE: Final = 1024 * 1024
+#: Seconds without a record, after which the broker is asked whether it has one.
+_SILENCE: Final = 2.0
+_DELETED: Final = "the broker has deleted them, or the topic was deleted and made anew, since the read was planned"
+_NO_TOPIC: Final = "the topic was deleted since the read was planned"
+
+
+@attrs.frozen(kw_only=True)
+class ReadOptions:
+    """How a range is read.
+
+    Attributes:
+        selector: messages that it does not select are left out; None: all are read.
+        namespace: ``tenant/namespace`` left out of the names of reply destinations.
+        since: publish time in ms since the epoch of the first messages wanted, or None.
+        before: publish time of the first messages not wanted, or None.
+        check_body: see ``to_row``.
+        fail_on_decode_error: a message that can't be read in whole is an error, else a row that says so.
+        fail_on_data_loss: messages that are stored no more are an error, else a warning.
+        read_timeout: seconds without a message that was to come, before reading fails.
+        batch_rows: rows in a list at most.
+        batch_bytes: bytes of messages at which a list ends, and about as many are prefetched at most.
+        config: for the reader; ``receiver_queue_size`` is the most that is prefetched.
+        close_timeout: seconds for closing a reader.
+    """
+
+    selector: Selector | None = None
+    namespace: str = "public/default"
+    since: int | None = None
+    before: int | None = None
+    check_body: bool = True
+    fail_on_decode_error: bool = False
+    fail_on_data_loss: bool = True
+    read_timeout: float = 60.0
+    batch_rows: int = 4096
+    batch_bytes: int = 16 * 1024 * 1024
+    config: ConsumerConfig = attrs.field(factory=ConsumerConfig)
+    close_timeout: float = 10.0
+
+    @classmethod
+    def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
+        """How the options of a reader want ranges to be read, on a connection with this configuration."""
+        fails = options.on_decode_error is OnDecodeError.FAIL
+        return cls(
+            selector=None if options.selector is None else Selector(options.selector),
+            namespace=configuration.system_namespace,
+            since=options.starting_time,
+            before=options.ending_time,
+            check_body=fails or any(column.name == "decode_error" for column in options.columns),
+            fail_on_decode_error=fails,
+            fail_on_data_loss=options.fail_on_data_loss,
+            read_timeout=options.read_timeout,
+            batch_rows=options.batch_rows,
+            batch_bytes=options.batch_bytes,
+            config=attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue),
+            close_timeout=configuration.close_timeout,
+        )
+
+
+class RangeReading:
+    """Reads one range; an asynchronous context manager, which closes its reader, also when it is cancelled.
+
+    Args:
+        transport: client of the broker.
+        range: what is read.
+        options: how.
+
+    Attributes:
+        losses: what was lost, where that is no error.
+    """
+
+    def __init__(self, transport: Transport, range: Range, options: ReadOptions) -> None:
+        self.losses = Losses(options.fail_on_data_loss)
+        self._transport = transport
+        self._range = range
+        self._options = options
+        self._check = RangeCheck(range)
+        self._store = Stored((), None)
+        self._reader: Reader | None = None
+        self._queue = 1
+        self._waiting: list[ReceivedRecord] = []
+        self._records, self._bytes = 0, 0  # how many became rows, and their size
+        self._looks, self._looked_at = _LOOKS, BEGINNING
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the reader. Idempotent. Cancelling: closing goes on."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            with anyio.CancelScope(shield=True):
+                await reader.aclose(self._options.close_timeout)
+
+    async def next_rows(self) -> list[RawRow]:
+        """The next rows, up to ``batch_rows`` or ``batch_bytes``; empty once the range is done.
+
+        Raises:
+            DataLossError: messages of the range are gone, and ``fail_on_data_loss``.
+            MalformedMessageError: a message can't be read in whole, and ``fail_on_decode_error``.
+            OperationTimeoutError: no message came for ``read_timeout`` seconds, although the range is not done.
+            TransportError: the broker failed.
+
+        Cancelling: close the reading.
+        """
+        options, rows, size = self._options, list[RawRow](), 0
+        while len(rows) < options.batch_rows and size < options.batch_bytes:
+            if not self._waiting and not await self._fetch():
+                return rows
+            size = self._build(rows, size)
+        await self._fit_queue()
+        return rows
+
+    def _build(self, rows: list[RawRow], size: int) -> int:
+        """Make rows of waiting records, until a list is full; the size of what it was made of."""
+        options, used, before, made = self._options, 0, size, len(rows)
+        filtered = options.selector is not None or options.since is not None or options.before is not None
+        for record in self._waiting:
+            used += 1
+            if filtered and not self._is_selected(record):
+                continue
+            row = to_row(record, options.namespace, check_body=options.check_body)
+            if row.decode_error is not None and options.fail_on_decode_error:
+                where = f"{self._range.topic}, position {place_of(record.message_id)}"
+                reason = f"{where}: {row.decode_error}; with the option onDecodeError=row it becomes a row"
+                raise MalformedMessageError(reason, record)
+            rows.append(row)
+            size += record.size
+            if size >= options.batch_bytes or len(rows) == options.batch_rows:
+                break
+        del self._waiting[:used]
+        self._records += len(rows) - made
+        self._bytes += size - before
+        return size
+
+    def _is_selected(self, record: ReceivedRecord) -> bool:
+        """Whether times and selector leave a record in; so they do where its properties can't be read."""
+        since, before, selector = self._options.since, self._options.before, self._options.selector
+        if since is not None and record.publish_time < since:
+            return False
+        if before is not None and record.publish_time >= before:
+            return False
+        try:
+            return selector is None or selector.matches_record(record, header) is True
+        except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
+            return False
+        except MalformedMessageError:  # the row says so
+            return True
+
+    async def _fetch(self) -> bool:
+        """Read records until some of the range wait; False once there are no more."""
+        while not self._waiting and not self._check.done:
+            if self._reader is None and not await self._begin():
+                return False
+            records = await self._read()
+            if records:
+                await self._sort(records)
+            elif (gap := self._check.finish()) is not None and not await self._look_again(gap):
+                await self._give_up(gap)
+        return bool(self._waiting)
+
+    async def _begin(self) -> bool:
+        """See what the topic stores, and open the reader; False where the topic does not exist any more."""
+        store = await look_at(self._transport, self._range.topic) if self._transport.admin is not None else self._store
+        if store is None:
+            self.losses.tell(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
+            self._check.done = True
+            return False
+        self._store = store
+        await self._open(self._check.place)
+        return True
+
+    async def _open(self, place: Place) -> None:
+        """Open a reader at an entry in place of the one before."""
+        await self.aclose()
+        self._queue = self._fitting_queue()
+        config = attrs.evolve(self._options.config, receiver_queue_size=self._queue)
+        start = Position.EARLIEST if place == BEGINNING else WireId(place.ledger, place.entry)
+        self._reader = await self._transport.open_reader(ReaderOptions(self._range.topic, config, start))
+
+    def _fitting_queue(self) -> int:
+        """How many records to prefetch, so that they have about ``batch_bytes``."""
+        size = self._bytes // self._records if self._records else self._store.mean_size or _UNKNOWN_SIZE
+        return max(1, min(self._options.config.receiver_queue_size, self._options.batch_bytes // max(size, 1)))
+
+    async def _fit_queue(self) -> None:
+        """Go on with another reader, where the records have proved to be of quite another size than expected."""
+        fitting = self._fitting_queue()
+        if not self._check.done and not self._queue / 4 < fitting < self._queue * 4:
+            await self._open(self._check.place)
+
+    async def _read(self) -> list[ReceivedRecord]:
+        """The next records; none where no more are to come."""
+        assert self._reader is not None
+        if self._check.is_last and await self._reader.at_end():
+            return []
+        timeout = self._options.read_timeout
+        try:
+            async with asyncio.timeout(min(_SILENCE, timeout)):
+                records = await self._reader.read(self._queue, timeout)
+        except TimeoutError:
+            if await self._is_over():
+                return []
+            records = await self._reader.read(self._queue, timeout)
+        if records or await self._reader.at_end() or await self._is_over():
+            return records
+        raise OperationTimeoutError(
+            f"{self._range.topic}: no message came for {timeout:g} s (option readTimeout), although those from"
+            f" {self._check.place} to {self._range.end} were to be read"
+        )
+
+    async def _is_over(self) -> bool:
+        """The broker has no message for readers behind the last one. A reader does not see that behind some markers."""
+        try:
+            last = await self._transport.end(self._range.topic)
+        except TransportError:
+            return False  # it is away: the reader waits for it
+        return last is None or place_of(last) <= self._check.last
+
+    async def _sort(self, records: Sequence[ReceivedRecord]) -> None:
+        """Keep what is wanted of records that were read."""
+        while True:
+            taken = self._check.take([record.message_id for record in records])
+            self._waiting += [records[index] for index in taken.wanted]
+            if taken.gap is None or await self._look_again(taken.gap):
+                return
+            await self._give_up(taken.gap)
+            records = records[taken.used :]
+
+    async def _look_again(self, gap: Gap) -> bool:
+        """Open another reader before missing entries; False where that was done already, or was done too often."""
+        if not self._looks or gap.end <= self._looked_at:
+            return False
+        self._looks -= 1
+        self._looked_at = gap.end
+        least, most = _BACK_ENTRIES
+        entries = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
+        await self._open(self._store.before(gap.start, entries))
+        return True
+
+    async def _give_up(self, gap: Gap) -> None:
+        """Go on without missing entries; tell of those whose ledgers are stored no more."""
+        came_of = gap.end.ledger if gap.end < self._range.end else -1  # this ledger is stored: a record came of it
+        if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
+            store = await look_at(self._transport, self._range.topic)
+            kept = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
+            gone = [run for run in gap.missing if run.ledger not in kept]
+            if gone:
+                found = gap.end if came_of >= 0 else None
+                reason = _NO_TOPIC if store is None else _DELETED
+                self.losses.tell(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
+        self._check.accept(gap)

@@ -1,0 +1,150 @@
+"""What a stream reads next, and how far its subscription may forget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from jmsaio.spark.options.parse import LATEST, SourceOptions
+from jmsaio.spark.planning.batch_planning import Wanted, list_sources, look, start_places
+from jmsaio.spark.planning.cursor import StreamCursor
+from jmsaio.spark.planning.offsets import (
+    Offsets,
+    Rate,
+    Step,
+    advance,
+    between,
+    from_json,
+    has_enough,
+    lag,
+    to_json,
+    with_behind,
+)
+from jmsaio.spark.planning.plan import Limits, Stored
+from jmsaio.spark.planning.ranges import Loss, Losses, Range
+from jmsaio.transport.administration import Position
+from jmsaio.transport.base import Transport
+
+
+@attrs.define(eq=False)
+class StreamPlanner:
+    """Plans the batches of one stream. Lives in the one process that plans, as long as the query runs.
+
+    Args:
+        transport: of that process.
+        options: of the stream.
+        wanted: what they want, on this connection.
+    """
+
+    transport: Transport
+    options: SourceOptions
+    wanted: Wanted
+    _stores: Mapping[str, Stored] = attrs.field(init=False, factory=dict)
+    _looked: float | None = attrs.field(init=False, default=None)
+    _begun: float | None = attrs.field(init=False, default=None)  # when the batch before was planned
+    _until: Offsets | None = attrs.field(init=False, default=None)
+    _reached: Offsets = attrs.field(init=False, factory=dict)
+    _cursor: StreamCursor | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        name, admin = self.options.subscription, self.transport.admin
+        if name is not None and admin is not None:
+            self._cursor = StreamCursor(admin, name, self.options.shared_cursor)
+
+    async def initial(self) -> dict[str, Any]:
+        """Where a new query begins: at its subscription, if that exists, else where the options say.
+
+        Raises:
+            ConfigurationError: other consumers use the subscription.
+            TransportError: the broker does not answer.
+        """
+        stores = await self._look(fresh=True)
+        places = await start_places(self.transport, self.wanted, stores)
+        if self._cursor is not None:
+            position = Position.LATEST if self.options.starting_offsets == LATEST else Position.EARLIEST
+            places |= await self._cursor.begin(stores, position)
+            self._cursor.leave(places)
+        self._reached = places
+        return to_json(places)
+
+    async def freeze(self) -> None:
+        """From now on, plan up to what is stored now, and no partition that does not exist yet."""
+        stores = await self._look(fresh=True)
+        self._until = {topic: store.end for topic, store in stores.items() if store.end is not None}
+
+    async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
+        """Where the batch ends that begins at ``written``; there if there is nothing to read, or not enough.
+
+        Args:
+            written: where the batch before ended. Spark has stored that it is done.
+            limited: heed the limits of the options; False: all there is.
+
+        Raises:
+            DataLossError: a partition is gone, or what was to be read of it.
+            TransportError: the broker does not answer.
+        """
+        start = from_json(written)
+        looked = self._looked
+        stores = await self._look()
+        if self._cursor is not None:
+            await self._cursor.move(start, stores, again=self._looked != looked)
+        step = advance(start, stores, self._rate() if limited else Rate(), self._until, kept=self._cursor is not None)
+        if limited and not self._is_enough(start, stores, step):
+            self._reached = start
+            return dict(written)
+        self._tell(step.losses)
+        if step.end != start:
+            self._begun = self._now()
+        self._reached = step.end
+        return to_json(step.end)
+
+    async def report(self) -> dict[str, Any]:
+        """How far the broker is, and what lies behind the newest batch: by partition, entries and bytes."""
+        stores = await self._look()
+        ends = {topic: store.end for topic, store in stores.items() if store.end is not None}
+        return with_behind(ends, lag(self._reached, stores))
+
+    async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
+        """The tasks of a batch. Asks the broker only if it never did: where a batch is repeated after a restart.
+
+        Raises:
+            DataLossError: something of it is gone.
+            TransportError: the broker does not answer.
+        """
+        if self._looked is None:
+            await self._look()
+        limits = Limits(self.options.min_partitions, self.options.max_entries_per_partition)
+        found, losses = between(from_json(start), from_json(end), self._stores, limits)
+        self._tell(losses)
+        return found
+
+    def _tell(self, losses: Iterable[Loss]) -> None:
+        told = Losses(self.options.fail_on_data_loss)
+        for loss in losses:
+            told.tell(loss)
+
+    def _rate(self) -> Rate:
+        return Rate(self.options.max_entries_per_trigger, self.options.max_bytes_per_trigger)
+
+    def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
+        if self._until is not None:  # else a rest below the minimum would never be read
+            return True
+        if self._begun is None:
+            self._begun = self._now()
+        waiting = sum(one.entries for one in lag(start, stores).values())
+        waited = self._now() - self._begun
+        return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
+
+    async def _look(self, fresh: bool = False) -> Mapping[str, Stored]:
+        """What the partitions store; asked for once in ``offsetPollInterval``, however often Spark asks."""
+        now = self._now()
+        if fresh or self._looked is None or now - self._looked >= self.options.offset_poll_interval:
+            topics = await list_sources(self.transport, self.wanted.source, may_miss=self._looked is not None)
+            self._stores = await look(self.transport, topics)
+            self._looked = now
+        return self._stores
+
+    def _now(self) -> float:
+        return self.transport.clock.steady()

@@ -1,0 +1,220 @@
+"""Rows to Arrow record batches."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jmsaio.codec.rows import RawRow, to_row
+from jmsaio.errors import ConfigurationError, MalformedMessageError
+from jmsaio.model.wire import WireId
+from jmsaio.spark.arrow.columns import _BUILDERS, RowBatches
+from jmsaio.spark.model.body_json import body_json
+from jmsaio.spark.model.schema import COLUMNS, Body, Column, Property, Type, columns_of, find_column
+from tests.codec import golden_files
+from tests.kit.records import Record
+
+TOPIC = "persistent://public/default/t"
+LONGEST = (1 << 63) - 1
+#: Columns that say what a field of the row says, as it is.
+SAME = {
+    "key": "key", "producer_name": "producer_name", "schema_version": "schema_version", "JMSMessageID": "message_id",
+    "JMSCorrelationID": "correlation_id", "correlation_bytes": "correlation_bytes", "JMSType": "type",
+    "JMSReplyTo": "reply_to", "reply_to_kind": "reply_to_kind", "JMSDeliveryMode": "delivery_mode",
+    "JMSPriority": "priority", "body_type": "body_type", "text": "text", "bytes": "data",
+    "object_format": "object_format", "decode_error": "decode_error",
+}  # fmt: skip
+TIMES = {
+    "JMSTimestamp": "timestamp", "JMSExpiration": "expiration", "JMSDeliveryTime": "delivery_time",
+    "publish_time": "publish_time",
+}  # fmt: skip
+
+
+def row(**fields: Any) -> RawRow:
+    """The row of a message without anything, but with these fields."""
+    return to_row(Record(None, {"JMSPulsarMessageType": "header"}, message_id=WireId(1, 2)))._replace(**fields)
+
+
+def typed(name: str, text: str, word: str | None = None) -> RawRow:
+    """A row with one property."""
+    return row(properties={name: text}, property_types={} if word is None else {name: word})
+
+
+def column(name: str) -> Column:
+    """A column of the table."""
+    found = find_column(name)
+    assert found is not None
+    return found
+
+
+def batch(rows: list[RawRow], *names: str, declared: tuple[Property, ...] = (), topic: str = TOPIC) -> pa.RecordBatch:
+    """A batch of these columns."""
+    return RowBatches([column(name) for name in names], declared, "q", topic).batch(rows)
+
+
+def values(rows: list[RawRow], name: str) -> list[Any]:
+    """The values of one column."""
+    found: list[Any] = batch(rows, name).column(0).to_pylist()
+    return found
+
+
+def moment(milliseconds: int) -> datetime | None:
+    """What a column of times says."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+
+
+def received_rows() -> list[RawRow]:
+    """A row of each golden file."""
+    found = [golden_files.received(case) for case in golden_files.cases()]
+    return [to_row(record) for record in found if record is not None]
+
+
+def test_the_rows_of_what_java_wrote_are_their_columns() -> None:
+    rows = received_rows()
+    assert len(rows) > 100
+    made = RowBatches(COLUMNS, (), "q", TOPIC + "-partition-3").batch(rows)
+    made.validate(full=True)
+    assert [field.name for field in made.schema] == [each.name for each in COLUMNS]
+    for item, source in zip(made.to_pylist(maps_as_pydicts="strict"), rows, strict=True):
+        assert {name: item[name] for name in SAME} == {name: getattr(source, field) for name, field in SAME.items()}
+        assert (item["destination"], item["topic"], item["partition"]) == ("q", TOPIC + "-partition-3", 3)
+        assert item["position"] == {"ledger": source.ledger, "entry": source.entry, "batch": source.batch}
+        assert item["JMSTimestamp"] == moment(source.timestamp)
+        assert item["JMSExpiration"] == moment(source.expiration)
+        assert item["JMSDeliveryTime"] == moment(source.delivery_time)
+        assert (item["properties"], item["property_types"]) == (source.properties, source.property_types)
+        assert item["payload"] == (source.data if source.text is None else source.text.encode())
+        assert item["body_json"] == body_json(source.body_type, source.data)
+        assert (item["JMSRedelivered"], item["JMSXDeliveryCount"], item["props"]) == (None, None, {})
+
+
+def test_each_column_can_be_had_alone_and_in_any_case() -> None:
+    rows = received_rows()
+    whole = RowBatches(COLUMNS, (), "q", TOPIC).batch(rows)
+    assert set(_BUILDERS) == {each.name for each in COLUMNS}
+    for each in COLUMNS:
+        renamed = Column(each.name.upper(), each.type, each.doc)
+        one = RowBatches([renamed], (), "q", TOPIC).batch(rows)
+        assert one.schema.names == [each.name.upper()]
+        assert one.column(0).equals(whole.column(each.name)), each.name
+
+
+def test_columns_come_in_the_order_that_was_asked_for() -> None:
+    made = batch([row(expiration=LONGEST)], "decode_error", "JMSExpiration", "topic")
+    assert made.schema.names == ["decode_error", "JMSExpiration", "topic"]
+    assert made.column("decode_error")[0].is_valid
+
+
+def test_a_column_that_is_not_in_the_table_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no column 'colour'"):
+        RowBatches([Column("colour", Type.STRING, "")], (), "q", TOPIC)
+
+
+def test_no_rows_are_a_batch_without_rows() -> None:
+    declared = (Property("n", Type.INT),)
+    reader = RowBatches(columns_of(Body.BOTH, declared), declared, "q", TOPIC)
+    assert reader.batch([]).num_rows == 0
+    assert reader.batch([]).schema == reader.schema == reader.batch([row()]).schema
+
+
+def test_a_topic_without_partitions_has_no_partition() -> None:
+    assert values([row()], "partition") == [None]
+
+
+def test_a_time_that_is_not_set_is_null() -> None:
+    rows = [row(timestamp=time, expiration=time, delivery_time=time, publish_time=time) for time in (0, 1, -1)]
+    for name in ("JMSTimestamp", "JMSExpiration", "JMSDeliveryTime"):
+        assert values(rows[:1], name) == [None]
+        assert values(rows, name) == [None, moment(1), moment(-1)]
+        assert values(rows[1:2], name) == [moment(1)]
+    assert values(rows, "publish_time") == [datetime(1970, 1, 1, tzinfo=UTC), moment(1), moment(-1)]
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("time", [LONGEST, -LONGEST - 1, (1 << 64) - 1, 253_402_300_800_000, -62_135_596_800_001])
+def test_a_time_outside_of_what_a_column_holds_is_null_with_the_reason(name: str, time: int) -> None:
+    field = TIMES[name]
+    rows = [row(**{field: 5}), row(**{field: time}), row(**{field: 0}), row(**{field: time}, decode_error="before")]
+    made = batch(rows, name, "decode_error")
+    zero = datetime(1970, 1, 1, tzinfo=UTC) if name == "publish_time" else None
+    assert made.column(0).to_pylist() == [moment(5), None, zero, None]
+    reason = f"{name} is no time of the years 1 to 9999: {time} ms since 1970"
+    assert made.column(1).to_pylist() == [None, reason, None, f"before; {reason}"]
+    assert values(rows, "decode_error") == [None, None, None, "before"]  # nothing else is missing
+
+
+def test_the_first_and_last_times_that_fit_are_times() -> None:
+    rows = [row(timestamp=-62_135_596_800_000), row(timestamp=253_402_300_799_999)]
+    last = datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+    assert values(rows, "JMSTimestamp") == [datetime(1, 1, 1, tzinfo=UTC), last]
+
+
+def test_two_times_that_do_not_fit_are_two_reasons() -> None:
+    found = batch([row(timestamp=LONGEST, expiration=LONGEST)], "JMSTimestamp", "JMSExpiration", "decode_error").column(
+        2
+    )
+    assert found[0].as_py().count("is no time of the years") == 2
+
+
+def test_a_body_is_the_bytes_on_the_wire() -> None:
+    text, null = row(body_type="text", text="é"), row(body_type="text")
+    spoiled, raw = row(body_type="text", data=b"\xff"), row(body_type="bytes", data=b"")
+    assert values([text, null, spoiled, raw], "payload") == ["é".encode(), None, b"\xff", b""]
+    assert values([text], "payload") == ["é".encode()]
+    assert values([null, raw], "payload") == [None, b""]
+
+
+def test_a_body_that_is_no_map_has_no_json_and_the_reason_once() -> None:
+    spoiled = to_row(Record(b"\0", {"JMSPulsarMessageType": "map"}))
+    unchecked = to_row(Record(b"\0", {"JMSPulsarMessageType": "map"}), check_body=False)
+    made = batch([spoiled, unchecked, row(body_type="map")], "body_json", "decode_error")
+    assert made.column(0).to_pylist() == [None, None, "{}"]
+    assert made.column(1).to_pylist() == [spoiled.decode_error, spoiled.decode_error, None]
+
+
+WORDS: dict[str | None, tuple[str, object]] = {
+    "byte": ("5", 5), "short": ("5", 5), "int": ("5", 5), "long": ("5", 5), "float": ("0.5", 0.5),
+    "double": ("0.5", 0.5), "boolean": ("true", True), None: ("5", "5"),
+}  # fmt: skip
+TAKEN: dict[Type, set[str | None]] = {
+    Type.STRING: {None}, Type.BOOLEAN: {"boolean"}, Type.BYTE: {"byte"}, Type.SHORT: {"byte", "short"},
+    Type.INT: {"byte", "short", "int"}, Type.LONG: {"byte", "short", "int", "long"}, Type.FLOAT: {"float"},
+    Type.DOUBLE: {"float", "double"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_a_declared_property_is_null_where_it_has_another_type(kind: Type) -> None:
+    rows = [typed("p", text, word) for word, (text, _) in WORDS.items()]
+    made = batch([*rows, row()], "props", declared=(Property("p", kind),)).column(0)
+    expected = [{"p": value if word in TAKEN[kind] else None} for word, (_, value) in WORDS.items()]
+    assert made.to_pylist() == [*expected, {"p": None}]
+
+
+def test_a_declared_property_with_a_text_that_is_not_of_its_type_is_null() -> None:
+    declared = (Property("p", Type.INT), Property("p", Type.DOUBLE))
+    rows = [typed("p", text, word) for text, word in (("x", "int"), ("2147483648", "int"), ("x", "double"))]
+    made = batch(rows, "props", declared=declared).column(0)
+    assert made.null_count == 0
+    assert [field.to_pylist() for field in made.flatten()] == [[None] * 3] * 2
+
+
+def test_declared_properties_are_found_by_their_own_case_among_many() -> None:
+    declared = (Property("n", Type.LONG), Property("N", Type.STRING), Property("JMSXGroupID", Type.STRING))
+    made = batch([row(properties={"n": "7", "N": "x", "JMSXGroupID": "g"}, property_types={"n": "int"})], "props",
+                 declared=declared)  # fmt: skip
+    assert [field.to_pylist() for field in made.column(0).flatten()] == [[7], ["x"], ["g"]]
+
+
+def test_a_part_that_cannot_be_read_fails_a_reader_that_asks_for_it() -> None:
+    columns = [column("JMSExpiration"), column("text")]
+    reader = RowBatches(columns, (), "q", TOPIC, fail_on_error=True)
+    assert reader.batch([row(), row(timestamp=LONGEST)]).num_rows == 2  # a column that is not wanted
+    words = rf"{TOPIC}, message 1:2:-1: JMSExpiration is no time .*; the option onDecodeError=row"
+    with pytest.raises(MalformedMessageError, match=words):
+        reader.batch([row(), row(expiration=LONGEST)])
+    with pytest.raises(MalformedMessageError, match="no text"):
+        reader.batch([row(decode_error="no text")])

@@ -1,0 +1,278 @@
+"""Record batches of a writer to outgoing records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.codec import Stamp, encode
+from jmsaio.codec.rows import RawRow, to_record, to_row
+from jmsaio.errors import (
+    ConfigurationError,
+    IllegalArgumentError,
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+)
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.spark.arrow.columns import RowBatches
+from jmsaio.spark.arrow.records import RecordMaker, _Cells
+from jmsaio.spark.arrow.types import ARROW
+from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, Kind
+from jmsaio.spark.model.outgoing import OutgoingRow
+from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column
+from tests.codec import golden_files
+from tests.codec.described import build
+from tests.codec.generated import Generator
+from tests.kit.records import Record
+
+NOW = 1_700_000_000_000
+CONNECTION = "0a0a0a0a-connection"
+KINDS = {
+    Kind.TEXT: pa.string(), Kind.BYTES: pa.binary(), Kind.WHOLE: pa.int64(), Kind.MOMENT: ARROW[Type.TIMESTAMP],
+    Kind.TEXTS: ARROW[Type.TEXTS], Kind.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]),
+}  # fmt: skip
+TYPES = {column.name: KINDS[column.kind] for column in WRITE_COLUMNS}
+
+
+def table(rows: list[Mapping[str, Any]]) -> pa.RecordBatch:
+    """A batch of the columns that some row has."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    arrays = [
+        pa.array([list(value.items()) if isinstance(value := row.get(name), dict) and name != "props" else value
+                  for row in rows], TYPES[name])
+        for name in names
+    ]  # fmt: skip
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def made(*rows: Mapping[str, Any], destination: str | None = "q", dedup: bool = False) -> list[OutgoingRow]:
+    """What the rows of a table become."""
+    batch = table(list(rows))
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination=destination, dedup=dedup)
+    return list(maker.records(batch, NOW))
+
+
+def record(**cells: Any) -> OutgoingRecord:
+    """The record of one row."""
+    (row,) = made(cells)
+    return row.record
+
+
+def resent(rows: list[RawRow], body: Body, declared: tuple[Property, ...] = ()) -> list[OutgoingRecord]:
+    """The records of rows that went through a table."""
+    columns = [column for column in columns_of(body, declared) if column.name not in PROVIDED]
+    batch = RowBatches(columns, declared, "q", "persistent://public/default/q").batch(rows)
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION)
+    return [row.record for row in maker.records(batch, NOW)]
+
+
+def anew(row: RawRow, number: int) -> OutgoingRecord:
+    """The record of a row that is sent anew: only what the provider sets differs."""
+    message_id = f"ID:{CONNECTION}:1:1:{number}"
+    return to_record(row._replace(message_id=message_id, timestamp=NOW, delivery_time=NOW, expiration=0), CONNECTION)
+
+
+def java_rows() -> list[RawRow]:
+    """A row of each golden file."""
+    found = [golden_files.received(case) for case in golden_files.cases()]
+    return [to_row(each) for each in found if each is not None]
+
+
+@pytest.mark.parametrize("body", [Body.TYPED, Body.RAW])
+def test_what_java_wrote_is_written_as_it_was_read(body: Body) -> None:
+    rows = java_rows()
+    assert len(rows) > 100
+    assert resent(rows, body) == [anew(row, number) for number, row in enumerate(rows)]
+
+
+@given(st.integers(0, 10**9), st.sampled_from([Body.TYPED, Body.RAW]))
+def test_generated_messages_are_written_as_they_were_read(seed: int, body: Body) -> None:
+    rows = []
+    for item in Generator(seed).messages(6):
+        options = item["options"]
+        stamp = Stamp("ID:a:1:2", "other", 10, 10, 10, None, 0, options.get("priority", 4))
+        stamp = stamp._replace(delivery_mode=options.get("delivery_mode", 2))
+        rows.append(to_row(Record.sent(encode(build(item), stamp))))
+    declared = (Property("n", Type.DOUBLE), Property("amount", Type.LONG), Property("_x", Type.STRING))
+    expected = [anew(row, number) for number, row in enumerate(rows)]
+    assert resent(rows, body) == resent(rows, body, declared) == expected
+
+
+def test_rows_keep_their_numbers_from_batch_to_batch() -> None:
+    batch = table([{"text": "a"}, {"text": "b"}])
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q")
+    rows = [*maker.records(batch, NOW), *maker.records(batch.slice(1), NOW + 1)]
+    assert [(row.destination, row.number, row.record.payload) for row in rows] == [
+        ("q", 0, b"a"), ("q", 1, b"b"), ("q", 2, b"b"),
+    ]  # fmt: skip
+    assert [row.record.properties["JMSMessageId"] for row in rows] == [f"ID:{CONNECTION}:1:1:{n}" for n in range(3)]
+    assert [row.record.event_time for row in rows] == [NOW, NOW, NOW + 1]
+    assert maker.rows == 3
+
+
+def test_every_column_has_its_part_in_a_record() -> None:
+    cells = {
+        "destination": "a", "text": "é", "body_type": "text", "object_format": "json", "key": "k",
+        "properties": {"x": "7", "y": "z"}, "property_types": {"x": "long"}, "props": {"n": 5, "s": None},
+        "JMSCorrelationID": "c", "JMSType": "t", "JMSReplyTo": "r", "reply_to_kind": "topic", "JMSPriority": 9,
+        "JMSDeliveryMode": "NON_PERSISTENT", "time_to_live": 60_000, "partition": 2,
+        "deliver_at": datetime.fromtimestamp(NOW / 1000 + 5, UTC), "dedup_producer": "p", "dedup_sequence": 77,
+    }  # fmt: skip
+    batch = table([cells])
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION, namespace="t/n", dedup=True)
+    (row,) = maker.records(batch, NOW)
+    expected = RawRow(
+        body_type="text", text="é", data=None, object_format="json", properties={"x": "7", "y": "z", "n": "5"},
+        property_types={"x": "long", "n": "int"}, key="k", correlation_id="c", correlation_bytes=None, type="t",
+        reply_to="r", reply_to_kind="topic", message_id=f"ID:{CONNECTION}:1:1:0", timestamp=NOW,
+        delivery_time=NOW + 5000, expiration=NOW + 60_000, priority=9, delivery_mode="NON_PERSISTENT",
+    )  # fmt: skip
+    wanted = to_record(expected, CONNECTION, "t/n", deliver_at=NOW + 5000)
+    wanted.sequence_id, wanted.sticky_key = 77, 2
+    assert row == OutgoingRow("a", wanted, 0, "p")
+    assert maker.order is not None and maker.order.producers == ["p"]
+    assert row.record.properties["JMSReplyTo"] == "persistent://t/n/r"
+    assert record(correlation_bytes=b"\xff").properties["JMSCorrelationID"] == "/w=="
+
+
+def test_a_row_has_a_field_for_each_column() -> None:
+    renamed = {
+        "bytes": "data", "JMSCorrelationID": "correlation_id", "JMSType": "type", "JMSReplyTo": "reply_to",
+        "JMSPriority": "priority", "JMSDeliveryMode": "delivery_mode",
+    }  # fmt: skip
+    assert _Cells._fields == tuple(renamed.get(column.name, column.name) for column in WRITE_COLUMNS)
+
+
+def test_a_row_of_nulls_is_a_message_without_anything() -> None:
+    names = [name for name in TYPES if name not in ("payload", "dedup_producer", "dedup_sequence")]
+    batch = pa.RecordBatch.from_arrays([pa.nulls(1, TYPES[name]) for name in names], names=names)
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q")
+    (row,) = maker.records(batch, NOW)
+    bare = {"JMSPulsarMessageType": "header", "JMSConnectionID": CONNECTION, "JMSDeliveryTime": str(NOW)}
+    bare["JMSMessageId"] = f"ID:{CONNECTION}:1:1:0"
+    assert row == OutgoingRow("q", OutgoingRecord(None, bare, None, NOW), 0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "payload"),
+    [
+        ({"text": "a"}, "text", b"a"),
+        ({"text": None}, "text", None),
+        ({"bytes": b"a"}, "bytes", b"a"),
+        ({"bytes": None}, "bytes", None),
+        ({"bytes": b"a", "body_type": "map"}, "map", b"a"),
+        ({"payload": b"a", "body_type": "text"}, "text", b"a"),
+        ({"payload": None, "body_type": "stream"}, "stream", None),
+        ({"payload": None, "body_type": None}, "header", None),
+        ({"text": "a", "bytes": None, "body_type": None}, "text", b"a"),
+        ({"text": None, "bytes": b"a", "body_type": None}, "bytes", b"a"),
+        ({"text": None, "bytes": b"\xff", "body_type": "text"}, "text", b"\xff"),
+        ({"text": None, "bytes": b"a", "body_type": "avro"}, "avro", b"a"),
+        ({"text": None, "bytes": None, "body_type": None}, "header", None),
+        ({"key": "k"}, "header", None),
+        ({"body_type": "header"}, "header", None),
+        ({"body_type": None}, "header", None),
+    ],
+)
+def test_the_body_is_what_its_columns_say(cells: dict[str, Any], kind: str, payload: bytes | None) -> None:
+    found = record(**cells)
+    assert (found.properties["JMSPulsarMessageType"], found.payload) == (kind, payload)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({"text": "a", "bytes": b"a", "body_type": "text"}, "two bodies, text and bytes"),
+        ({"text": "a", "body_type": "map"}, "it has a text, but its body_type is 'map'"),
+        ({"payload": b"a", "body_type": None}, "it has a payload, but its body_type is NULL"),
+        ({"body_type": "text"}, "its body_type is 'text', but the table has no text, bytes or payload"),
+        ({"properties": {"n": "5"}, "property_types": {"n": "real"}}, "can't have the type 'real'"),
+        ({"properties": {"n": "x"}, "property_types": {"n": "int"}}, "property 'n': 'x' is not a int"),
+        ({"properties": {"n": "2147483648"}, "property_types": {"n": "int"}}, "property 'n': '2147483648' is not a"),
+        ({"properties": {}, "property_types": {"n": "int"}}, "'n' has the type 'int', but no text"),
+        ({"properties": {"JMSPriority": "1"}}, "'JMSPriority' can't name a property"),
+        ({"properties": {"n_jsmtype": "1"}}, "'n_jsmtype' can't name a property"),
+        (
+            {"properties": {"n": "6"}, "props": {"n": 5, "s": None}},
+            "property 'n' is '6' in properties and '5' in props",
+        ),
+        ({"JMSPriority": 10}, "JMSPriority must be 0 to 9, not 10"),
+        ({"JMSPriority": -1}, "JMSPriority must be 0 to 9, not -1"),
+        ({"JMSDeliveryMode": "persistent"}, "delivery_mode must be PERSISTENT or NON_PERSISTENT"),
+        ({"JMSReplyTo": "r"}, "reply_to_kind must be queue or topic"),
+        ({"JMSCorrelationID": "a", "correlation_bytes": b"a"}, "two correlation ids"),
+        ({"time_to_live": -1}, "time_to_live must be 0 to "),
+        ({"time_to_live": (1 << 63) - 1}, "time_to_live must be 0 to "),
+        ({"partition": -1}, "partition must be 0 or more, not -1"),
+    ],
+)
+def test_a_row_that_no_message_can_carry_is_refused_with_its_number(cells: dict[str, Any], words: str) -> None:
+    """Those before it come first."""
+    good = {"body_type": "header"} if "body_type" in cells else {}
+    batch = table([good, good, cells])
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q")
+    rows = maker.records(batch, NOW)
+    assert [next(rows).number, next(rows).number] == [0, 1]
+    with pytest.raises(MessageFormatError, match=f"^row 2: .*{words}"):
+        next(rows)
+
+
+def test_a_row_names_its_destination_unless_the_option_does() -> None:
+    rows: list[dict[str, Any]] = [{"destination": "a"}, {"destination": None}]
+    assert [row.destination for row in made(*rows)] == ["q", "q"]
+    for none in (None, ""):
+        with pytest.raises(InvalidDestinationError, match="row 1: it has no destination"):
+            made(rows[0], {"destination": none}, destination=None)
+    with pytest.raises(ConfigurationError, match="no destination"):
+        made({"text": "a"}, destination=None)
+
+
+def test_a_time_of_delivery_that_has_passed_is_now() -> None:
+    moments = [datetime.fromtimestamp((NOW + each) / 1000, UTC) for each in (-5, 0, 5)] + [None]
+    rows = [row.record for row in made(*({"deliver_at": moment} for moment in moments))]
+    assert [row.deliver_at for row in rows] == [None, None, NOW + 5, None]
+    assert [int(row.properties["JMSDeliveryTime"]) - NOW for row in rows] == [0, 0, 5, 0]
+
+
+def test_nothing_to_live_is_for_ever() -> None:
+    rows = [row.record.properties for row in made(*({"time_to_live": each} for each in (None, 0, 1)))]
+    assert [each.get("JMSExpiration") for each in rows] == [None, None, str(NOW + 1)]
+
+
+def identity(producer: str | None, sequence: int | None) -> dict[str, Any]:
+    """The cells of a row that deduplicates."""
+    return {"dedup_producer": producer, "dedup_sequence": sequence}
+
+
+@pytest.mark.parametrize(
+    ("cells", "error", "words"),
+    [
+        (identity(None, 1), MessageFormatError, "dedup_producer must be the name of a producer"),
+        (identity("", 1), MessageFormatError, "dedup_producer must be the name of a producer"),
+        (identity("p", None), MessageFormatError, "dedup_sequence must be 0 or more, not NULL"),
+        (identity("p", -1), MessageFormatError, "dedup_sequence must be 0 or more, not -1"),
+        (identity("p", 5), IllegalArgumentError, "dedup_sequence 5 of producer 'p' must lie above 5 of row 0"),
+    ],
+)
+def test_a_row_without_an_ascending_identity_is_refused(
+    cells: dict[str, Any], error: type[JMSError], words: str
+) -> None:
+    first, second = made(identity("p", 5), identity("o", 5), dedup=True)
+    assert (first.producer, first.record.sequence_id, second.producer) == ("p", 5, "o")
+    with pytest.raises(error, match=f"^row 1: {words}"):
+        made(identity("p", 5), cells, dedup=True)
+
+
+def test_columns_are_found_in_any_case() -> None:
+    column = find_column("JMSType")
+    assert column is not None
+    batch = pa.RecordBatch.from_arrays([pa.array(["t"])], names=["jmstype"])
+    (row,) = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q").records(batch, NOW)
+    assert row.record.properties[column.name] == "t"

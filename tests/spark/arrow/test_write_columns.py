@@ -1,0 +1,116 @@
+"""The columns that a table may have when it is written."""
+
+from __future__ import annotations
+
+import warnings
+
+import pyarrow as pa
+import pytest
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.arrow.types import POSITION, TEXTS, TIMESTAMP, schema_of
+from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, Kind, WriteColumn, find_columns
+from jmsaio.spark.model.schema import Body, columns_of
+
+GOOD = {
+    Kind.TEXT: [pa.string(), pa.large_string(), pa.null()],
+    Kind.BYTES: [pa.binary(), pa.large_binary(), pa.null()],
+    Kind.WHOLE: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
+    Kind.MOMENT: [TIMESTAMP, pa.timestamp("ns", tz="Europe/Berlin"), pa.null()],
+    Kind.TEXTS: [TEXTS, pa.map_(pa.large_string(), pa.large_string()), pa.null()],
+    Kind.PROPERTIES: [
+        pa.struct([("a", pa.string()), ("b", pa.bool_()), ("c", pa.int64()), ("d", pa.float32())]),
+        pa.struct([]),
+        pa.null(),
+    ],
+}
+BAD = {
+    Kind.TEXT: [pa.binary(), pa.int32(), TEXTS],
+    Kind.BYTES: [pa.string(), POSITION],
+    Kind.WHOLE: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
+    Kind.MOMENT: [pa.timestamp("us"), pa.int64(), pa.date32()],
+    Kind.TEXTS: [pa.map_(pa.string(), pa.int32()), pa.map_(pa.int32(), pa.string()), pa.string()],
+    Kind.PROPERTIES: [TEXTS, pa.struct([("a", TIMESTAMP)]), pa.struct([("a", pa.binary())])],
+}
+
+
+def find(*names: str, destination: str | None = "q", dedup: bool = False) -> dict[str, int]:
+    """The columns of a table with these, each of its type."""
+    kinds = {column.name: GOOD[column.kind][0] for column in WRITE_COLUMNS}
+    fields = [(name, kinds.get(name, pa.string())) for name in names]
+    return find_columns(pa.schema(fields), destination=destination, dedup=dedup)
+
+
+@pytest.mark.parametrize("column", WRITE_COLUMNS, ids=lambda column: column.name)
+def test_a_column_is_taken_with_each_of_its_types_and_no_other(column: WriteColumn) -> None:
+    name, kind = column.name, column.kind
+    needed = {"body_type": pa.string(), "dedup_producer": pa.string(), "dedup_sequence": pa.int64()}
+    beside = [(each, type_) for each, type_ in needed.items() if each != name]
+    for good in GOOD[kind]:
+        schema = pa.schema([*beside, (name.upper(), good)])
+        assert find_columns(schema, destination="q", dedup=True)[name] == len(beside)
+    for bad in BAD[kind]:
+        schema = pa.schema([*beside, (name, bad)])
+        with pytest.raises(ConfigurationError) as refused:
+            find_columns(schema, destination="q", dedup=True)
+        assert f"the column {name} must be {kind.value}, not of the Arrow type {bad}" in str(refused.value)
+
+
+def test_columns_that_the_provider_sets_are_left_out_with_one_warning() -> None:
+    assert {
+        "topic", "position", "publish_time", "producer_name", "schema_version", "JMSMessageID", "JMSTimestamp",
+        "JMSExpiration", "JMSDeliveryTime", "JMSRedelivered", "JMSXDeliveryCount", "body_json", "decode_error",
+    } == PROVIDED  # fmt: skip
+    with pytest.warns(UserWarning, match="columns that are not written: JMSMessageID, position$") as seen:
+        assert find("jmsMESSAGEid", "text", "position") == {"text": 1}
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("body", [Body.TYPED, Body.RAW])
+def test_a_table_that_was_read_can_be_written(body: Body) -> None:
+    with pytest.warns(UserWarning, match="columns that are not written"):
+        found = find_columns(schema_of(columns_of(body)))
+    assert {"destination", "partition", "properties", "body_type"} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("text", "colour"), "there is no column 'colour' to write"),
+        (("text", "TEXT"), "the column text occurs twice"),
+        (("text", "bytes"), "text and bytes are two bodies: drop one, or add body_type"),
+        (("text", "payload", "body_type"), "payload and text are two bodies"),
+        (("text", "bytes", "payload", "body_type"), "payload and text and bytes are two bodies"),
+        (("payload",), "payload needs the column body_type"),
+        (("body_json", "body_type"), "body_json is not written: write bytes or payload"),
+    ],
+)
+def test_a_table_that_no_messages_can_be_made_of_is_refused(names: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        find(*names)
+
+
+def test_a_table_that_was_read_with_both_bodies_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="payload and text and bytes are two bodies"):
+        find_columns(schema_of(columns_of(Body.BOTH)))
+
+
+def test_a_table_names_its_destination_or_the_option_does() -> None:
+    with pytest.raises(ConfigurationError, match="no destination: give the option queue or topic"):
+        find("text", destination=None)
+    assert find("text", "destination", destination=None) == {"text": 0, "destination": 1}
+
+
+def test_the_columns_of_deduplication_come_with_the_option() -> None:
+    for missing, there in (("dedup_producer", "dedup_sequence"), ("dedup_sequence", "dedup_producer")):
+        with pytest.raises(ConfigurationError, match=f"dedup=columns needs the column {missing}"):
+            find("text", there, dedup=True)
+    with pytest.warns(UserWarning, match="not written: dedup_producer, dedup_sequence"):
+        assert find("text", "dedup_producer", "dedup_sequence") == {"text": 0}
+
+
+def test_a_table_without_anything_to_warn_of_is_silent() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert find("text", "bytes", "body_type", "key") == {"text": 0, "bytes": 1, "body_type": 2, "key": 3}
+    assert seen == []

@@ -1,0 +1,79 @@
+"""The identity of rows: their numbers, their order, and their partition."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.rules.routing import make_route
+from jmsaio.spark.model.dedup import AscendingCheck, check_tasks, choose_partition, pack
+
+positions = st.tuples(
+    st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 20) - 1), st.integers(0, (1 << 12) - 1)
+)  # fmt: skip
+
+
+@given(positions, positions)
+def test_numbers_sort_as_positions_do(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
+    assert (pack(*one) < pack(*other)) == (one < other)
+    assert 0 <= pack(*one) < 1 << 63
+
+
+def test_a_number_has_its_parts_in_their_bits() -> None:
+    assert pack(5, 6, 7) == 5 << 32 | 6 << 12 | 7
+    assert pack(5, 6, -1) == pack(5, 6, 0)
+    assert pack((1 << 31) - 1, (1 << 20) - 1, (1 << 12) - 1) == (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [
+        ((1 << 31, 0, 0), "position 2147483648:0:0 makes no sequence id: its ledger must be below 2147483648"),
+        ((-1, 0, 0), "position -1:0:0 makes no sequence id: its ledger"),
+        ((1, 1 << 20, 2), "position 1:1048576:2 makes no sequence id: its entry must be below 1048576"),
+        ((1, -1, 2), "its entry must be below"),
+        ((1, 2, 4096), "position 1:2:4096 makes no sequence id: its batch index must be below 4096"),
+    ],
+)
+def test_a_position_that_does_not_fit_is_refused_with_its_value(position: tuple[int, int, int], words: str) -> None:
+    with pytest.raises(IllegalArgumentError, match=words):
+        pack(*position)
+
+
+def test_rows_of_a_producer_must_ascend() -> None:
+    check = AscendingCheck()
+    for producer, sequence, row in (("a", 5, 0), ("b", 1, 1), ("a", 6, 2), ("b", 1 << 62, 3)):
+        check.take(producer, sequence, row)
+    assert check.producers == ["a", "b"]
+    for sequence in (6, 5, 0):
+        words = f"row 4: dedup_sequence {sequence} of producer 'a' must lie above 6 of row 2"
+        with pytest.raises(IllegalArgumentError, match=words):
+            check.take("a", sequence, 4)
+    check.take("a", 7, 5)
+
+
+def test_a_producer_with_rows_in_two_tasks_is_refused() -> None:
+    check_tasks([["a", "b"], ["c"], [], ["d", "d"]])
+    with pytest.raises(IllegalArgumentError, match="rows of producer 'b' came from two tasks"):
+        check_tasks([["a", "b"], ["c", "b"]])
+
+
+def test_a_row_names_its_partition() -> None:
+    assert choose_partition(2, "k", 5, 3) == 2
+    for wrong in (3, -1):
+        with pytest.raises(IllegalArgumentError, match=f"there is no partition {wrong}: the topic has 3"):
+            choose_partition(wrong, "k", 5, 3)
+
+
+@given(st.text(), st.integers(1, 50))
+def test_the_partition_of_a_key_is_that_of_any_other_sender(key: str, partitions: int) -> None:
+    record = OutgoingRecord(None, {}, key)
+    assert choose_partition(None, key, 5, partitions) == make_route(None, False, float)(record, partitions)
+
+
+def test_a_row_without_partition_and_key_goes_by_its_number() -> None:
+    assert [choose_partition(None, None, number, 3) for number in range(5)] == [0, 1, 2, 0, 1]
+    assert choose_partition(None, None, None, 3) is None

@@ -1,0 +1,31 @@
+"""Destinations as texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.destinations import Queue, Topic
+from jmsaio.spark.model.destination_text import destination_text, parse_destination_text
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic", "text"),
+    [
+        (Queue, "persistent://public/default/orders", "queue://orders"),
+        (Topic, "persistent://public/default/orders-partition-3", "topic://orders"),
+        (Queue, "persistent://other/space/orders", "queue://persistent://other/space/orders"),
+    ],
+)
+def test_a_topic_is_read_under_the_text_that_leads_back_to_it(
+    kind: type[Queue] | type[Topic], topic: str, text: str
+) -> None:
+    assert destination_text(kind, topic, "public/default") == text
+    destination = parse_destination_text(text)
+    assert (type(destination), str(destination)) == (kind, text)
+
+
+@pytest.mark.parametrize("text", ["", "orders", "persistent://public/default/orders", "queue://", "Queue://x", "://x"])
+def test_a_text_that_does_not_say_queue_or_topic_is_refused(text: str) -> None:
+    with pytest.raises(InvalidDestinationError, match="must be written queue://name or topic://name"):
+        parse_destination_text(text)

@@ -1,0 +1,35 @@
+"""The table of columns, which is frozen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jmsaio.spark.model.schema import COLUMNS, VERSION, Body, Property, Type, columns_of, ddl, find_column
+
+FROZEN = Path(__file__).with_name("schema-1.txt")
+
+
+def test_the_table_of_columns_is_that_of_its_version() -> None:
+    assert FROZEN.name == f"schema-{VERSION}.txt"
+    assert [f"{column.name} {column.type.value}" for column in COLUMNS] == FROZEN.read_text().splitlines()
+
+
+def test_a_reader_that_names_no_column_gets_those_of_its_body() -> None:
+    typed, raw, both = ({column.name for column in columns_of(body)} for body in (Body.TYPED, Body.RAW, Body.BOTH))
+    assert typed - raw == {"text", "bytes"}
+    assert raw - typed == {"payload"}
+    assert both == typed | raw
+    assert {column.name for column in COLUMNS} - both == {"props", "body_json"}
+
+
+def test_declared_properties_are_a_column_of_their_own() -> None:
+    declared = (Property("region", Type.STRING), Property("a`b", Type.LONG))
+    columns = columns_of(Body.TYPED, declared)
+    assert [column.name for column in columns].count("props") == 1
+    assert "props STRUCT<`region`: STRING, `a``b`: BIGINT>" in ddl(columns, declared)
+
+
+def test_a_column_is_found_in_any_case() -> None:
+    for column in COLUMNS:
+        assert find_column(column.name.upper()) is column
+    assert find_column("jms") is None

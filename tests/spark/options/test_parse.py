@@ -1,0 +1,330 @@
+"""The options of the data source: what each does, and the sentence with which each is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jmsaio.errors import ConfigurationError, InvalidDestinationError, InvalidSelectorError, JMSError
+from jmsaio.model.destinations import Queue, Topic
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.schema import Body, Property, Type, columns_of
+from jmsaio.spark.options.parse import EARLIEST, LATEST, OPTIONS, OnDecodeError, SourceOptions, Use, View, parse_options
+
+CANARY = "s3cr3t-canary"
+QUEUE = "persistent://public/default/orders"
+
+
+def read(**options: str) -> SourceOptions:
+    return parse_options({"url": "pulsar://host", "queue": "orders", **options}, Use.READ)
+
+
+def stream(**options: str) -> SourceOptions:
+    return parse_options({"url": "pulsar://host", "queue": "orders", **options}, Use.READ_STREAM)
+
+
+def write(**options: str) -> SourceOptions:
+    return parse_options({"url": "pulsar://host", **options}, Use.WRITE)
+
+
+def test_the_least_that_reads_is_a_broker_and_a_destination() -> None:
+    options = read()
+    assert options == SourceOptions(
+        connection={"brokerServiceUrl": "pulsar://host"},
+        destination=Queue("orders"),
+        columns=columns_of(Body.TYPED),
+    )
+    assert options.starting_offsets == EARLIEST
+    assert stream().starting_offsets == LATEST
+    assert write() == SourceOptions(connection=options.connection, destination=None, columns=())
+
+
+#: Each of the source's own options with a text, the use that has it, the field that it sets, and the value there.
+HAPPY = [
+    ("view", "PENDING", Use.READ, "view", View.PENDING),
+    ("selector", "JMSPriority > 4", Use.READ, "selector", "JMSPriority > 4"),
+    ("selector", "", Use.READ, "selector", None),
+    ("propertySchema", "region STRING", Use.READ, "declared", (Property("region", Type.STRING),)),
+    ("body", "raw", Use.READ, "body", Body.RAW),
+    ("startingOffsets", "earliest", Use.READ_STREAM, "starting_offsets", EARLIEST),
+    ("startingOffsets", '{"orders": "12:5:3"}', Use.READ, "starting_offsets", {QUEUE: Place(12, 5, 3)}),
+    ("endingOffsets", '{"orders": "12:5"}', Use.READ, "ending_offsets", {QUEUE: Place(12, 5)}),
+    ("startingTime", "1000", Use.READ, "starting_time", 1000),
+    ("endingTime", "1970-01-01T00:00:02Z", Use.READ, "ending_time", 2000),
+    ("minPartitions", "4", Use.READ, "min_partitions", 4),
+    ("maxEntriesPerPartition", "10", Use.READ_STREAM, "max_entries_per_partition", 10),
+    ("maxEntriesPerTrigger", "10", Use.READ_STREAM, "max_entries_per_trigger", 10),
+    ("maxBytesPerTrigger", "9999999999", Use.READ_STREAM, "max_bytes_per_trigger", 9_999_999_999),
+    ("minEntriesPerTrigger", "5", Use.READ_STREAM, "min_entries_per_trigger", 5),
+    ("offsetPollInterval", "250 ms", Use.READ_STREAM, "offset_poll_interval", 0.25),
+    ("subscription", "spark", Use.READ_STREAM, "subscription", "spark"),
+    ("failOnDataLoss", "FALSE", Use.READ, "fail_on_data_loss", False),
+    ("onDecodeError", "fail", Use.READ, "on_decode_error", OnDecodeError.FAIL),
+    ("readTimeout", "5", Use.READ, "read_timeout", 5.0),
+    ("batchRows", "10", Use.READ, "batch_rows", 10),
+    ("batchBytes", "1000", Use.READ, "batch_bytes", 1000),
+    ("consumerConfig.receiverQueueSize", "7", Use.READ, "receiver_queue", 7),
+    ("dedup", "columns", Use.WRITE, "dedup", True),
+    ("dedup", "off", Use.WRITE, "dedup", False),
+    ("topic", "news", Use.WRITE, "destination", Topic("news")),
+    ("queue", "multi:orders", Use.WRITE, "destination", Queue("multi:orders")),
+    ("destination", "queue://orders", Use.WRITE, "destination", Queue("orders")),
+    ("destination", "topic://news", Use.WRITE, "destination", Topic("news")),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "use", "field", "value"), HAPPY)
+def test_each_option_sets_its_field(name: str, text: str, use: Use, field: str, value: object) -> None:
+    least = {"url": "pulsar://host"} | ({} if use is Use.WRITE else {"queue": "orders"})
+    assert getattr(parse_options({**least, name: text}, use), field) == value
+
+
+def test_each_option_of_the_table_is_tried_here() -> None:
+    elsewhere = {"url", "columns", "allowInlineSecret", "maxTriggerDelay", "sharedCursor"}
+    assert {row.name for row in OPTIONS} == {case[0] for case in HAPPY if "." not in case[0]} | elsewhere
+
+
+def test_options_that_need_another_go_with_it() -> None:
+    assert stream(minEntriesPerTrigger="5", maxTriggerDelay="2 min").max_trigger_delay == 120.0
+    assert stream(subscription="s", sharedCursor="true").shared_cursor
+    assert not stream(sharedCursor="false").shared_cursor
+
+
+def test_columns_come_in_the_order_that_was_asked_for() -> None:
+    options = read(columns="TEXT , jmsPriority,props", propertySchema="a INT")
+    assert [column.name for column in options.columns] == ["text", "JMSPriority", "props"]
+    assert [column.name for column in read(columns="payload", body="raw").columns] == ["payload"]
+    assert [column.name for column in read(columns="body_json").columns] == ["body_json"]
+
+
+def test_the_destination_may_say_how_much_is_prefetched() -> None:
+    options = read(queue="orders?consumerConfig.receiverQueueSize=3")
+    assert options.receiver_queue == 3
+    assert options.destination == Queue("orders?consumerConfig.receiverQueueSize=3")
+
+
+def test_options_of_the_url_are_connection_options() -> None:
+    options = read(url="pulsar://host:6651?JMS.systemNamespace=a/b&jms.clientId=x", **{"JMS.clientid": "y"})
+    assert options.connection == {
+        "brokerServiceUrl": "pulsar://host:6651", "jms.systemNamespace": "a/b", "jms.clientId": "y",
+    }  # fmt: skip
+    assert options.configuration().system_namespace == "a/b"
+
+
+def test_short_names_of_offsets_lie_in_the_namespace() -> None:
+    options = read(
+        url="pulsar://host?jms.systemNamespace=a/b", startingOffsets='{"orders-partition-1": "1:2"}'
+    )  # fmt: skip
+    assert options.starting_offsets == {"persistent://a/b/orders-partition-1": Place(1, 2)}
+
+
+def test_what_spark_adds_to_a_sink_is_its_own() -> None:
+    assert write(checkpointLocation="/tmp/x", queryName="q") == write()
+    with pytest.raises(ConfigurationError, match="unknown option 'checkpointLocation'"):
+        read(checkpointLocation="/tmp/x")
+
+
+READ, STREAM, WRITE = Use.READ, Use.READ_STREAM, Use.WRITE
+OFF = {"jms.usePulsarAdmin": "false"}
+NEEDS = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
+TIME = "is neither milliseconds since the epoch nor ISO 8601, such as 2026-01-31T12:00:00Z"
+JSON = 'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"}'
+BATCH_OF_QUEUE = {"url": "pulsar://host", "queue": "orders"}
+
+#: Options beside a broker and a queue, their use, and the sentence that refuses them.
+REFUSED = [
+    ({"selecter": "x"}, READ, "unknown option 'selecter'; did you mean 'selector'?"),
+    ({"adminUrl": "x"}, READ, "unknown option 'adminUrl'"),
+    ({"receiverQueueSize": "1"}, READ, "did you mean 'consumerConfig.receiverQueueSize'?"),
+    ({"path": "orders"}, READ, "option path: a destination has no path; name it by the option queue or topic"),
+    ({"owner": "me", "provider": "jms"}, READ, "write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"),
+    ({"brokerServiceUrl": "x"}, READ, "option brokerServiceUrl: the broker is given as url"),
+    ({"URL": "pulsar://host"}, READ, "option url is given twice"),
+    ({"url": "memory:"}, READ, "option url = 'memory:': the embedded broker is out of reach for Spark's tasks, which"),
+    ({"url": "memory://b?jms.clientId=x"}, READ, "start a broker with `jmsaio broker start` and give its URL"),
+    ({"url": "pulser://host"}, READ, "did you mean 'pulsar'?"),
+    ({"url": "pulsar://host?clientId=a"}, READ, "unknown option 'clientId'; did you mean 'jms.clientId'?"),
+    ({"url": "pulsar://host?selector=a"}, READ, "option selector stands in the url; give it beside the url"),
+    ({"queue": "non-persistent://a/b/c"}, READ, "non-persistent://a/b/c is not persistent: the broker keeps nothing"),
+    ({"queue": "multi:a,non-persistent://a/b/c"}, READ, "is not persistent"),
+    ({"queue": "regex:non-persistent://a/b/c.*"}, READ, "is not persistent"),
+    ({"queue": ""}, READ, "option queue = '': must not be empty"),
+    ({"queue": "a:"}, READ, "has no subscription after its last ':'"),
+    ({"topic": "news"}, READ, "option topic = 'news': is given together with queue; give one of them"),
+    ({"queue": "multi:a,b"}, WRITE, "Queue('multi:a,b') stands for several topics; write to one of them instead"),
+    ({"queue": "regex:a.*"}, WRITE, "stands for several topics"),
+    ({"startingOffsets": "latest"}, READ, "option startingOffsets = 'latest': a batch that starts at the end has no"),
+    ({"startingOffsets": "newest"}, READ, f"option startingOffsets = 'newest': {JSON}"),
+    ({"startingOffsets": "[]"}, READ, JSON),
+    ({"startingOffsets": '{"orders": 5}'}, READ, JSON),
+    ({"startingOffsets": '{"orders": [["a", "1:2"]]}'}, READ, JSON),
+    ({"startingOffsets": '{"orders": {"a": "1:2"}}'}, READ, JSON),
+    ({"startingOffsets": '{"orders": "5"}'}, READ, "option startingOffsets, topic orders: a position is written"),
+    ({"startingOffsets": '{"others": "1:2"}'}, READ, "topic persistent://public/default/others is not among those"),
+    ({"startingOffsets": f'{{"orders": "1:2", "{QUEUE}": "1:2"}}'}, READ, f"gives two positions for topic {QUEUE}"),
+    ({"startingOffsets": '{"": "1:2"}'}, READ, "'' is not the name of a topic"),
+    ({"startingOffsets": '{"regex:a": "1:2"}'}, READ, "'regex:a' is not the name of one topic"),
+    ({"endingOffsets": "earliest"}, READ, "option endingOffsets = 'earliest': nothing lies before the earliest"),
+    (
+        {"startingOffsets": '{"orders": "3:1"}', "endingOffsets": '{"orders": "2:9"}'}, READ,
+        f"topic {QUEUE} would end at 2:9, before its start at 3:1",
+    ),
+    ({"startingTime": "5", "endingTime": "4"}, READ, "option endingTime = '4': is before startingTime = '5'"),
+    ({"startingTime": "yesterday"}, READ, f"option startingTime = 'yesterday': {TIME}"),
+    ({"view": "some"}, READ, "option view = 'some': must be all or pending"),
+    ({"columns": "textt"}, READ, "option columns = 'textt': there is no column 'textt'; did you mean 'text'?"),
+    ({"columns": "text,Text"}, READ, "option columns = 'text,Text': names text twice"),
+    ({"columns": "payload"}, READ, "body=typed leaves out payload; set body=raw or body=both"),
+    ({"columns": "props"}, READ, "option columns = 'props': props needs propertySchema, which declares its fields"),
+    ({"columns": ""}, READ, "option columns = '': must not be empty"),
+    ({"columns": "text,"}, READ, "there is no column ''"),
+    ({"propertySchema": "a MAP"}, READ, "option propertySchema = 'a MAP': property 'a' can't have the type 'MAP'"),
+    ({"body": "text"}, READ, "option body = 'text': must be typed or raw or both"),
+    ({"minPartitions": "0"}, READ, "option minPartitions = '0': must be a whole number, at least 1"),
+    ({"batchRows": "many"}, READ, "option batchRows = 'many': must be a whole number, at least 1 and at most 1000000"),
+    ({"readTimeout": "0"}, READ, "option readTimeout = '0': must be above 0"),
+    ({"offsetPollInterval": "500"}, STREAM, "must be at most 60 s; without a unit it is seconds"),
+    ({"failOnDataLoss": "yes"}, READ, "option failOnDataLoss = 'yes': must be true or false"),
+    ({"onDecodeError": "skip"}, READ, "option onDecodeError = 'skip': must be row or fail"),
+    ({"dedup": "on"}, WRITE, "option dedup = 'on': must be off or columns"),
+    ({"subscription": "s"}, READ, "option subscription = 's': belongs to readStream, not to read"),
+    ({"endingTime": "5"}, STREAM, "option endingTime = '5': belongs to read, not to readStream"),
+    ({"view": "pending"}, STREAM, "option view = 'pending': belongs to read, not to readStream"),
+    ({"dedup": "columns"}, READ, "option dedup = 'columns': belongs to write, not to read"),
+    ({"columns": "text"}, WRITE, "option columns = 'text': belongs to read and readStream, not to write"),
+    ({"minEntriesPerTrigger": "5", "maxEntriesPerTrigger": "4"}, STREAM, "is above maxEntriesPerTrigger = 4"),
+    ({"maxTriggerDelay": "5s"}, STREAM, "option maxTriggerDelay = '5s': has no effect without minEntriesPerTrigger"),
+    ({"sharedCursor": "true"}, STREAM, "option sharedCursor = 'true': has no effect without subscription"),
+    ({"consumerConfig.receiverQueueSize": "x"}, READ, "option consumerConfig.receiverQueueSize = 'x': is not an int"),
+    ({"queue": "orders?consumerConfig.receiverQueueSize=x"}, READ, "consumerConfig.receiverQueueSize = 'x'"),
+    ({"jms.systemNamespace": "x"}, READ, "option jms.systemNamespace = 'x': must be tenant/namespace"),
+    ({"authParams": "env:TOKEN"}, READ, "option authParams needs authPlugin, such as 'token'"),
+    ({"authParams": "file:", "authPlugin": "token"}, READ, "option authParams = 'file:': names nothing"),
+    ({"allowInlineSecret": "1"}, READ, "option allowInlineSecret = '1': must be true or false"),
+    (OFF | {"minPartitions": "4"}, READ, f"option minPartitions = '4': {NEEDS}"),
+    (OFF | {"maxEntriesPerPartition": "4"}, READ, NEEDS),
+    (OFF | {"view": "pending"}, READ, f"option view = 'pending': {NEEDS}"),
+    (OFF | {"queue": "regex:a.*"}, READ, f"Queue('regex:a.*'): a pattern {NEEDS}"),
+    (OFF | {"maxEntriesPerTrigger": "4"}, STREAM, NEEDS),
+    (OFF | {"maxBytesPerTrigger": "4"}, STREAM, NEEDS),
+    (OFF | {"minEntriesPerTrigger": "4"}, STREAM, NEEDS),
+    (OFF | {"subscription": "s"}, STREAM, f"option subscription = 's': {NEEDS}"),
+    (OFF | {"dedup": "columns"}, WRITE, f"option dedup = 'columns': {NEEDS}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "use", "words"), REFUSED)
+def test_each_refusal_names_the_option_and_says_why(options: dict[str, str], use: Use, words: str) -> None:
+    with pytest.raises(JMSError) as caught:
+        parse_options({**BATCH_OF_QUEUE, **options}, use)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, ConfigurationError | InvalidDestinationError)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(ConfigurationError, match=r"^option url is missing: give the broker, such as pulsar://host"):
+        parse_options({"queue": "orders"}, Use.READ)
+    with pytest.raises(ConfigurationError, match=r"^one of the options queue, topic and destination is needed to read"):
+        parse_options({"url": "pulsar://host"}, Use.READ)
+
+
+def test_only_a_queue_has_pending_messages() -> None:
+    with pytest.raises(ConfigurationError, match="view = 'pending': only a queue has pending messages"):
+        parse_options({"url": "pulsar://host", "topic": "news", "view": "pending"}, Use.READ)
+
+
+def test_a_selector_is_refused_in_its_own_words() -> None:
+    with pytest.raises(InvalidSelectorError) as caught:
+        read(selector="JMSPriority >")
+    assert caught.value.column == 14
+
+
+def test_without_the_rest_interface_the_rest_is_open() -> None:
+    assert read(**OFF, startingTime="5", view="all").starting_time == 5
+    assert write(**OFF, dedup="off").dedup is False
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_the_case_of_a_key_changes_nothing(data: st.DataObject) -> None:
+    everything = {
+        "url": "pulsar://host?jms.clientId=x", "queue": "orders", "jms.systemNamespace": "a/b", "tlsKeyFilePath": "k",
+        "consumerConfig.receiverQueueSize": "7", "producerConfig.sendTimeoutMs": "500", "authPlugin": "token",
+        "consumerConfig.deadLetterPolicy.maxRedeliverCount": "3", "producerConfig.properties.team": "blue",
+        "webServiceUrl": "http://host:8080", "authParams": "env:TOKEN", "columns": "text", "propertySchema": "Qty INT",
+        "startingTime": "5", "endingTime": "6", "minPartitions": "4", "connect_timeout": "5", "selector": "Qty = 5",
+    }  # fmt: skip
+    chosen = {name: everything[name] for name in data.draw(st.sets(st.sampled_from(sorted(everything))))}
+    chosen |= {name: everything[name] for name in ("url", "queue", "authPlugin")}
+    options = parse_options(chosen, Use.READ)
+    for change in (str.lower, str.upper, str.swapcase):
+        kept = {name: change(name) if "properties" not in name else name for name in chosen}
+        assert parse_options({kept[name]: text for name, text in chosen.items()}, Use.READ) == options
+    lowered = parse_options({name.lower(): text for name, text in chosen.items()}, Use.READ)
+    assert lowered == options
+    assert repr(lowered) == repr(options)
+
+
+INLINE = {"authPlugin": "token", "authParams": f"token:{CANARY}"}
+
+
+def test_a_secret_in_an_option_is_refused_unless_it_is_allowed(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(**INLINE)
+    assert "write file:NAME or env:NAME, or set allowInlineSecret=true" in str(caught.value)
+    assert CANARY not in str(caught.value)
+    with pytest.raises(ConfigurationError) as caught:
+        read(url=f"pulsar://host?authPlugin=token&authParams=token:{CANARY}")
+    assert CANARY not in str(caught.value)
+    assert not caplog.records
+    options = read(**INLINE, allowInlineSecret="true")
+    assert options.configuration().auth_params == f"token:{CANARY}"
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert CANARY not in caplog.text
+
+
+def test_no_secret_shows() -> None:
+    options = read(**INLINE, allowInlineSecret="true", **{"consumerConfig.properties.password": CANARY})
+    assert CANARY not in repr(options)
+    assert CANARY not in repr(options.configuration())
+    assert "'authParams': 'env:TOKEN'" in repr(read(authPlugin="token", authParams="env:TOKEN"))
+
+
+def test_options_travel_to_a_task_whole() -> None:
+    options = stream(
+        **INLINE, allowInlineSecret="true", startingOffsets='{"orders": "1:2"}', columns="text,props",
+        propertySchema="a INT", onDecodeError="fail",
+    )  # fmt: skip
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert pickle.loads(pickle.dumps(write(topic="news"))).destination == Topic("news")
+
+
+def test_a_secret_is_read_anew_for_each_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options = read(authPlugin="token", authParams="env:SPARK_TOKEN")
+    for token in ("one", "two"):
+        monkeypatch.setenv("SPARK_TOKEN", token)
+        assert options.configuration().auth_params == token
+    (tmp_path / "token.txt").write_text("three\n")
+    options = read(authPlugin="token", authParams="file:token.txt")
+    assert options.configuration([tmp_path]).auth_params == "three"
+
+
+TEXT = st.one_of(
+    st.text(max_size=12), st.sampled_from(["{}", '{"a": null}', "regex:(", "multi:,", "file:%00", "9" * 30])
+)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(list(Use)), st.dictionaries(st.sampled_from([row.name for row in OPTIONS]), TEXT, max_size=3))
+def test_any_text_is_read_or_refused_by_an_error_of_ours(use: Use, options: dict[str, str]) -> None:
+    try:
+        read = parse_options({"url": "pulsar://host", "queue": "orders", **options}, use)
+    except JMSError as error:
+        assert str(error)
+    else:
+        assert pickle.loads(pickle.dumps(read)) == read

@@ -1,0 +1,186 @@
+"""Plans of topics on a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
+from jmsaio.model.destinations import Queue, Topic, resolve
+from jmsaio.model.partitions import partition_names
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.bounds import LATEST
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning.batch_planning import Wanted, first_since, list_sources, look, plan_batch
+from jmsaio.spark.planning.plan import Limits
+from jmsaio.transport.base import Position
+from jmsaio.transport.registry import open_transport
+from tests.spark.seam import HANG, Seam
+from tests.support.broker import TestBroker
+
+SEVEN = [f"m{number}" for number in range(7)]
+
+
+@pytest.fixture
+async def seam(url: str) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(url))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+@pytest.fixture
+async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(pulsar_broker.url))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+@pytest.fixture
+async def without_admin(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+def wanted(topic: str, **values: object) -> Wanted:
+    return Wanted(source=resolve(Topic(topic)), **values)  # type: ignore[arg-type]  # of each its own type
+
+
+async def test_the_ranges_of_a_topic_hold_its_messages(seam: Seam) -> None:
+    topic = await seam.topic(*SEVEN)
+    ranges = await plan_batch(seam.transport, wanted(topic, limits=Limits(max_entries=3)))
+    assert [one.entries() for one in ranges] == [2, 2, 3]
+    assert await seam.all_texts(ranges) == SEVEN
+    await seam.send(topic, "later")
+    assert await seam.all_texts(ranges) == SEVEN
+
+
+async def test_partitions_are_cut_by_their_backlog(seam: Seam) -> None:
+    topic = await seam.topic(partitions=3)
+    names = partition_names(topic, 3)
+    await seam.send(names[0], *SEVEN)
+    await seam.send(names[2], "x")
+    ranges = await plan_batch(seam.transport, wanted(topic, limits=Limits(min_partitions=4)))
+    assert [one.topic for one in ranges] == [names[0]] * 4 + [names[2]]
+    assert await seam.all_texts(ranges) == [*SEVEN, "x"]
+
+
+async def test_an_empty_topic_has_no_ranges(seam: Seam) -> None:
+    assert await plan_batch(seam.transport, wanted(await seam.topic())) == []
+
+
+async def test_a_topic_that_does_not_exist_is_told(seam: Seam) -> None:
+    source = resolve(Topic(f"absent-{uuid.uuid4()}"))
+    with pytest.raises(NotFoundError, match=r"absent-.* does not exist"):
+        await list_sources(seam.transport, source)
+    assert await list_sources(seam.transport, source, may_miss=True) == []
+    assert await look(seam.transport, source.topics) == {}
+
+
+async def test_several_destinations_and_patterns_are_listed_with_their_partitions(seam: Seam) -> None:
+    first, second = await seam.topic(), await seam.topic(partitions=2)
+    names = [first, *partition_names(second, 2)]
+    assert await list_sources(seam.transport, resolve(Topic(f"multi:{first},{second}"))) == names
+    either = "|".join(name.rpartition("/")[2] for name in (first, second))
+    assert sorted(await list_sources(seam.transport, resolve(Queue(f"regex:{either}")))) == sorted(names)
+
+
+async def test_given_places_bound_the_messages(seam: Seam) -> None:
+    topic = await seam.topic()
+    places = [Place(each.ledger, each.entry) for each in await seam.send(topic, *SEVEN)]
+    bounds = wanted(topic, starting={topic: places[2]}, ending={topic: places[5]})
+    assert await seam.all_texts(await plan_batch(seam.transport, bounds)) == SEVEN[2:5]
+    assert await plan_batch(seam.transport, wanted(topic, starting=LATEST)) == []
+
+
+@pytest.mark.parametrize("bound", ["starting", "ending"])
+@pytest.mark.parametrize("place", [Place(2**40, 0), None])
+async def test_a_place_that_is_not_stored_is_data_loss(
+    seam: Seam, bound: str, place: Place | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await seam.topic()
+    last = (await seam.send(topic, *SEVEN))[-1]
+    place = place or Place(last.ledger, last.entry + 2)
+    with pytest.raises(DataLossError, match="failOnDataLoss") as caught:
+        await plan_batch(seam.transport, wanted(topic, **{bound: {topic: place}}))
+    assert caught.value.topic == topic
+    ranges = await plan_batch(seam.transport, wanted(topic, **{bound: {topic: place}}, fail_on_data_loss=False))
+    assert await seam.all_texts(ranges) == ([] if bound == "starting" else SEVEN)
+    assert f"{topic}: messages from" in caplog.text
+
+
+async def test_a_place_of_a_topic_that_does_not_exist_is_data_loss(seam: Seam) -> None:
+    topic = await seam.topic(*SEVEN)
+    with pytest.raises(DataLossError, match="absent"):
+        await plan_batch(seam.transport, wanted(topic, starting={f"{topic}-absent": Place(1, 1)}))
+
+
+async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam) -> None:
+    topic = await seam.topic()
+    await seam.send(topic, "early", "early")
+    await asyncio.sleep(0.05)
+    [place, _] = await seam.send(topic, "late", "later")
+    [late] = [
+        row for row in await seam.rows((await plan_batch(seam.transport, wanted(topic)))[0]) if row.text == "late"
+    ]
+    assert await first_since(seam.transport, topic, late.publish_time) == Place(place.ledger, place.entry)
+    assert await first_since(seam.transport, topic, late.publish_time + 3_600_000) is None
+    ranges = await plan_batch(seam.transport, wanted(topic, starting_time=late.publish_time))
+    assert await seam.all_texts(ranges) == ["late", "later"]
+    later = wanted(topic, starting_time=late.publish_time + 3_600_000)
+    assert await plan_batch(seam.transport, later) == []
+
+
+async def test_what_a_queue_has_acknowledged_is_not_pending(seam: Seam) -> None:
+    topic = await seam.topic()
+    admin = seam.transport.admin
+    assert admin is not None
+    await admin.create_subscription(topic, "jms-queue", Position.EARLIEST)
+    places = await seam.send(topic, *SEVEN)
+    await admin.advance(topic, "jms-queue", places[3])
+    ranges = await plan_batch(seam.transport, wanted(topic, pending="jms-queue"))
+    assert await seam.all_texts(ranges) == SEVEN[4:]
+    await admin.advance(topic, "jms-queue", places[-1])
+    assert await plan_batch(seam.transport, wanted(topic, pending="jms-queue")) == []
+    with pytest.raises(NotFoundError):
+        await plan_batch(seam.transport, wanted(topic, pending="absent"))
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_without_administration_each_partition_is_one_range(
+    pulsar: Seam, without_admin: Seam, partitions: int
+) -> None:
+    topic = await pulsar.topic(partitions=partitions)
+    names = partition_names(topic, partitions)
+    for name in names:
+        await pulsar.send(name, *SEVEN)
+    many = Limits(min_partitions=9, max_entries=2)
+    ranges = await plan_batch(without_admin.transport, wanted(topic, limits=many))
+    assert [one.topic for one in ranges] == names
+    assert await without_admin.all_texts(ranges) == SEVEN * len(names)
+
+
+async def test_without_administration_there_are_no_patterns_and_no_pending_view(without_admin: Seam) -> None:
+    with pytest.raises(ConfigurationError, match="multi:"):
+        await list_sources(without_admin.transport, resolve(Topic("regex:x.*")))
+    topic = f"persistent://public/default/pending-{uuid.uuid4()}"
+    await without_admin.send(topic, "x")
+    with pytest.raises(ConfigurationError, match="view = pending"):
+        await plan_batch(without_admin.transport, wanted(topic, pending="jms-queue"))
+
+
+def test_options_say_what_a_batch_reads() -> None:
+    given = {"url": "pulsar://h:1", "queue": "orders:audit", "view": "pending", "minPartitions": "5"}
+    options = parse_options(given, Use.READ)
+    found = Wanted.by(options, options.configuration())
+    assert found == Wanted(
+        source=resolve(Queue("orders:audit")), pending="audit", limits=Limits(min_partitions=5), fail_on_data_loss=True
+    )
+    named = parse_options({**given, "queue": "orders", "view": "all"}, Use.READ)
+    assert Wanted.by(named, named.configuration()).pending is None
+    pending = parse_options({**given, "queue": "orders"}, Use.READ)
+    assert Wanted.by(pending, pending.configuration()).pending == "jms-queue"

@@ -1,0 +1,119 @@
+"""The durable cursor of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.batch_planning import look
+from jmsaio.spark.planning.cursor import StreamCursor
+from jmsaio.spark.planning.plan import Stored
+from jmsaio.transport.base import Admin, Position, Subscription, SubscriptionType
+from jmsaio.transport.registry import open_transport
+from tests.spark.seam import HANG, Seam
+
+NAME = "follower"
+
+
+@pytest.fixture
+async def seam(url: str) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(url))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+def admin_of(seam: Seam) -> Admin:
+    assert seam.transport.admin is not None
+    return seam.transport.admin
+
+
+async def mark(seam: Seam, topic: str) -> tuple[int, int] | None:
+    """The last entry that the subscription has acknowledged."""
+    place = (await admin_of(seam).cursor(topic, NAME)).mark_delete
+    return None if place is None else (place.ledger, place.entry)
+
+
+async def stores(seam: Seam, topic: str) -> dict[str, Stored]:
+    return await look(seam.transport, [topic])
+
+
+async def test_a_new_subscription_keeps_what_is_not_read_and_forgets_what_is(seam: Seam) -> None:
+    topic = await seam.topic("a", "b", "c", "d")
+    cursor = StreamCursor(admin_of(seam), NAME, shared=False)
+    stored = await stores(seam, topic)
+    assert await cursor.begin(stored, Position.EARLIEST) == {}
+    start = stored[topic].first
+    cursor.leave({topic: start})
+    await cursor.move({topic: start}, stored, again=True)
+    before = await mark(seam, topic)
+    assert before is None or before < start
+    await cursor.move({topic: Place(start.ledger, 2)}, stored, again=True)
+    assert await mark(seam, topic) == (start.ledger, 1)
+    assert await admin_of(seam).backlog(topic, NAME) == 2
+
+
+async def test_a_stream_begins_behind_what_its_subscription_has_acknowledged(seam: Seam) -> None:
+    topic = await seam.topic("a", "b", "c")
+    places = await seam.send(topic, "d")
+    await admin_of(seam).create_subscription(topic, NAME, Position.EARLIEST)
+    stored = await stores(seam, topic)
+    ledger = places[0].ledger
+    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, Position.LATEST)
+    assert begun[topic] in (Place(ledger, 0), stored[topic].first)
+    later = StreamCursor(admin_of(seam), NAME, shared=False)
+    await later.move({topic: Place(ledger, 3)}, stored, again=True)
+    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, Position.LATEST)
+    assert begun == {topic: Place(ledger, 3)}
+
+
+async def test_a_subscription_with_consumers_is_refused_unless_it_is_shared(seam: Seam) -> None:
+    topic = await seam.topic("a", "b")
+    wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, Position.EARLIEST)
+    receiver = await seam.transport.open_receiver(wanted, lambda: None)
+    stored = await stores(seam, topic)
+    first = stored[topic].first
+    refused = StreamCursor(admin_of(seam), NAME, shared=False)
+    with pytest.raises(ConfigurationError, match=f"'{NAME}' of {topic} has 1 consumers.*sharedCursor=true"):
+        await refused.begin(stored, Position.EARLIEST)
+    with pytest.raises(ConfigurationError, match="has 1 consumers"):
+        await refused.move({topic: Place(first.ledger, 1)}, stored, again=True)
+    shared = StreamCursor(admin_of(seam), NAME, shared=True)
+    await shared.begin(stored, Position.EARLIEST)
+    await shared.move({topic: Place(first.ledger, 1)}, stored, again=True)
+    assert await mark(seam, topic) == (first.ledger, 0)
+    await receiver.aclose(HANG)
+
+
+async def test_a_move_that_fails_is_a_warning_and_is_tried_again(seam: Seam, caplog: pytest.LogCaptureFixture) -> None:
+    topic = await seam.topic("a", "b", "c")
+    stored = await stores(seam, topic)
+    ledger = stored[topic].first.ledger
+    cursor = StreamCursor(admin_of(seam), NAME, shared=False)
+    await cursor.begin(stored, Position.EARLIEST)
+    wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, Position.EARLIEST)
+    receiver = await seam.transport.open_receiver(wanted, lambda: None)
+    for again in (True, False):
+        await cursor.move({topic: Place(ledger, 2)}, stored, again=again)
+        assert [record.levelname for record in caplog.records if "is not moved" in record.getMessage()] == ["WARNING"]
+    await receiver.aclose(HANG)
+    await cursor.move({topic: Place(ledger, 2)}, stored, again=False)
+    assert await mark(seam, topic) != (ledger, 1)
+    await cursor.move({topic: Place(ledger, 2)}, stored, again=True)
+    assert await mark(seam, topic) == (ledger, 1)
+
+
+async def test_the_start_of_a_ledger_is_behind_the_last_entry_of_the_one_before(seam: Seam) -> None:
+    topic = await seam.topic("a", "b")
+    stored = await stores(seam, topic)
+    (ledger,) = [each for each in stored[topic].ledgers if each.entries]
+    cursor = StreamCursor(admin_of(seam), NAME, shared=False)
+    await cursor.begin(stored, Position.EARLIEST)
+    await cursor.move({topic: Place(ledger.id + 1, 0)}, stored, again=True)
+    assert await mark(seam, topic) == (ledger.id, 1)
+    nothing_before = StreamCursor(admin_of(seam), NAME, shared=False)
+    await nothing_before.move({topic: Place(ledger.id, 0)}, stored, again=True)
+    assert await mark(seam, topic) == (ledger.id, 1)

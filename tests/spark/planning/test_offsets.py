@@ -1,0 +1,204 @@
+"""Offsets of streams: written, advanced, and what is left behind them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.offsets import Behind, Rate, advance, between, from_json, has_enough, lag, share, to_json
+from jmsaio.spark.planning.plan import Limits, Stored
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.transport.administration import Ledger
+
+A, B, C = "persistent://public/default/a", "persistent://public/default/b", "persistent://public/default/c"
+STORE = Stored((Ledger(5, 4, 400), Ledger(8, 3, 30)), Place(8, 2))
+
+
+def one_ledger(entries: int, size: int = 10) -> Stored:
+    return Stored((Ledger(3, entries, entries * size),), Place(3, entries))
+
+
+def test_offsets_are_read_back_from_what_is_written() -> None:
+    written = to_json({B: Place(9, 2), A: Place(12, 0)})
+    assert written == {"v": 1, "p": {A: "12:0", B: "9:2"}}
+    assert from_json(json.loads(json.dumps(written))) == {A: Place(12, 0), B: Place(9, 2)}
+
+
+@pytest.mark.parametrize("written", [{}, {"v": 2, "p": {}}, {"v": 1}, {"v": 1, "p": "1:2"}, {"i": 3}])
+def test_offsets_of_another_version_are_refused(written: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match="the checkpoint is of another version"):
+        from_json(written)
+
+
+def test_a_damaged_offset_is_refused_with_its_topic() -> None:
+    with pytest.raises(ConfigurationError, match=f"checkpoint, {A}: a position is written"):
+        from_json({"v": 1, "p": {A: "seven"}})
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "end", "entries"),
+    [
+        ((5, 0), None, (8, 2), 6),
+        ((5, 0), 3, (5, 3), 3),
+        ((5, 0), 4, (8, 0), 4),  # all of a closed ledger is the start of the next
+        ((5, 2), 3, (8, 1), 3),
+        ((8, 2), None, (8, 2), 0),
+        ((5, 4), 1, (8, 1), 1),
+    ],
+)
+def test_a_batch_ends_at_the_limit_and_not_behind_what_readers_are_given(
+    start: tuple[int, int], limit: int | None, end: tuple[int, int], entries: int
+) -> None:
+    step = advance({A: Place(*start)}, {A: STORE}, Rate(max_entries=limit))
+    assert (step.end, step.entries, step.losses) == ({A: Place(*end)}, entries, ())
+
+
+def test_an_offset_stays_valid_when_its_ledger_is_deleted() -> None:
+    read = advance({A: Place(5, 0)}, {A: STORE}, Rate(max_entries=4)).end
+    trimmed = Stored(STORE.ledgers[1:], STORE.end)
+    assert advance(read, {A: trimmed}).losses == ()
+    [loss] = advance({A: Place(5, 3)}, {A: trimmed}).losses
+    assert (loss.wanted, loss.found) == (Place(5, 3), Place(8, 0))
+    assert advance({A: Place(5, 3)}, {A: trimmed}, kept=True).losses == ()
+
+
+def test_a_new_partition_begins_at_its_start_and_an_empty_one_waits() -> None:
+    step = advance({A: Place(8, 2)}, {A: STORE, B: STORE, C: Stored((), None)})
+    assert step.end == {A: Place(8, 2), B: Place(8, 2)}
+    assert step.entries == 6
+
+
+def test_a_vanished_partition_is_a_loss() -> None:
+    step = advance({A: Place(8, 2), B: Place(1, 1)}, {A: STORE})
+    [loss] = step.losses
+    assert (loss.topic, loss.wanted, loss.found, set(step.end)) == (B, Place(1, 1), None, {A})
+
+
+def test_a_run_over_what_is_there_now_ends_there_and_takes_no_new_partition() -> None:
+    until = {A: Place(5, 2)}
+    step = advance({A: Place(5, 0)}, {A: STORE, B: STORE}, until=until)
+    assert (step.end, step.entries) == (until, 2)
+    assert advance(step.end, {A: STORE, B: STORE}, until=until).end == until
+
+
+def test_a_partition_without_known_ledgers_is_read_to_its_end() -> None:
+    step = advance({A: Place(5, 0)}, {A: Stored((), Place(8, 2))})
+    assert (step.end, step.entries) == ({A: Place(8, 2)}, 0)
+
+
+@pytest.mark.parametrize(("limit", "entries"), [(1, 1), (55, 5), (10**9, 110)])
+def test_a_limit_of_bytes_goes_by_the_mean_size_but_reads_something(limit: int, entries: int) -> None:
+    stores = {A: one_ledger(10), B: one_ledger(100)}
+    assert advance({}, stores, Rate(max_bytes=limit)).entries == entries
+
+
+def test_the_smaller_of_two_limits_counts() -> None:
+    assert advance({}, {A: one_ledger(100)}, Rate(max_entries=7, max_bytes=500)).entries == 7
+    assert advance({}, {A: one_ledger(100)}, Rate(max_entries=70, max_bytes=500)).entries == 50
+
+
+def test_lag_is_entries_and_bytes_behind_each_partition() -> None:
+    found = lag({A: Place(5, 2), C: Place(3, 7)}, {A: STORE, B: STORE, C: one_ledger(7)})
+    assert found == {A: Behind(4, 220), B: Behind(6, 420), C: Behind(0, 0)}
+
+
+LEFT = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 10_000), min_size=1)
+
+
+@given(LEFT, st.integers(1, 20_000), st.integers(0, 100))
+def test_shares_sum_to_the_limit_and_starve_nobody(left: dict[str, int], limit: int, turn: int) -> None:
+    shares = share(left, limit, turn)
+    assert sum(shares.values()) == min(limit, sum(left.values()))
+    assert all(0 <= shares[topic] <= left[topic] for topic in left)
+    if limit >= len(left):
+        assert all(shares[topic] for topic in left if left[topic])
+
+
+@given(st.integers(2, 8), st.integers(1, 7))
+def test_few_entries_for_many_partitions_go_round(partitions: int, limit: int) -> None:
+    stores = {f"{A}{index}": one_ledger(1000) for index in range(partitions)}
+    offsets: dict[str, Place] = {}
+    for _ in range(partitions):
+        offsets = advance(offsets, stores, Rate(max_entries=limit)).end
+    assert {place.entry for place in offsets.values()} == {limit}
+
+
+def test_the_larger_backlog_gets_the_larger_share() -> None:
+    assert share({"a": 901, "b": 101}, 102) == {"a": 91, "b": 11}
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=4), st.integers(1, 9))
+def test_batches_read_everything_once(topics: list[list[int]], limit: int) -> None:
+    """Batch after batch the offsets advance by the limit, never behind the end, until nothing is left."""
+    stores = {}
+    for index, counts in enumerate(topics):
+        ledgers = tuple(Ledger(2 * number, entries, entries) for number, entries in enumerate(counts))
+        stores[f"{A}{index}"] = Stored(ledgers, Place(ledgers[-1].id, ledgers[-1].entries))
+    offsets: dict[str, Place] = {}
+    left, read = sum(map(sum, topics)), 0
+    while read < left:
+        step = advance(offsets, stores, Rate(max_entries=limit))
+        moved = sum(
+            Range(topic, offsets.get(topic, store.first), step.end[topic], store.entries).entries()
+            for topic, store in stores.items()
+        )
+        assert moved == step.entries == min(limit, left - read)
+        assert all(step.end[topic] <= (store.end or Place(0, 0)) for topic, store in stores.items())
+        offsets, read = step.end, read + step.entries
+    assert sum(one.entries for one in lag(offsets, stores).values()) == 0
+    assert advance(offsets, stores).entries == 0
+
+
+LIMITS = Limits(max_entries=3)
+
+
+def test_a_batch_is_cut_into_ranges_between_its_offsets() -> None:
+    stores = {A: STORE, B: one_ledger(2)}
+    ranges, losses = between({A: Place(5, 2)}, {A: Place(8, 2), B: Place(3, 2)}, stores, LIMITS)
+    assert losses == ()
+    assert [(one.topic, one.start, one.end) for one in ranges] == [
+        (A, Place(5, 2), Place(5, 4)),
+        (A, Place(8, 0), Place(8, 2)),
+        (B, Place(3, 0), Place(3, 2)),
+    ]
+
+
+def test_equal_offsets_need_no_look_at_the_broker() -> None:
+    assert between({A: Place(5, 2)}, {A: Place(5, 2)}, {}, LIMITS) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "wanted", "left"),
+    [
+        ((4, 0), (8, 1), (4, 0), 5),  # the start was deleted
+        ((3, 0), (4, 5), (3, 0), 0),  # all of it was
+        ((8, 0), (8, 3), (8, 2), 2),  # the last entry is not for readers any more
+        ((8, 0), (9, 1), (9, 1), 2),
+    ],
+)
+def test_a_batch_that_is_not_stored_any_more_is_one_loss(
+    start: tuple[int, int], end: tuple[int, int], wanted: tuple[int, int], left: int
+) -> None:
+    ranges, [loss] = between({A: Place(*start)}, {A: Place(*end)}, {A: STORE}, LIMITS)
+    assert (loss.wanted, sum(one.entries() for one in ranges)) == (Place(*wanted), left)
+
+
+def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
+    assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[0] == []
+    [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[1]
+    assert (loss.topic, loss.wanted) == (A, Place(5, 0))
+
+
+@pytest.mark.parametrize(
+    ("entries", "minimum", "waited", "enough"),
+    [(0, None, 0, True), (9, 10, 899, False), (10, 10, 0, True), (9, 10, 900, True), (0, 10, 900, False)],
+)
+def test_a_batch_waits_for_enough_entries_or_the_longest_delay(
+    entries: int, minimum: int | None, waited: float, enough: bool
+) -> None:
+    assert has_enough(entries, minimum, waited, 900.0) is enough

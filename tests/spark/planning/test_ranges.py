@@ -1,0 +1,210 @@
+"""Ranges, and the check of what comes of them."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.errors import DataLossError
+from jmsaio.model.wire import WireId
+from jmsaio.spark.model.places import Place, parse_place, place_of
+from jmsaio.spark.planning.ranges import Gap, Loss, Losses, Range, RangeCheck, Run
+
+T = "persistent://public/default/t"
+LEDGERS = ((5, 4), (7, 0), (8, 3))
+
+
+def ids(*texts: str) -> list[WireId]:
+    """Ids written as ``ledger:entry`` or ``ledger:entry:batch``."""
+    places = [parse_place(text, "id") for text in texts]
+    return [
+        WireId(place.ledger, place.entry, -1, place.batch if text.count(":") > 1 else -1)
+        for place, text in zip(places, texts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "acknowledged", "runs"),
+    [
+        ((5, 0), (8, 3), (), [(5, 0, 4), (8, 0, 3)]),
+        ((5, 2), (8, 1), (), [(5, 2, 4), (8, 0, 1)]),
+        ((5, 2, 1), (8, 1, 2), (), [(5, 2, 4), (8, 0, 2)]),
+        ((5, 4), (7, 0), (), []),
+        ((5, 1), (5, 3), (), [(5, 1, 3)]),
+        ((5, 0), (8, 3), (((5, 1), (5, 1)), ((5, 3), (8, 0))), [(5, 0, 1), (5, 2, 3), (8, 1, 3)]),
+        ((5, 0), (8, 3), (((4, 0), (5, 1)), ((8, 2), (9, 7))), [(5, 2, 4), (8, 0, 2)]),
+        ((5, 0), (8, 3), (((4, 0), (9, 0)),), []),
+    ],
+)
+def test_a_range_is_runs_of_entries_that_are_not_acknowledged(
+    start: tuple[int, ...], end: tuple[int, ...], acknowledged: tuple[object, ...], runs: list[tuple[int, int, int]]
+) -> None:
+    found = Range(T, Place(*start), Place(*end), LEDGERS, acknowledged)  # type: ignore[arg-type]  # plain tuples
+    assert found.runs() == [Run(*run) for run in runs]
+    assert found.entries() == sum(stop - first for _, first, stop in runs)
+
+
+def test_a_range_without_known_ledgers_counts_what_must_be_there() -> None:
+    assert Range(T, Place(5, 2), Place(5, 6)).entries() == 4
+    assert Range(T, Place(5, 2), Place(8, 6, 1)).entries() == 7
+
+
+def test_a_pickled_range_is_small() -> None:
+    ledgers = tuple((10**12 + number, 50_000) for number in range(20))
+    span = ((10**12, 40), (10**12, 50))
+    assert len(pickle.dumps(Range("t" * 255, Place(10**12, 3), Place(10**12 + 19, 7), ledgers, (span,) * 5))) < 1000
+
+
+def test_repeated_records_and_those_before_the_start_are_dropped() -> None:
+    check = RangeCheck(Range(T, Place(5, 1, 1), Place(8, 1), LEDGERS))
+    taken = check.take(ids("5:0", "5:1:0", "5:1:1", "5:1:2", "5:2"))
+    assert (taken.wanted, taken.used, taken.gap) == ([2, 3, 4], 5, None)
+    assert check.place == Place(5, 2)
+    taken = check.take(ids("5:1:1", "5:2", "5:3"))
+    assert (taken.wanted, taken.gap, check.done) == ([2], None, False)
+
+
+@pytest.mark.parametrize(
+    ("end", "come", "wanted", "done"),
+    [
+        ((8, 1), ["5:3", "8:0"], 2, True),  # the last entry holds one record: nothing more can come
+        ((8, 1), ["5:3", "8:0:0", "8:0:1"], 3, False),  # the batch may go on
+        ((8, 1), ["5:3", "8:0:0", "8:0:1", "8:1:0"], 3, True),
+        ((8, 0, 1), ["5:3", "8:0:0", "8:0:1"], 2, True),
+        ((8, 0), ["5:3"], 1, True),
+        ((5, 4), ["5:3", "9:0"], 1, True),
+    ],
+)
+def test_a_range_ends_with_the_first_record_behind_it_or_its_last(
+    end: tuple[int, ...], come: list[str], wanted: int, done: bool
+) -> None:
+    check = RangeCheck(Range(T, Place(5, 3), Place(*end), LEDGERS))
+    taken = check.take(ids(*come))
+    assert (len(taken.wanted), check.done, taken.gap) == (wanted, done, None)
+    assert check.is_last
+
+
+@pytest.mark.parametrize(
+    ("come", "used", "missing"),
+    [
+        (["5:2", "5:3"], 0, [(5, 1, 2)]),
+        (["5:1", "5:3"], 1, [(5, 2, 3)]),
+        (["5:1", "8:0"], 1, [(5, 2, 4)]),
+        (["5:1", "5:2", "5:3", "8:2"], 3, [(8, 0, 2)]),
+        (["5:1", "8:2"], 1, [(5, 2, 4), (8, 0, 2)]),
+        (["9:0"], 0, [(5, 1, 4), (8, 0, 3)]),
+    ],
+)
+def test_entries_that_do_not_come_are_a_gap(come: list[str], used: int, missing: list[tuple[int, int, int]]) -> None:
+    check = RangeCheck(Range(T, Place(5, 1), Place(8, 3), LEDGERS))
+    taken = check.take(ids(*come))
+    end = min(place_of(ids(*come)[used]), Place(8, 3))
+    assert (taken.used, taken.gap, check.done) == (used, Gap(tuple(Run(*run) for run in missing), end), False)
+    assert taken.gap is not None
+    check.accept(taken.gap)
+    rest = check.take(ids(*come)[used:])
+    assert rest.gap is None
+    assert check.done == (come[-1] in ("9:0", "8:2"))
+
+
+def test_what_is_missing_at_the_end_is_a_gap_until_it_is_accepted() -> None:
+    check = RangeCheck(Range(T, Place(5, 1), Place(8, 1, 1), LEDGERS))
+    check.take(ids("5:1", "5:2"))
+    gap = check.finish()
+    assert gap == Gap((Run(5, 3, 4), Run(8, 0, 2)), Place(8, 1, 1))
+    assert not check.done
+    check.accept(gap)
+    assert (check.finish(), check.done) == (None, True)
+
+
+def test_acknowledged_entries_are_left_out_and_not_missed() -> None:
+    acknowledged = (((5, 1), (5, 2)), ((8, 0), (8, 1)))
+    check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, acknowledged))
+    taken = check.take(ids("5:0", "5:1", "5:3", "8:2"))
+    assert (taken.wanted, taken.gap, check.done) == ([0, 2, 3], None, True)
+
+
+def test_without_known_ledgers_gaps_are_found_inside_of_them() -> None:
+    check = RangeCheck(Range(T, Place(5, 1), Place(9, 2)))
+    taken = check.take(ids("5:1", "5:3"))
+    assert taken.gap == Gap((Run(5, 2, 3),), Place(5, 3))
+    check.accept(taken.gap)
+    assert check.take(ids("5:3", "8:0", "9:0")).gap is None
+    assert check.finish() == Gap((Run(9, 1, 2),), Place(9, 2))
+
+
+def test_a_batch_index_behind_a_batch_misses_nothing() -> None:
+    check = RangeCheck(Range(T, Place(5, 0, 9), Place(5, 2), LEDGERS))
+    taken = check.take(ids("5:0:0", "5:0:1", "5:1"))
+    assert (taken.wanted, taken.gap, check.done) == ([2], None, True)
+
+
+@attrs.frozen
+class Log:
+    """Records of a topic in their order, and the range that is read of it."""
+
+    records: list[WireId]
+    range: Range
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    ledgers = draw(st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_size=4))
+    records = [
+        WireId(number * 2, entry, -1, batch if size else -1)
+        for number, entries in enumerate(ledgers)
+        for entry, size in enumerate(entries)
+        for batch in range(size or 1)
+    ]
+    places = [Place(number * 2, entry) for number, entries in enumerate(ledgers) for entry in range(len(entries) + 1)]
+    start, end = sorted((draw(st.sampled_from(places)), draw(st.sampled_from(places))))
+    counts = tuple((number * 2, len(entries)) for number, entries in enumerate(ledgers))
+    return Log(records, Range(T, start, end, counts))
+
+
+@given(logs(), st.data())
+def test_a_reader_that_repeats_and_leaves_out_brings_each_record_once(log: Log, data: st.DataObject) -> None:
+    """What is wanted is what came of the range, each record once and in order; gaps are what did not come."""
+    expected = [each for each in log.records if log.range.start <= place_of(each) < log.range.end]
+    entries = sorted({each[:2] for each in expected})
+    hidden = data.draw(st.sets(st.sampled_from(entries))) if entries else set()
+    visible = [each for each in log.records if each[:2] not in hidden]
+    check, got, missed = RangeCheck(log.range), [], set()
+    at = 0
+    while at < len(visible) and not check.done:
+        some = visible[at : at + data.draw(st.integers(1, 5))]
+        taken = check.take(some)
+        got += [some[index] for index in taken.wanted]
+        if taken.gap is not None:
+            missed |= {(run.ledger, entry) for run in taken.gap.missing for entry in range(run.first, run.stop)}
+            check.accept(taken.gap)
+        at += taken.used
+        at -= data.draw(st.sampled_from([0, 0, 0, min(2, at)]))  # the connection broke: some come again
+    gap = None if check.done else check.finish()
+    if gap is not None:
+        missed |= {(run.ledger, entry) for run in gap.missing for entry in range(run.first, run.stop)}
+    assert got == [each for each in expected if each[:2] not in hidden]
+    assert missed == hidden
+
+
+LOSS = Loss(T, Place(5, 1), Place(8, 0), "the broker has deleted them")
+
+
+def test_a_loss_fails_with_topic_places_and_option() -> None:
+    with pytest.raises(DataLossError, match=r"from 5:1 on .* begins at 8:0: .* failOnDataLoss=false") as caught:
+        Losses(fail=True).tell(LOSS)
+    assert (caught.value.topic, caught.value.wanted, caught.value.found) == (T, "5:1", "8:0")
+
+
+def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    losses = Losses(fail=False)
+    with caplog.at_level(logging.WARNING):
+        losses.tell(attrs.evolve(LOSS, found=None))
+        losses.tell(LOSS)
+    assert losses.count == 2
+    assert f"{T}: messages from 5:1 on are lost, nothing is stored behind it" in caplog.text

@@ -1,0 +1,351 @@
+"""Ranges read from a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import attrs
+import httpx
+import pytest
+
+from jmsaio.codec.rows import RawRow
+from jmsaio.config import ConsumerConfig, load
+from jmsaio.errors import DataLossError, MalformedMessageError, OperationTimeoutError
+from jmsaio.model.destinations import Topic, resolve
+from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord
+from jmsaio.selector import Selector
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.plan import Limits
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+from jmsaio.testing import FaultProxy
+from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
+from jmsaio.transport.registry import open_transport
+from tests.spark.seam import HANG, Seam, texts
+from tests.support.broker import TestBroker
+
+SEVEN = [f"m{number}" for number in range(7)]
+
+
+@pytest.fixture
+async def seam(url: str) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(url))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+@pytest.fixture
+async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(pulsar_broker.url))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+async def plan(seam: Seam, topic: str, max_entries: int = 50_000, **values: Any) -> list[Range]:
+    wanted = Wanted(source=resolve(Topic(topic)), limits=Limits(max_entries=max_entries), **values)
+    return await plan_batch(seam.transport, wanted)
+
+
+def record(text: str, **properties: str) -> OutgoingRecord:
+    return OutgoingRecord(text.encode(), {MESSAGE_TYPE: "text", **properties})
+
+
+@attrs.define
+class Spying:
+    """A transport whose readers are counted, may keep records back, and are asked to be closed."""
+
+    inner: Transport
+    starts: list[object] = attrs.field(factory=list)
+    queues: list[int] = attrs.field(factory=list)
+    open: int = 0
+    silent: bool = False
+    keeps_back: Callable[[int, ReceivedRecord], bool] = lambda reader, record: False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def open_reader(self, options: ReaderOptions) -> Reader:
+        self.starts.append(options.start)
+        self.queues.append(options.config.receiver_queue_size)
+        self.open += 1
+        return SpyingReader(self, len(self.starts), await self.inner.open_reader(options))
+
+
+@attrs.define
+class SpyingReader:
+    """A reader of such a transport."""
+
+    spying: Spying
+    number: int
+    inner: Reader
+
+    async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+        if self.spying.silent:
+            await asyncio.sleep(timeout)
+            return []
+        while records := await self.inner.read(limit, timeout):
+            given = [each for each in records if not self.spying.keeps_back(self.number, each)]
+            if given or await self.inner.at_end():
+                return given
+        return []
+
+    async def at_end(self) -> bool:
+        return await self.inner.at_end()
+
+    async def aclose(self, timeout: float) -> None:
+        self.spying.open -= 1
+        await self.inner.aclose(timeout)
+
+
+def spy(seam: Seam, keeps_back: Callable[[int, ReceivedRecord], bool] = lambda reader, record: False) -> Spying:
+    """Let a client go through one."""
+    seam.transport = found = Spying(seam.transport, keeps_back=keeps_back)
+    return found
+
+
+async def test_rows_come_in_lists_of_at_most_so_many_rows_or_bytes(seam: Seam) -> None:
+    [part] = await plan(seam, await seam.topic(*SEVEN))
+    small, short, usual = ReadOptions(batch_bytes=1), ReadOptions(batch_rows=3), ReadOptions()
+    for options, sizes in ((short, [3, 3, 1]), (small, [1] * 7), (usual, [7])):
+        async with RangeReading(seam.transport, part, options) as reading:
+            lists = [await reading.next_rows() for _ in sizes]
+            assert await reading.next_rows() == []
+        assert [len(rows) for rows in lists] == sizes
+        assert [text for rows in lists for text in texts(rows)] == SEVEN
+
+
+async def test_batches_are_cut_by_their_index_and_ranges_between_them(seam: Seam) -> None:
+    topic = await seam.topic()
+    places = await seam.send(topic, *SEVEN, batching_enabled=True, batching_max_publish_delay=0.05)
+    first, last = (Place(each.ledger, each.entry, max(each.batch_index, 0)) for each in (places[2], places[5]))
+    ranges = await plan(seam, topic, 1, starting={topic: first}, ending={topic: last})
+    assert await seam.all_texts(ranges) == SEVEN[2:5]
+    assert await seam.all_texts(await plan(seam, topic, 1)) == SEVEN
+
+
+async def test_a_selector_and_publish_times_choose_among_messages(seam: Seam) -> None:
+    topic = await seam.topic()
+    await seam.send(topic, record("old", region="EU"))
+    await asyncio.sleep(0.05)
+    await seam.send(topic, record("a", region="EU"), record("b", region="US"))
+    await asyncio.sleep(0.05)
+    await seam.send(topic, record("new", region="EU"))
+    [part] = await plan(seam, topic)
+    rows = await seam.rows(part)
+    selected = await seam.rows(
+        part, selector=Selector("region = 'EU'"), since=rows[1].publish_time, before=rows[3].publish_time
+    )
+    assert texts(selected) == ["a"]
+    assert texts(await seam.rows(part, selector=Selector("region = 'US'"))) == ["b"]
+
+
+async def test_a_message_that_cannot_be_read_is_a_row_or_an_error_with_its_place(seam: Seam) -> None:
+    topic = await seam.topic()
+    [place] = await seam.send(topic, OutgoingRecord(b"\xff", {MESSAGE_TYPE: "text"}))
+    [part] = await plan(seam, topic)
+    [row] = await seam.rows(part)
+    assert (row.text, row.data) == (None, b"\xff")
+    assert "no readable text body" in str(row.decode_error)
+    with pytest.raises(MalformedMessageError, match=f"{topic}, position {place.ledger}:{place.entry}: .*onDecodeError"):
+        await seam.rows(part, fail_on_decode_error=True)
+
+
+async def test_what_one_reader_keeps_back_another_brings(seam: Seam) -> None:
+    [part] = await plan(seam, await seam.topic(*SEVEN))
+    spying = spy(seam, lambda reader, record: reader == 1 and record.message_id.entry in (0, 3, 4))
+    assert texts(await seam.rows(part)) == SEVEN
+    assert spying.open == 0
+
+
+async def test_what_comes_twice_is_one_row(seam: Seam) -> None:
+    """Looking for a missing entry repeats what was read."""
+    [part] = await plan(seam, await seam.topic(*SEVEN))
+    spying = spy(seam, lambda reader, record: record.message_id.entry == 3)
+    assert texts(await seam.rows(part)) == [*SEVEN[:3], *SEVEN[4:]]
+    assert len(spying.starts) == 2
+
+
+async def test_entries_that_are_nothing_for_readers_are_looked_for_a_few_times_only(seam: Seam) -> None:
+    bodies = [f"m{number}" for number in range(60)]
+    [part] = await plan(seam, await seam.topic(*bodies))
+    spying = spy(seam, lambda reader, record: record.message_id.entry % 2 == 1)
+    assert texts(await seam.rows(part)) == bodies[::2]
+    assert len(spying.starts) == 9
+
+
+async def test_the_end_of_a_range_may_be_nothing_for_readers(seam: Seam) -> None:
+    [part] = await plan(seam, await seam.topic(*SEVEN))
+    spy(seam, lambda reader, record: record.message_id.entry >= 5)
+    assert texts(await seam.rows(part)) == SEVEN[:5]
+
+
+async def test_a_topic_that_was_deleted_is_data_loss(seam: Seam, caplog: pytest.LogCaptureFixture) -> None:
+    topic = await seam.topic(*SEVEN)
+    [part] = await plan(seam, topic)
+    admin = seam.transport.admin
+    assert admin is not None
+    await admin.delete_topic(topic, force=True)
+    with pytest.raises(DataLossError, match="the topic was deleted"):
+        await seam.rows(part)
+    reading = RangeReading(seam.transport, part, ReadOptions(fail_on_data_loss=False))
+    assert (await reading.next_rows(), reading.losses.count) == ([], 1)
+    assert "the topic was deleted" in caplog.text
+
+
+async def test_a_topic_that_was_made_anew_is_data_loss(seam: Seam) -> None:
+    topic = await seam.topic(*SEVEN)
+    [part] = await plan(seam, topic)
+    admin = seam.transport.admin
+    assert admin is not None
+    await admin.delete_topic(topic, force=True)
+    await admin.create_subscription(topic, "keeper", Position.EARLIEST)
+    await seam.send(topic, "another")
+    with pytest.raises(DataLossError, match="made anew") as caught:
+        await seam.rows(part)
+    assert caught.value.wanted == str(part.start)
+    assert await seam.rows(part, fail_on_data_loss=False) == []
+
+
+async def test_a_message_that_does_not_come_is_an_error_in_time(seam: Seam) -> None:
+    """The broker says that there is more, and never gives it."""
+    [part] = await plan(seam, await seam.topic(*SEVEN))
+    spying = spy(seam)
+    spying.silent = True
+    with pytest.raises(OperationTimeoutError, match="readTimeout"):
+        await seam.rows(part, read_timeout=0.2)
+    assert spying.open == 0
+
+
+async def test_closing_or_cancelling_in_the_middle_closes_the_reader(seam: Seam) -> None:
+    [part] = await plan(seam, await seam.topic(*SEVEN))
+    spying = spy(seam)
+    async with RangeReading(seam.transport, part, ReadOptions(batch_rows=2)) as reading:
+        assert texts(await reading.next_rows()) == SEVEN[:2]
+        assert spying.open == 1
+    assert spying.open == 0
+    entered = asyncio.Event()
+
+    async def read_slowly() -> None:
+        async with RangeReading(seam.transport, part, ReadOptions(batch_rows=2)) as reading:
+            await reading.next_rows()
+            entered.set()
+            await asyncio.sleep(HANG)
+
+    task = asyncio.create_task(read_slowly())
+    await entered.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (task.cancelled(), spying.open) == (True, 0)
+
+
+async def test_large_messages_are_prefetched_in_small_numbers(seam: Seam) -> None:
+    """Entries of 100 kB and lists of 1 MB: ten at a time; and small ones in a batch as many as were asked for."""
+    bodies = ["x" * 100_000] * 30
+    [part] = await plan(seam, await seam.topic(*bodies))
+    spying = spy(seam)
+    assert await seam.all_texts([part], batch_bytes=1_000_000) == bodies
+    assert len(spying.queues) == 1
+    assert 9 <= spying.queues[0] <= 10
+    assert await seam.all_texts([part], batch_bytes=10) == bodies
+    assert spying.queues[-1] == 1
+
+
+@pytest.mark.parametrize("max_entries", [1, 2, 3, 50])
+async def test_a_message_in_chunks_belongs_to_the_range_of_its_last_chunk(pulsar: Seam, max_entries: int) -> None:
+    """Wherever ranges are cut, each message comes once: also those whose chunks lie in several ranges."""
+    topic = await pulsar.topic("first")
+    bodies = [b"first"]
+    for number in range(2):
+        body = os.urandom(11 * 1024 * 1024)
+        await pulsar.send(topic, OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), chunking_enabled=True)
+        await pulsar.send(topic, f"after {number}")
+        bodies += [body, f"after {number}".encode()]
+    ranges = await plan(pulsar, topic, max_entries)
+    assert sum(part.entries() for part in ranges) == 9
+    rows = [row for part in ranges for row in await pulsar.rows(part)]
+    assert [body_of(row) for row in rows] == bodies
+
+
+def body_of(row: RawRow) -> bytes | None:
+    return row.data if row.text is None else row.text.encode()
+
+
+async def test_connections_that_break_neither_lose_nor_repeat_rows(pulsar: Seam, pulsar_broker: TestBroker) -> None:
+    bodies = [f"m{number}" for number in range(6000)]
+    topic = await pulsar.topic()
+    await pulsar.send(topic, *bodies[:5000], batching_enabled=True, batching_max_messages=7)
+    await pulsar.send(topic, *bodies[5000:])
+    chance, found, cuts = random.Random(7), list[str | None](), 0
+    config = ConsumerConfig(receiver_queue_size=40)
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        transport = await open_transport(load(proxy.url, web_service_url=pulsar_broker.web_service_url))
+        [part] = await plan(Seam(transport), topic)
+        async with RangeReading(transport, part, ReadOptions(batch_rows=100, config=config)) as reading:
+            while rows := await reading.next_rows():
+                found += texts(rows)
+                if cuts < 20 and chance.random() < 0.5:
+                    cuts += 1
+                    proxy.reset()
+        await transport.aclose(HANG)
+    assert cuts == 20
+    assert found == bodies
+
+
+async def trimmed(seam: Seam, broker: TestBroker) -> tuple[str, Place]:
+    """A topic whose first ledger the broker has deleted, with ``SEVEN`` in it, and the place where it began."""
+    topic = await seam.topic()
+    [first, *_] = await seam.send(topic, *SEVEN)
+    path = f"{broker.web_service_url}/admin/v2/persistent/{topic.partition('://')[2]}"
+    async with httpx.AsyncClient(timeout=HANG) as client:
+        (await client.put(f"{path}/unload")).raise_for_status()
+        await seam.send(topic, "later")
+        (await client.put(f"{path}/unload")).raise_for_status()
+        await seam.send(topic, "last")
+    return path, Place(first.ledger, first.entry)
+
+
+async def test_a_ledger_deleted_since_the_plan_is_data_loss_of_the_ranges_that_it_had(
+    pulsar: Seam, pulsar_broker: TestBroker
+) -> None:
+    path, start = await trimmed(pulsar, pulsar_broker)
+    topic = f"persistent://{path.partition('/persistent/')[2]}"
+    ranges = await plan(pulsar, topic, 4)
+    assert await pulsar.all_texts(ranges) == [*SEVEN, "later", "last"]
+    await delete_closed_ledgers(pulsar, path, topic, start)
+    with pytest.raises(DataLossError, match="deleted them") as caught:
+        await pulsar.rows(ranges[0])
+    assert caught.value.wanted == str(start)
+    assert (await pulsar.all_texts(ranges, fail_on_data_loss=False))[-1:] == ["last"]
+    with pytest.raises(DataLossError) as planned:
+        await plan(pulsar, topic, starting={topic: start})
+    assert planned.value.wanted == str(start)
+    left = await plan(pulsar, topic, starting={topic: start}, fail_on_data_loss=False)
+    assert (await pulsar.all_texts(left))[-1:] == ["last"]
+
+
+async def delete_closed_ledgers(seam: Seam, path: str, topic: str, start: Place) -> None:
+    """Let a broker delete what is acknowledged, and wait until the first ledger is gone."""
+    admin = seam.transport.admin
+    assert admin is not None
+    async with httpx.AsyncClient(timeout=HANG) as client:
+        (await client.delete(f"{path}/truncate")).raise_for_status()
+    async with asyncio.timeout(HANG):
+        while any(ledger.id == start.ledger for ledger in (await admin.log(topic)).ledgers):
+            await asyncio.sleep(0.05)
+
+
+def test_options_say_how_a_range_is_read() -> None:
+    given = {"url": "pulsar://h:1", "topic": "t", "selector": "a = 1", "onDecodeError": "fail", "batchRows": "7"}
+    options = parse_options({**given, "consumerConfig.receiverQueueSize": "20", "columns": "text"}, Use.READ)
+    found = ReadOptions.by(options, options.configuration())
+    assert found.selector is not None
+    assert (found.selector.text, found.batch_rows, found.config.receiver_queue_size) == ("a = 1", 7, 20)
+    assert (found.fail_on_decode_error, found.check_body, found.fail_on_data_loss) == (True, True, True)
+    short = parse_options({**given, "onDecodeError": "row", "columns": "text"}, Use.READ)
+    assert not ReadOptions.by(short, short.configuration()).check_body

@@ -1,0 +1,191 @@
+"""What a stream reads next."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import attrs
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError, DataLossError
+from jmsaio.model.destinations import Topic, resolve
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning.batch_planning import Wanted
+from jmsaio.spark.planning.stream_planning import StreamPlanner
+from jmsaio.transport.base import Position
+from jmsaio.transport.registry import open_transport
+from tests.spark.seam import HANG, Seam
+
+NUMBERS = [str(number) for number in range(10)]
+
+
+@pytest.fixture
+async def seam(url: str) -> AsyncIterator[Seam]:
+    transport = await open_transport(load(url))
+    yield Seam(transport)
+    await transport.aclose(HANG)
+
+
+def planner(seam: Seam, topic: str, **options: str) -> StreamPlanner:
+    given = {"url": "pulsar://broker:6650", "topic": topic, **options}
+    chosen = attrs.evolve(parse_options(given, Use.READ_STREAM), offset_poll_interval=0.0)
+    wanted = Wanted.by(chosen, load("memory:"))
+    assert wanted.source == resolve(Topic(topic))
+    return StreamPlanner(seam.transport, chosen, wanted)
+
+
+async def read(seam: Seam, planning: StreamPlanner, start: dict[str, Any], end: dict[str, Any]) -> list[str | None]:
+    return await seam.all_texts(await planning.ranges(start, end))
+
+
+async def test_batches_follow_each_other_without_a_gap_and_without_repeats(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    planning = planner(seam, topic, startingOffsets="earliest", maxEntriesPerTrigger="4")
+    offset, found = await planning.initial(), []
+    while (end := await planning.latest(offset, limited=True)) != offset:
+        found.append(await read(seam, planning, offset, end))
+        offset = end
+    assert found == [NUMBERS[:4], NUMBERS[4:8], NUMBERS[8:]]
+    await seam.send(topic, "late")
+    end = await planning.latest(offset, limited=True)
+    assert await read(seam, planning, offset, end) == ["late"]
+
+
+async def test_a_batch_that_is_planned_again_by_another_process_has_the_same_messages(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    planning = planner(seam, topic, startingOffsets="earliest", maxEntriesPerTrigger="4")
+    start = await planning.initial()
+    end = await planning.latest(start, limited=True)
+    await seam.send(topic, "late")
+    again = planner(seam, topic, startingOffsets="earliest", minPartitions="2")
+    ranges = await again.ranges(start, end)
+    assert len(ranges) == 2
+    assert await seam.all_texts(ranges) == NUMBERS[:4]
+    assert await again.ranges(start, start) == []
+
+
+async def test_a_stream_begins_at_the_end_unless_it_is_told_otherwise(seam: Seam) -> None:
+    topic = await seam.topic("before")
+    planning = planner(seam, topic)
+    start = await planning.initial()
+    assert await planning.latest(start, limited=False) == start
+    await seam.send(topic, "after")
+    assert await read(seam, planning, start, await planning.latest(start, limited=False)) == ["after"]
+
+
+async def test_an_empty_topic_is_read_from_its_first_message(seam: Seam) -> None:
+    topic = await seam.topic()
+    planning = planner(seam, topic)
+    start = await planning.initial()
+    assert await planning.latest(start, limited=False) == start
+    await seam.send(topic, "first")
+    assert await read(seam, planning, start, await planning.latest(start, limited=False)) == ["first"]
+
+
+async def test_spark_may_ask_for_all_there_is_in_spite_of_a_limit(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    planning = planner(seam, topic, startingOffsets="earliest", maxEntriesPerTrigger="4")
+    start = await planning.initial()
+    assert await read(seam, planning, start, await planning.latest(start, limited=False)) == NUMBERS
+
+
+async def test_available_now_ends_at_what_was_there_and_waits_for_no_minimum(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    planning = planner(seam, topic, startingOffsets="earliest", minEntriesPerTrigger="100")
+    start = await planning.initial()
+    assert await planning.latest(start, limited=True) == start
+    await planning.freeze()
+    await seam.send(topic, "late")
+    end = await planning.latest(start, limited=True)
+    assert await read(seam, planning, start, end) == NUMBERS
+    assert await planning.latest(end, limited=True) == end
+
+
+async def test_a_batch_waits_for_its_minimum_but_not_longer_than_its_delay(seam: Seam) -> None:
+    topic = await seam.topic("one")
+    options = {"startingOffsets": "earliest", "minEntriesPerTrigger": "2"}
+    waits = planner(seam, topic, **options)
+    start = await waits.initial()
+    assert await waits.latest(start, limited=True) == start
+    await seam.send(topic, "two")
+    assert await read(seam, waits, start, await waits.latest(start, limited=True)) == ["one", "two"]
+    at_once = planner(seam, topic, **options | {"minEntriesPerTrigger": "3"}, maxTriggerDelay="1 ms")
+    start = await at_once.initial()
+    end = start
+    for _ in range(100):
+        end = await at_once.latest(start, limited=True)
+        if end != start:
+            break
+        await asyncio.sleep(0.01)
+    assert await read(seam, at_once, start, end) == ["one", "two"]
+
+
+async def test_the_report_tells_what_lies_behind_the_newest_batch(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    planning = planner(seam, topic, startingOffsets="earliest", maxEntriesPerTrigger="4")
+    start = await planning.initial()
+    assert (await planning.report())["behind"][topic]["entries"] == 10
+    await planning.latest(start, limited=True)
+    report = await planning.report()
+    assert report["behind"][topic]["entries"] == 6
+    assert report["behind"][topic]["bytes"] > 0
+    assert report["p"][topic] == (await planning.latest(start, limited=False))["p"][topic]
+
+
+async def test_topics_that_join_a_pattern_are_read_from_their_first_message(seam: Seam) -> None:
+    stem = f"joining-{uuid.uuid4().hex}"
+    first, second = (f"persistent://public/default/{stem}-{number}" for number in (1, 2))
+    admin = seam.transport.admin
+    assert admin is not None
+    await admin.create_subscription(first, "keeper", Position.EARLIEST)
+    await seam.send(first, "a")
+    planning = planner(seam, f"regex:{stem}-.*")
+    start = await planning.initial()
+    assert list(start["p"]) == [first]
+    await admin.create_subscription(second, "keeper", Position.EARLIEST)
+    await seam.send(second, "b")
+    end = await planning.latest(start, limited=False)
+    assert await read(seam, planning, start, end) == ["b"]
+
+
+async def test_a_topic_that_vanished_is_data_loss_unless_that_is_accepted(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    planning = planner(seam, topic, startingOffsets="earliest")
+    start = await planning.initial()
+    admin = seam.transport.admin
+    assert admin is not None
+    await admin.delete_topic(topic, force=True)
+    with pytest.raises(DataLossError, match=f"{topic}.*failOnDataLoss=false"):
+        await planning.latest(start, limited=False)
+    accepting = planner(seam, topic, startingOffsets="earliest", failOnDataLoss="false")
+    accepting._looked = planning._looked
+    assert (await accepting.latest(start, limited=False))["p"] == {}
+
+
+async def test_a_subscription_follows_the_batches_that_are_done(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "4", "subscription": "follower"}
+    planning = planner(seam, topic, **options)
+    admin = seam.transport.admin
+    assert admin is not None
+    start = await planning.initial()
+    first = await planning.latest(start, limited=True)
+    assert await admin.backlog(topic, "follower") == 10
+    second = await planning.latest(first, limited=True)
+    assert await admin.backlog(topic, "follower") == 6
+    restarted = planner(seam, topic, **options)
+    await restarted.latest(second, limited=True)
+    assert await admin.backlog(topic, "follower") == 2
+    fresh = planner(seam, topic, **options)
+    assert await fresh.initial() == second
+
+
+async def test_a_checkpoint_of_another_version_is_refused(seam: Seam) -> None:
+    topic = await seam.topic("a")
+    planning = planner(seam, topic)
+    with pytest.raises(ConfigurationError, match="the checkpoint is of another version"):
+        await planning.latest({"v": 2, "p": {}}, limited=False)
