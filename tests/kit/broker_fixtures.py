@@ -50,10 +50,14 @@ def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
 
 
 def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
-    """Run a test on both kinds of broker, unless it says that Pulsar can't keep what it shows."""
+    """Run a test on both kinds of broker, unless it says that Pulsar can't keep what it shows.
+
+    With ``-m fast``, which has no test on a real broker, those are not even made: there are more than a thousand.
+    """
     if "broker_kind" in metafunc.fixturenames:
         kinds: list[object] = ["memory"]
-        if metafunc.definition.get_closest_marker("not_on_pulsar") is None:
+        fast = metafunc.config.option.markexpr == "fast"
+        if not fast and metafunc.definition.get_closest_marker("not_on_pulsar") is None:
             kinds.append(pytest.param("pulsar", marks=pytest.mark.broker))
         metafunc.parametrize("broker_kind", kinds)
 

@@ -20,8 +20,10 @@ LEDGERS = (Ledger(5, 4, 400), Ledger(7, 0, 0), Ledger(8, 3, 30))
 STORE = Stored(LEDGERS, Place(8, 2))
 
 
-def log(last: WireId | None, readable: WireId | None, known: bool = True, ledgers: object = LEDGERS) -> TopicLog:
-    return TopicLog(ledgers, last, readable, is_readable_known=known, deduplication=False)  # type: ignore[arg-type]
+def log(
+    last: WireId | None, readable: WireId | None, known: bool = True, ledgers: tuple[Ledger, ...] = LEDGERS
+) -> TopicLog:
+    return TopicLog(ledgers, last, readable, is_readable_known=known, deduplication=False)
 
 
 @pytest.mark.parametrize(
