@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from jmsaio.errors import ConfigurationError, JMSError
+from jmsaio.errors import ConfigurationError, JMSError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import Offsets
@@ -32,6 +32,7 @@ class StreamCursor:
     shared: bool
     _moved: dict[str, Place] = attrs.field(init=False, factory=dict)
     _tried: dict[str, Place] = attrs.field(init=False, factory=dict)
+    _there: set[str] = attrs.field(init=False, factory=set)
     _checked: bool = attrs.field(init=False, default=False)
 
     async def begin(self, stores: Mapping[str, Stored], position: Position) -> dict[str, Place]:
@@ -52,7 +53,9 @@ class StreamCursor:
         """
         places = {}
         for topic, store in stores.items():
-            if await self.admin.create_subscription(topic, self.subscription, position):
+            is_new = await self.admin.create_subscription(topic, self.subscription, position)
+            self._there.add(topic)
+            if is_new:
                 continue
             await self._check_unused(topic)
             mark = (await self.admin.cursor(topic, self.subscription)).mark_delete
@@ -67,6 +70,8 @@ class StreamCursor:
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> None:
         """Acknowledge what lies before ``start``. A failure is a warning: the broker keeps more than it needs to.
 
+        A topic that joined the stream, or has lost the subscription, gets it first, so that it keeps what is not read.
+
         Args:
             start: behind what was read and stored.
             stores: what each partition stores.
@@ -75,28 +80,37 @@ class StreamCursor:
         Raises:
             ConfigurationError: at the first call, as ``begin``.
         """
-        for topic, place in start.items():
-            store = stores.get(topic)
-            if store is None or self._moved.get(topic) == place or (self._tried.get(topic) == place and not again):
+        for topic, store in stores.items():
+            place = start.get(topic)
+            tried = place is not None and self._tried.get(topic) == place
+            if (topic in self._there and self._moved.get(topic) == place) or (tried and not again):
                 continue
-            self._tried[topic] = place
-            last = _entry_before(place, store)
-            if last is not None and not await self._advance(topic, last):
-                continue
-            self._moved[topic] = place
+            last = None if place is None else _entry_before(place, store)
+            is_done = await self._try(topic, last, logging.DEBUG if tried else logging.WARNING)
+            if place is not None:
+                self._tried[topic] = place
+                if is_done:
+                    self._moved[topic] = place
         self._checked = True
 
-    async def _advance(self, topic: str, last: WireId) -> bool:
+    async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
+        """Move the subscription of one topic, if there is something before it; False if that failed."""
         try:
-            await self._check_unused(topic)
-            await self.admin.advance(topic, self.subscription, last)
+            if topic not in self._there:
+                await self.admin.create_subscription(topic, self.subscription, Position.EARLIEST)
+                self._there.add(topic)
+            if last is not None:
+                await self._check_unused(topic)
+                await self.admin.advance(topic, self.subscription, last)
         except ConfigurationError as refused:
             if not self._checked:
                 raise
-            _log.warning("%s; its cursor is not moved while they are there", refused)
+            _log.log(level, "%s; its cursor is not moved while they are there", refused)
             return False
         except JMSError as error:
-            _log.warning("subscription %s of %s was not moved: %s", self.subscription, topic, error)
+            if isinstance(error, NotFoundError):
+                self._there.discard(topic)
+            _log.log(level, "subscription %s of %s was not moved: %s", self.subscription, topic, error)
             return False
         return True
 

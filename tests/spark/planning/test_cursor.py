@@ -117,3 +117,23 @@ async def test_the_start_of_a_ledger_is_behind_the_last_entry_of_the_one_before(
     nothing_before = StreamCursor(admin_of(seam), NAME, shared=False)
     await nothing_before.move({topic: Place(ledger.id, 0)}, stored, again=True)
     assert await mark(seam, topic) == (ledger.id, 1)
+
+
+async def test_a_topic_that_joins_or_lost_the_subscription_gets_it(
+    seam: Seam, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, joins = await seam.topic("a", "b"), await seam.topic("c")
+    stored = await look(seam.transport, [topic])
+    cursor = StreamCursor(admin_of(seam), NAME, shared=False)
+    await cursor.begin(stored, Position.LATEST)
+    first = stored[topic].first
+    cursor.leave({topic: first})
+    both = await look(seam.transport, [topic, joins])
+    await cursor.move({topic: first}, both, again=False)
+    assert await admin_of(seam).backlog(joins, NAME) == 1
+    await admin_of(seam).delete_subscription(topic, NAME)
+    await cursor.move({topic: Place(first.ledger, 1)}, both, again=False)
+    assert [record.levelname for record in caplog.records if "was not moved" in record.getMessage()] == ["WARNING"]
+    await cursor.move({topic: Place(first.ledger, 1)}, both, again=True)
+    assert await mark(seam, topic) == (first.ledger, 0)
+    assert await admin_of(seam).backlog(topic, NAME) == 1
