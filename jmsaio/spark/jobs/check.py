@@ -1,0 +1,198 @@
+"""Whether this machine and Spark's workers have what the data source needs, and reach the broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+import attrs
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from jmsaio.model.version import __version__
+
+#: Oldest versions that work: of the package, and what to do about an older one.
+_OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"pyspark": (4, 3), "pyarrow": (18,)}
+_OLDEST_JAVA: Final = 17
+_INSTALL: Final = "pip install 'jmsaio[spark]'"
+
+
+@attrs.frozen
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: what it is.
+        found: what is there.
+        advice: what is wrong and what to do, in one sentence; "" where nothing is.
+    """
+
+    what: str
+    found: str
+    advice: str = ""
+
+
+def check_driver() -> list[Finding]:
+    """What can be said before a session starts: Java, and the packages of this interpreter."""
+    versions = {name: _version(name) for name in _OLDEST}
+    return [_check_java(), *(check_package(name, found, "here") for name, found in versions.items())]
+
+
+def check_session(session: SparkSession, connection: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
+    """What a session says: its Java, and by a job of one row a worker's interpreter, packages and way to the broker.
+
+    Args:
+        session: any.
+        connection: connection options for ``jmsaio.config.load``, with secrets by reference.
+        timeout: seconds for the worker to connect.
+    """
+    findings = [_check_jvm(session)]
+    try:
+        report = json.loads(_ask_worker(session, _probe(dict(connection), timeout)))
+    except Exception as error:  # whatever keeps a worker from starting
+        return [*findings, _no_worker(error)]
+    return findings + check_report(report)
+
+
+def check_report(report: Mapping[str, Any]) -> list[Finding]:
+    """What a worker reports of itself.
+
+    Args:
+        report: ``python`` (its interpreter), ``version`` of that, ``packages`` with versions or None, ``broker`` with
+            the reason why it can't be reached, "" if it can, or None where that was not tried.
+    """
+    packages = report["packages"]
+    findings = [Finding("worker", f"{report['python']}, Python {report['version']}")]
+    findings += [check_package(name, packages[name], "on the worker") for name in _OLDEST]
+    findings.append(_check_same(packages["jmsaio"], report["python"]))
+    if report["broker"] is not None:
+        findings.append(_check_broker(report["broker"]))
+    return findings
+
+
+def check_package(name: str, found: str | None, where: str) -> Finding:
+    """Whether a package is there and new enough.
+
+    Args:
+        name: ``pyspark`` or ``pyarrow``.
+        found: its version, None if it is missing.
+        where: where that is, for the sentence.
+    """
+    oldest = ".".join(map(str, _OLDEST[name]))
+    what = f"{name} {where}"
+    if found is None:
+        return Finding(what, "missing", f"{name} is not installed {where}: run {_INSTALL} there")
+    if _numbers(found) < _OLDEST[name]:
+        return Finding(what, found, f"{name} {found} {where} is older than {oldest}: run {_INSTALL} there")
+    return Finding(what, found)
+
+
+def _check_same(found: str | None, python: str) -> Finding:
+    what = "jmsaio on the worker"
+    if found is None:
+        return Finding(what, "missing", f"jmsaio is not installed for {python}: {_INSTALL} there, or set PYSPARK_PYTHON")
+    if found != __version__:
+        return Finding(what, found, f"the worker has jmsaio {found}, the driver {__version__}: install the same version")
+    return Finding(what, found)
+
+
+def _check_broker(error: str) -> Finding:
+    what = "broker from the worker"
+    if error:
+        advice = f"a worker can't reach the broker: {error}; check the URL and the network between them"
+        return Finding(what, "out of reach", advice)
+    return Finding(what, "reached")
+
+
+def _check_java() -> Finding:
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(os.path.join(home, "bin", "java"), os.X_OK):
+        return Finding("java", f"JAVA_HOME={home}", f"JAVA_HOME={home} holds no bin/java: set it to a JDK 17 or later")
+    found = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if found is None:
+        return Finding("java", "missing", f"there is no java: install Java {_OLDEST_JAVA} or later, or set JAVA_HOME")
+    return Finding("java", found)
+
+
+def _check_jvm(session: SparkSession) -> Finding:
+    found = str(session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").head()[0])  # type: ignore[index] # one row
+    advice = f"Spark runs on Java {found}: set JAVA_HOME to Java {_OLDEST_JAVA} or later"
+    return Finding("java of Spark", found, advice if _numbers(found)[0] < _OLDEST_JAVA else "")
+
+
+def _no_worker(error: Exception) -> Finding:
+    name = os.environ.get("PYSPARK_PYTHON", "python3")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    advice = (
+        f"a worker of Python did not start ({lines[-1] if lines else type(error).__name__:.300}): set PYSPARK_PYTHON, "
+        f"now {name}, to an interpreter of version {sys.version_info.major}.{sys.version_info.minor} with jmsaio[spark]"
+    )
+    return Finding("worker", "none", advice)
+
+
+def _ask_worker(session: SparkSession, probe: Callable[[int], str]) -> str:
+    ask = f.udf(probe, "string", useArrow=False)  # without Arrow, which may be what is missing
+    return str(session.range(0, 1, 1, 1).select(ask("id")).collect()[0][0])
+
+
+def _probe(connection: dict[str, str], timeout: float) -> Callable[[int], str]:
+    """A function that travels to the worker whole, since jmsaio may be missing there."""
+
+    def probe(_: int) -> str:
+        import asyncio
+        import json
+        import platform
+        import sys
+        from importlib.metadata import PackageNotFoundError, version
+
+        def find(name: str) -> str | None:
+            try:
+                return version(name)
+            except PackageNotFoundError:
+                return None
+
+        async def connect() -> str:
+            from jmsaio.config import load
+            from jmsaio.spark.secrets import resolve_secrets
+            from jmsaio.transport.registry import open_transport
+
+            try:
+                async with asyncio.timeout(timeout):
+                    transport = await open_transport(load(resolve_secrets(connection)))
+                    await transport.aclose(timeout)
+            except TimeoutError:
+                return f"no answer within {timeout:g} s"
+            except Exception as error:
+                return str(error) or type(error).__name__
+            return ""
+
+        packages = {name: find(name) for name in ("jmsaio", "pyspark", "pyarrow")}
+        broker = asyncio.run(connect()) if connection and packages["jmsaio"] is not None else None
+        return json.dumps({
+            "python": sys.executable, "version": platform.python_version(), "packages": packages, "broker": broker,
+        })  # fmt: skip
+
+    return probe
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers at the start of a version: (4, 3) of ``4.3.dev1``."""
+    found: list[int] = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        found.append(int(digits))
+    return tuple(found) or (0,)

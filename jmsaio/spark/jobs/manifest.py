@@ -1,0 +1,239 @@
+"""The manifest of an archive: what it holds of each partition, and where the next run goes on."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+import attrs
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.version import __version__
+from jmsaio.spark import schema
+from jmsaio.spark.places import Place, parse_place
+
+#: Name of the file in the archive's folder. Spark leaves out names with an underscore when it reads the folder.
+NAME: Final = "_manifest.json"
+#: Version of the written form.
+VERSION: Final = 1
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """What an archive holds of one partition, or of a topic without.
+
+    Attributes:
+        topic: its full name.
+        start: the first message that was looked at.
+        end: the first message that was not.
+        rows: messages that are in the archive; with a selector or times, fewer than were looked at.
+        first: publish time of the earliest of them in ms since the epoch; None without rows.
+        last: that of the latest.
+    """
+
+    topic: str
+    start: Place
+    end: Place
+    rows: int = 0
+    first: int | None = None
+    last: int | None = None
+
+    def followed_by(self, other: Part) -> Part:
+        """This part and one of the same partition that was read later."""
+        times = [time for time in (self.first, self.last, other.first, other.last) if time is not None]
+        return Part(
+            topic=self.topic,
+            start=min(self.start, other.start),
+            end=max(self.end, other.end),
+            rows=self.rows + other.rows,
+            first=min(times, default=None),
+            last=max(times, default=None),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Manifest:
+    """What an archive holds.
+
+    Attributes:
+        destination: what is archived, as ``queue://name`` or ``topic://name``.
+        selector: only messages that it selects; None: all.
+        since: publish time of the first messages, as it was given; None: from the oldest on.
+        until: publish time of the first messages that are left out, likewise.
+        tool: name and version of the program that wrote it last.
+        schema: version of the columns, ``jmsaio.spark.schema.VERSION``.
+        runs: how many runs added something.
+        lost: what the broker had deleted before it could be archived, one sentence each.
+        parts: by topic, in the order of their names.
+    """
+
+    destination: str
+    selector: str | None = None
+    since: str | None = None
+    until: str | None = None
+    tool: str = f"jmsaio {__version__}"
+    schema: int = schema.VERSION
+    runs: int = 0
+    lost: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Messages in the archive."""
+        return sum(part.rows for part in self.parts)
+
+    def ends(self) -> dict[str, Place]:
+        """Where the next run goes on, by topic."""
+        return {part.topic: part.end for part in self.parts}
+
+    def after_run(self, parts: Iterable[Part], lost: Iterable[str] = ()) -> Manifest:
+        """The manifest when one more run has added its parts."""
+        by_topic = {part.topic: part for part in self.parts}
+        for part in parts:
+            before = by_topic.get(part.topic)
+            by_topic[part.topic] = part if before is None else before.followed_by(part)
+        return attrs.evolve(
+            self,
+            tool=f"jmsaio {__version__}",
+            runs=self.runs + 1,
+            lost=(*self.lost, *lost),
+            parts=tuple(by_topic[topic] for topic in sorted(by_topic)),
+        )
+
+    def check_same(self, other: Manifest) -> None:
+        """Check that a run which ``other`` describes may go on with this archive.
+
+        Raises:
+            ConfigurationError: it would archive something else. The error names what differs.
+        """
+        for name in ("destination", "selector", "since", "until", "schema"):
+            mine, wanted = getattr(self, name), getattr(other, name)
+            if mine != wanted:
+                raise ConfigurationError(
+                    f"the archive was begun with {name} {_shown(mine)}, not {_shown(wanted)}: go on with the same, or "
+                    "begin another archive in another folder"
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "version": VERSION,
+            **{name: getattr(self, name) for name in ("tool", "schema", *_FILTERS, "runs")},
+            "rows": self.rows,
+            "lost": list(self.lost),
+            "partitions": [_part_to_json(part) for part in self.parts],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """From what was written.
+
+        Raises:
+            ConfigurationError: another version wrote it, or it is no manifest.
+        """
+        if data.get("version") != VERSION:
+            raise ConfigurationError(
+                f"the manifest is of version {_shown(data.get('version'))}, not {VERSION}: use the version of jmsaio "
+                f"that wrote it ({_shown(data.get('tool'))})"
+            )
+        try:
+            return cls(
+                **{name: data[name] for name in ("tool", "schema", *_FILTERS, "runs")},
+                lost=tuple(data["lost"]),
+                parts=tuple(_part_from_json(part) for part in data["partitions"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"this is no manifest of an archive: {type(error).__name__}: {error}") from error
+
+
+_FILTERS: Final = ("destination", "selector", "since", "until")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of the archive in a folder, None if there is none.
+
+    Raises:
+        ConfigurationError: there is one that can't be read.
+    """
+    path = folder / NAME
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} can't be read: {error}; restore it, or begin another archive") from error
+    if not isinstance(data, dict):
+        raise ConfigurationError(f"{path} is no manifest of an archive")
+    try:
+        return Manifest.from_json(data)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def require_manifest(folder: Path) -> Manifest:
+    """As ``read_manifest``, where there must be one."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise ConfigurationError(
+            f"{folder} is no archive: it has no {NAME}; give the folder that 'jmsaio spark archive' was given"
+        )
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest whole: whoever reads it sees the one before or this one, also after a crash."""
+    path, new = folder / NAME, folder / f"{NAME}.new"
+    with new.open("w", encoding="utf-8") as file:
+        json.dump(manifest.to_json(), file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _part_to_json(part: Part) -> dict[str, Any]:
+    return {
+        "topic": part.topic,
+        "start": str(part.start),
+        "end": str(part.end),
+        "rows": part.rows,
+        "first": time_text(part.first),
+        "last": time_text(part.last),
+    }
+
+
+def _part_from_json(data: Mapping[str, Any]) -> Part:
+    what = f"partition {data['topic']}"
+    return Part(
+        topic=data["topic"],
+        start=parse_place(data["start"], what),
+        end=parse_place(data["end"], what),
+        rows=int(data["rows"]),
+        first=_milliseconds(data["first"]),
+        last=_milliseconds(data["last"]),
+    )
+
+
+def time_text(milliseconds: int | None) -> str | None:
+    """A time in ms since the epoch as ISO 8601 in UTC."""
+    if milliseconds is None:
+        return None
+    moment = _EPOCH + datetime.timedelta(milliseconds=milliseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _milliseconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    return (datetime.datetime.fromisoformat(text) - _EPOCH) // datetime.timedelta(milliseconds=1)
+
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else f"{value!r:.200}"

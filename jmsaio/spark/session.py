@@ -1,0 +1,93 @@
+"""A Spark session for a command: one of its own on this machine, or the one that is there already."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+import jmsaio.spark
+
+#: Where a session of our own runs: two tasks at a time on this machine.
+MASTER: Final = "local[2]"
+
+#: Set by ``spark-submit`` in the process of the driver.
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+_PYTHON: Final = "PYSPARK_PYTHON"
+_OWN: Final[Mapping[str, str]] = {
+    "spark.log.level": "OFF",  # an error comes as a sentence, not as a log of the JVM
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+}
+
+
+@contextmanager
+def open_session(master: str = MASTER, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session that knows ``format("jms")``, stopped at the end if it was made here.
+
+    One that is active is used as it is. So is the one that ``spark-submit`` configured: ``master`` and ``settings`` do
+    not count there. A session of our own has no web interface and UTC as its time zone, and its workers run this
+    interpreter, unless PYSPARK_PYTHON names another.
+
+    Args:
+        master: where a session of our own runs its tasks.
+        settings: Spark's own settings for it, by name; they win over those above.
+    """
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        jmsaio.spark.register(session)
+        yield session
+        return
+    had_python = _PYTHON in os.environ
+    os.environ.setdefault(_PYTHON, sys.executable)
+    try:
+        session = _make(master, settings or {})
+        try:
+            jmsaio.spark.register(session)
+            yield session
+        finally:
+            session.stop()
+    finally:
+        if not had_python:
+            del os.environ[_PYTHON]
+
+
+def _make(master: str, settings: Mapping[str, str]) -> SparkSession:
+    if _SUBMITTED in os.environ:
+        return SparkSession.builder.getOrCreate()
+    chosen = {**_OWN, **(_LOCAL if master.startswith("local") else {}), **settings}
+    return SparkSession.builder.master(master).appName("jmsaio").config(map=dict(chosen)).getOrCreate()
+
+
+@contextmanager
+def set_for_now(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session that hold inside the block; afterwards they are what they were."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
+
+
+def tasks_done(session: SparkSession) -> tuple[int, int]:
+    """How many tasks of the stages that run now are done, and how many they have. Callable from any thread."""
+    tracker = session.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)

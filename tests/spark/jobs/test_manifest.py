@@ -1,0 +1,122 @@
+"""The manifest of an archive, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark import schema
+from jmsaio.spark.jobs.manifest import NAME, Manifest, Part, read_manifest, require_manifest, time_text, write_manifest
+from jmsaio.spark.places import Place
+
+TOPIC = "persistent://public/default/orders-partition-0"
+PART = Part(topic=TOPIC, start=Place(5, 0), end=Place(7, 3), rows=10, first=1_700_000_000_123, last=1_700_000_000_456)
+MANIFEST = Manifest(destination="queue://orders", selector="a = 'ä'", runs=1, parts=(PART,))
+
+
+def test_a_manifest_comes_back_from_its_file(tmp_path: Path) -> None:
+    write_manifest(tmp_path, MANIFEST)
+    assert read_manifest(tmp_path) == MANIFEST
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
+def test_the_file_says_what_a_person_looks_for(tmp_path: Path) -> None:
+    write_manifest(tmp_path, MANIFEST)
+    written = json.loads((tmp_path / NAME).read_text(encoding="utf-8"))
+    assert written["tool"].startswith("jmsaio ")
+    assert (written["schema"], written["rows"], written["selector"]) == (schema.VERSION, 10, "a = 'ä'")
+    assert written["partitions"] == [
+        {
+            "topic": TOPIC, "start": "5:0", "end": "7:3", "rows": 10,
+            "first": "2023-11-14T22:13:20.123Z", "last": "2023-11-14T22:13:20.456Z",
+        }
+    ]  # fmt: skip
+
+
+def test_a_write_that_fails_leaves_the_manifest_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_manifest(tmp_path, MANIFEST)
+
+    def fail(number: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_manifest(tmp_path, Manifest(destination="queue://orders"))
+    assert read_manifest(tmp_path) == MANIFEST
+
+
+def test_a_later_run_extends_its_partition_and_adds_others() -> None:
+    other = Part(topic="persistent://public/default/orders-partition-1", start=Place(1, 0), end=Place(1, 1), rows=1)
+    later = Part(
+        topic=TOPIC, start=Place(7, 3), end=Place(9, 1), rows=4, first=1_700_000_000_400, last=1_700_000_001_000
+    )
+    merged = MANIFEST.after_run([other, later], ["some are gone"])
+    assert merged.runs == 2
+    assert merged.rows == 15
+    assert merged.lost == ("some are gone",)
+    assert merged.parts == (
+        Part(topic=TOPIC, start=Place(5, 0), end=Place(9, 1), rows=14, first=1_700_000_000_123, last=1_700_000_001_000),
+        other,
+    )
+    assert merged.ends() == {TOPIC: Place(9, 1), other.topic: Place(1, 1)}
+
+
+def test_a_run_that_found_no_rows_moves_the_end_only() -> None:
+    merged = MANIFEST.after_run([Part(topic=TOPIC, start=Place(7, 3), end=Place(8, 0))])
+    assert merged.parts[0].end == Place(8, 0)
+    assert (merged.parts[0].first, merged.parts[0].last) == (PART.first, PART.last)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (
+            Manifest(destination="queue://bills", selector="a = 'ä'"),
+            "destination 'queue://orders', not 'queue://bills'",
+        ),
+        (Manifest(destination="queue://orders"), "selector \"a = 'ä'\", not none"),
+        (
+            Manifest(destination="queue://orders", selector="a = 'ä'", until="2026-01-01"),
+            "until none, not '2026-01-01'",
+        ),
+    ],
+)
+def test_a_run_of_something_else_is_refused(other: Manifest, words: str) -> None:
+    with pytest.raises(ConfigurationError, match="another folder") as refused:
+        MANIFEST.check_same(other)
+    assert words in str(refused.value)
+
+
+def test_a_run_of_the_same_goes_on() -> None:
+    MANIFEST.check_same(Manifest(destination="queue://orders", selector="a = 'ä'", tool="jmsaio 99"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "can't be read"),
+        ("[]", "is no manifest"),
+        ('{"version": 2, "tool": "jmsaio 9"}', "of version 2, not 1.*jmsaio 9"),
+        ('{"version": 1}', "no manifest of an archive: KeyError"),
+        (json.dumps({**MANIFEST.to_json(), "partitions": [{"topic": "t", "start": "x"}]}), "ledger:entry"),
+    ],
+)
+def test_what_is_no_manifest_is_refused_with_its_file(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / NAME).write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=words) as refused:
+        read_manifest(tmp_path)
+    assert NAME in str(refused.value)
+
+
+def test_a_folder_without_a_manifest_is_no_archive(tmp_path: Path) -> None:
+    assert read_manifest(tmp_path) is None
+    with pytest.raises(ConfigurationError, match=r"is no archive.*jmsaio spark archive"):
+        require_manifest(tmp_path)
+
+
+def test_a_time_is_written_in_utc() -> None:
+    assert time_text(0) == "1970-01-01T00:00:00.000Z"
+    assert time_text(None) is None
