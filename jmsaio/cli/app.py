@@ -11,17 +11,19 @@ import click
 from jmsaio.cli.bench import bench
 from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
-from jmsaio.cli.exits import BROKEN_PIPE, ERROR, INTERRUPTED, OK, USAGE
+from jmsaio.cli.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.guide import guide
 from jmsaio.cli.output import show_help_alone
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import SendingStopped, send
+from jmsaio.cli.spark import spark
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
     ConsumerBusyError,
+    DataLossError,
     InvalidSelectorError,
     JMSError,
     JMSSecurityError,
@@ -43,8 +45,9 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing found, 130 interrupted, 141 output pipe closed. On a "
-    "terminal the commands write text, otherwise (or with --json) JSON lines.",
+    epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing found, 4 messages lost, 5 something left out, "
+    "130 interrupted, 141 output pipe closed. On a terminal the commands write text, otherwise (or with --json) JSON "
+    "lines.",
 )
 @click.version_option(__version__, "--version", prog_name="jmsaio")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -54,7 +57,7 @@ def app(context: click.Context, debug: bool) -> None:
     show_help_alone(context)
 
 
-for command in (demo, send, receive, browse, bench, broker, sweep, guide):
+for command in (demo, send, receive, browse, bench, broker, sweep, spark, guide):
     app.add_command(command)
 
 
@@ -98,6 +101,8 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _code(error: Exception) -> int:
+    if isinstance(error, DataLossError):
+        return DATA_LOSS
     return USAGE if isinstance(error, ConfigurationError | InvalidSelectorError) else ERROR
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.model.version import __version__
+from jmsaio.spark.jobs.failures import reason_of
 
 #: Oldest versions that work: of the package, and what to do about an older one.
 _OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"pyspark": (4, 3), "pyarrow": (18,)}
@@ -95,9 +96,13 @@ def check_package(name: str, found: str | None, where: str) -> Finding:
 def _check_same(found: str | None, python: str) -> Finding:
     what = "jmsaio on the worker"
     if found is None:
-        return Finding(what, "missing", f"jmsaio is not installed for {python}: {_INSTALL} there, or set PYSPARK_PYTHON")
+        return Finding(
+            what, "missing", f"jmsaio is not installed for {python}: {_INSTALL} there, or set PYSPARK_PYTHON"
+        )
     if found != __version__:
-        return Finding(what, found, f"the worker has jmsaio {found}, the driver {__version__}: install the same version")
+        return Finding(
+            what, found, f"the worker has jmsaio {found}, the driver {__version__}: install the same version"
+        )
     return Finding(what, found)
 
 
@@ -127,9 +132,8 @@ def _check_jvm(session: SparkSession) -> Finding:
 
 def _no_worker(error: Exception) -> Finding:
     name = os.environ.get("PYSPARK_PYTHON", "python3")
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     advice = (
-        f"a worker of Python did not start ({lines[-1] if lines else type(error).__name__:.300}): set PYSPARK_PYTHON, "
+        f"a worker of Python did not start ({reason_of(error):.300}): set PYSPARK_PYTHON, "
         f"now {name}, to an interpreter of version {sys.version_info.major}.{sys.version_info.minor} with jmsaio[spark]"
     )
     return Finding("worker", "none", advice)
@@ -158,12 +162,14 @@ def _probe(connection: dict[str, str], timeout: float) -> Callable[[int], str]:
 
         async def connect() -> str:
             from jmsaio.config import load
-            from jmsaio.spark.secrets import resolve_secrets
+            from jmsaio.spark.options.secrets import resolve_secrets
             from jmsaio.transport.registry import open_transport
 
             try:
                 async with asyncio.timeout(timeout):
-                    transport = await open_transport(load(resolve_secrets(connection)))
+                    transport = await open_transport(
+                        load({"connect_timeout": timeout / 2, **resolve_secrets(connection)})
+                    )
                     await transport.aclose(timeout)
             except TimeoutError:
                 return f"no answer within {timeout:g} s"

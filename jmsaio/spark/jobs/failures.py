@@ -13,6 +13,8 @@ from jmsaio.errors import JMSError
 #: The last line of a traceback that Spark quotes.
 _OURS: Final = re.compile(r"^\s*(?:\S+Exception: )?jmsaio\.errors\.(\w+): (.+)$", re.MULTILINE)
 
+_CAUSE: Final = "Caused by: "
+
 
 def find_cause(text: str) -> JMSError | None:
     """The error of ours that a text of Spark quotes, None if there is none.
@@ -31,6 +33,13 @@ def find_cause(text: str) -> JMSError | None:
         return kind(sentence.strip())
     except TypeError:  # it is made of more than a sentence
         return JMSError(sentence.strip())
+
+
+def reason_of(error: Exception) -> str:
+    """What an exception of Spark comes down to, in one line: its last cause, else what it says first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    return (causes[-1:] or lines[:1] or [type(error).__name__])[0]
 
 
 @contextmanager

@@ -13,8 +13,8 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
-from jmsaio.spark import schema
-from jmsaio.spark.places import Place, parse_place
+from jmsaio.spark.model import schema
+from jmsaio.spark.model.places import Place, parse_place
 
 #: Name of the file in the archive's folder. Spark leaves out names with an underscore when it reads the folder.
 NAME: Final = "_manifest.json"
@@ -65,7 +65,7 @@ class Manifest:
         since: publish time of the first messages, as it was given; None: from the oldest on.
         until: publish time of the first messages that are left out, likewise.
         tool: name and version of the program that wrote it last.
-        schema: version of the columns, ``jmsaio.spark.schema.VERSION``.
+        schema: version of the columns, ``jmsaio.spark.model.schema.VERSION``.
         runs: how many runs added something.
         lost: what the broker had deleted before it could be archived, one sentence each.
         parts: by topic, in the order of their names.

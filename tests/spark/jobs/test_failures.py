@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import DataLossError, InvalidSelectorError, JMSError
-from jmsaio.spark.jobs.failures import find_cause, own_errors
+from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 
 TRACEBACK = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -31,6 +31,18 @@ def test_of_several_the_last_counts() -> None:
 @pytest.mark.parametrize("text", ["", "ValueError: x", "jmsaio.errors.NoSuchError: x", "jmsaio.errors.annotations: x"])
 def test_what_is_not_ours_is_no_cause(text: str) -> None:
     assert find_cause(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("\n  no such table\n\tat java", "no such table"),
+        ("An error occurred\nCaused by: a: b\n\tat x\nCaused by: c: no Parquet\n\tat y", "c: no Parquet"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_an_error_of_spark_comes_down_to_one_line(text: str, line: str) -> None:
+    assert reason_of(RuntimeError(text)) == line
 
 
 def test_inside_the_block_our_error_takes_the_place_of_sparks() -> None:

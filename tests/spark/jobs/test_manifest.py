@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark import schema
 from jmsaio.spark.jobs.manifest import NAME, Manifest, Part, read_manifest, require_manifest, time_text, write_manifest
-from jmsaio.spark.places import Place
+from jmsaio.spark.model import schema
+from jmsaio.spark.model.places import Place
 
 TOPIC = "persistent://public/default/orders-partition-0"
 PART = Part(topic=TOPIC, start=Place(5, 0), end=Place(7, 3), rows=10, first=1_700_000_000_123, last=1_700_000_000_456)

@@ -1,0 +1,182 @@
+"""Archive a destination in Parquet files, run by run: each goes on where the last one ended.
+
+A run writes beside the archive, gives its files names with the number of the run, moves them to their places, and
+writes the manifest last. Files with the number of a run that the manifest does not know are what a crash left behind:
+the next run deletes them, so that each message is archived once.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, plan_archive
+from jmsaio.spark.jobs.failures import own_errors
+from jmsaio.spark.jobs.manifest import Manifest, Part, read_manifest, write_manifest
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.values import time as read_time
+from jmsaio.spark.session import set_for_now
+
+#: Where a run writes, in the archive's folder; the underscore hides it from whoever reads the folder.
+_STAGING: Final = "_writing"
+#: Columns that the folders stand for.
+_FOLDERS: Final = ("destination", "date")
+_DAY: Final = 86_400_000
+_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+
+
+def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
+    """Archive what the destination stores now, behind what is archived already.
+
+    Args:
+        session: one that knows ``format("jms")``.
+        order: what and where. A folder without an archive gets one.
+
+    Returns:
+        The summary: rows, files, and what the archive holds now.
+
+    Raises:
+        ConfigurationError: an option that can't be used, or the folder has an archive of something else.
+        DataLossError: messages that were to be archived are gone; nothing was added.
+        TransportError: the broker failed; nothing was added.
+    """
+    began = time.monotonic()
+    archived = open_archive(order)
+    plan = plan_archive(order, archived)
+    parts: list[Part] = []
+    files = undecodable = 0
+    if plan.extents or plan.lost:
+        staging = order.folder / _STAGING
+        with own_errors(), set_for_now(session, _SETTINGS):
+            _write(session, order, archived, plan, staging)
+            found = _count(session, staging)
+        parts = list(_parts(archived, plan, found))
+        undecodable = sum(row.undecodable for row in found.values())
+        files = _publish(staging, order.folder, archived.runs + 1)
+        archived = archived.after_run(parts, plan.lost)
+        write_manifest(order.folder, archived)
+    return {
+        "job": "archive",
+        "destination": order.destination,
+        "folder": str(order.folder),
+        "rows": sum(part.rows for part in parts),
+        "undecodable": undecodable,
+        "files": files,
+        "archived": archived.rows,
+        "lost": list(plan.lost),
+        "partitions": [_shown(part) for part in parts],
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
+    """What ``archive_range`` would read. Needs no session and writes nothing.
+
+    Raises:
+        As ``archive_range``.
+    """
+    plan = plan_archive(order, _archived(order))
+    return {
+        "job": "archive",
+        "dry_run": True,
+        "destination": order.destination,
+        "folder": str(order.folder),
+        "entries": sum(extent.entries for extent in plan.extents),
+        "bytes": sum(extent.bytes for extent in plan.extents),
+        "lost": list(plan.lost),
+        "partitions": [
+            {**attrs.asdict(extent), "start": str(extent.start), "end": str(extent.end)} for extent in plan.extents
+        ],
+    }
+
+
+def open_archive(order: ArchiveOrder) -> Manifest:
+    """The archive that an order goes on with, after what a crashed run left in its folder is deleted.
+
+    Raises:
+        ConfigurationError: it is an archive of something else.
+    """
+    archived = _archived(order)
+    order.folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(order.folder / _STAGING, ignore_errors=True)
+    for path in order.folder.glob(f"*/*/{_prefix(archived.runs + 1)}*"):
+        path.unlink()
+    return archived
+
+
+def _archived(order: ArchiveOrder) -> Manifest:
+    archived = read_manifest(order.folder)
+    if archived is None:
+        return order.manifest()
+    archived.check_same(order.manifest())
+    return archived
+
+
+def _write(session: SparkSession, order: ArchiveOrder, archived: Manifest, plan: ArchivePlan, staging: Path) -> None:
+    frame = session.read.format("jms").options(**order.options(archived, plan.ends())).load()
+    if order.since is not None:
+        frame = frame.where(f.unix_millis("publish_time") >= read_time(order.since))
+    day = f.expr(f"date_from_unix_date(CAST(unix_millis(publish_time) DIV {_DAY} AS INT))")  # UTC, in any session
+    frame.withColumn("date", day).write.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
+
+
+def _count(session: SparkSession, staging: Path) -> dict[str, Row]:
+    """What was written, by topic."""
+    if next(staging.glob("*/*/*.parquet"), None) is None:
+        return {}
+    return {row.topic: row for row in count_rows(session.read.parquet(str(staging))).collect()}
+
+
+def count_rows(frame: DataFrame) -> DataFrame:
+    """Rows, times, first and last position of each topic of archived rows."""
+    return frame.groupBy("topic").agg(
+        f.count("*").alias("rows"),
+        f.count("decode_error").alias("undecodable"),
+        f.min(f.unix_millis("publish_time")).alias("first"),
+        f.max(f.unix_millis("publish_time")).alias("last"),
+        f.min("position").alias("low"),
+        f.max("position").alias("high"),
+    )
+
+
+def _parts(archived: Manifest, plan: ArchivePlan, found: Mapping[str, Row]) -> Iterator[Part]:
+    """What the run has added. A topic may have been made while it ran: what was read of it counts."""
+    extents, ends = {extent.topic: extent for extent in plan.extents}, archived.ends()
+    for topic in sorted({*extents, *found}):
+        row, extent = found.get(topic), extents.get(topic)
+        starts = [] if extent is None else [extent.start]
+        stops = [] if extent is None else [extent.end]
+        if row is not None:
+            starts.append(ends.get(topic) or Place(row.low.ledger, row.low.entry))
+            stops.append(Place(row.high.ledger, row.high.entry + 1))
+        times = (None, None) if row is None else (row.first, row.last)
+        yield Part(
+            topic=topic, start=min(starts), end=max(stops), rows=0 if row is None else row.rows, first=times[0],
+            last=times[1],
+        )  # fmt: skip
+
+
+def _publish(staging: Path, folder: Path, run: int) -> int:
+    """Move the files of a run to their places."""
+    files = sorted(staging.glob("*/*/*.parquet"))
+    for path in files:
+        place = folder / path.parent.relative_to(staging)
+        place.mkdir(parents=True, exist_ok=True)
+        path.rename(place / f"{_prefix(run)}{path.name}")
+    shutil.rmtree(staging, ignore_errors=True)
+    return len(files)
+
+
+def _prefix(run: int) -> str:
+    return f"run-{run:06d}-"
+
+
+def _shown(part: Part) -> dict[str, Any]:
+    return {"topic": part.topic, "start": str(part.start), "end": str(part.end), "rows": part.rows}

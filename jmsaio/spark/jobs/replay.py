@@ -1,0 +1,258 @@
+"""Send what an archive holds, in the order of each partition that it comes from."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from jmsaio.config import Configuration
+from jmsaio.errors import ConfigurationError, NotFoundError
+from jmsaio.model.destinations import resolve
+from jmsaio.model.partitions import split_partition
+from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
+from jmsaio.spark.files import configuration_of
+from jmsaio.spark.jobs.failures import own_errors
+from jmsaio.spark.jobs.manifest import require_manifest
+from jmsaio.spark.jobs.selecting import select_rows
+from jmsaio.spark.jobs.verify import read_archive
+from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning.batch_planning import list_sources
+from jmsaio.spark.session import set_for_now
+from jmsaio.transport.registry import open_transport
+
+#: Property of a message that was replayed: the JMSMessageID that it had before.
+ORIGINAL_ID: Final = "jmsaio_original_id"
+#: Pieces that a task with a rate sends in a second, and the settings for the rows of a piece.
+_PIECES: Final = 10
+_BATCHES: Final = (
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.execution.python.udf.maxRecordsPerBatch",
+)
+
+
+@attrs.frozen(kw_only=True)
+class ReplayOrder:
+    """What is sent where.
+
+    Attributes:
+        connection: the options of the data source that name the broker: ``url`` and connection options.
+        folder: of the archive.
+        mapping: destination to send to by archived destination, both as ``queue://name`` or ``topic://name``, or as a
+            name alone; others are sent to where they come from.
+        selector: only messages that it selects; None: all.
+        rate: messages per second at most, of all tasks together; None: no limit.
+        allow_same: messages may be sent to where they come from.
+    """
+
+    connection: Mapping[str, str]
+    folder: Path
+    mapping: Mapping[str, str] = attrs.field(factory=dict)
+    selector: str | None = None
+    rate: float | None = None
+    allow_same: bool = False
+
+
+@attrs.frozen
+class Target:
+    """Where the messages of one archived destination go.
+
+    Attributes:
+        source: the archived destination.
+        target: where they go.
+        rows: how many.
+        undecodable: how many more can't be sent, since a part of them could not be read.
+        partitions: how many partitions they come from.
+    """
+
+    source: str
+    target: str
+    rows: int
+    undecodable: int
+    partitions: int
+
+
+def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
+    """Send the messages of an archive as new ones, at least once.
+
+    Each has its old JMSMessageID in the property ``jmsaio_original_id``, and the time to live that it had, from now on;
+    a delivery time is not kept. Messages of one partition are sent in their order, and to the same partition where the
+    target has as many.
+
+    Args:
+        session: one that knows ``format("jms")``.
+        order: what and where.
+        dry_run: only say what would be sent.
+
+    Returns:
+        The summary.
+
+    Raises:
+        ConfigurationError: the folder has no archive; or a message would go to where it comes from, and ``allow_same``
+            is not set; or ``mapping`` names a destination that is not archived.
+        JMSError: a message that can't be sent; those before it may be sent.
+    """
+    began = time.monotonic()
+    require_manifest(order.folder)
+    configuration = configuration_of(parse_options(order.connection, Use.WRITE))
+    frame = read_archive(session, order.folder)
+    targets: list[Target] = []
+    with own_errors():
+        if frame is not None:
+            frame = frame if order.selector is None else select_rows(frame, order.selector)
+            targets = find_targets(_counts(frame), order.mapping)
+            if not order.allow_same:
+                check_targets(targets, configuration.system_namespace)
+            if not dry_run:
+                _send(session, frame, order, targets, asyncio.run(_same_partitions(configuration, targets)))
+    return {
+        "job": "replay",
+        "dry_run": dry_run,
+        "folder": str(order.folder),
+        "rows": sum(each.rows for each in targets),
+        "undecodable": sum(each.undecodable for each in targets),
+        "destinations": [attrs.asdict(each) for each in targets],
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def _counts(frame: DataFrame) -> list[tuple[str, int, int, int]]:
+    """Destination, rows, rows that can't be sent, and partitions."""
+    bad = f.count("decode_error")
+    counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, f.count_distinct("topic"))
+    return [tuple(row) for row in counted.orderBy("destination").collect()]
+
+
+def find_targets(counts: Iterable[tuple[str, int, int, int]], mapping: Mapping[str, str]) -> list[Target]:
+    """Where the messages of each archived destination go.
+
+    Args:
+        counts: archived destination, rows, undecodable rows, partitions.
+        mapping: as ``ReplayOrder.mapping``.
+
+    Raises:
+        ConfigurationError: the mapping names one that is not archived.
+    """
+    left = dict(mapping)
+    targets = []
+    for source, *numbers in counts:
+        kind, _, name = source.partition("://")
+        target = left.pop(source, None) or left.pop(name, None) or source
+        targets.append(Target(source, target if "://" in target else f"{kind}://{target}", *numbers))
+    if left and targets:
+        known = ", ".join(each.source for each in targets)
+        raise ConfigurationError(f"{', '.join(left)} is not in the archive, which has {known}: map one of these")
+    return targets
+
+
+def check_targets(targets: Iterable[Target], namespace: str) -> None:
+    """Refuse messages that would go to where they come from.
+
+    Args:
+        targets: where messages go.
+        namespace: ``tenant/namespace`` of names without one.
+
+    Raises:
+        ConfigurationError: some would.
+    """
+    targets = list(targets)
+    sources = {_topic(each.source, namespace): each.source for each in targets}
+    for each in targets:
+        same = sources.get(_topic(each.target, namespace))
+        if same is not None:
+            raise ConfigurationError(
+                f"messages of {each.source} would be sent to {same}, which they were archived from: name another by "
+                f"--map-destination {each.source}=OTHER, or allow it by --allow-same"
+            )
+
+
+def _topic(destination: str, namespace: str) -> str:
+    return resolve(parse_destination_text(destination), namespace).topics[0]
+
+
+async def _same_partitions(configuration: Configuration, targets: Iterable[Target]) -> list[str]:
+    """The archived destinations whose target has as many partitions as they have, at least."""
+    transport = await open_transport(configuration)
+    found = []
+    try:
+        for each in targets:
+            resolved = resolve(parse_destination_text(each.target), configuration.system_namespace)
+            try:
+                topics = await list_sources(transport, resolved)
+            except NotFoundError:  # it is made when the first message is sent
+                continue
+            if len(topics) >= each.partitions and split_partition(topics[0])[1] is not None:
+                found.append(each.source)
+    finally:
+        await transport.aclose(configuration.close_timeout)
+    return found
+
+
+def _send(
+    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[Target], same: list[str]
+) -> None:
+    targets = list(targets)
+    topics = sum(each.partitions for each in targets)
+    tasks = max(1, min(topics, session.sparkContext.defaultParallelism))
+    outgoing = outgoing_rows(frame.where("decode_error IS NULL"), targets, same, tasks)
+    settings = {}
+    if order.rate is not None:
+        paced = f.udf(pacer(order.rate / tasks), "boolean", useArrow=False).asNondeterministic()
+        outgoing = outgoing.where(paced("time_to_live"))
+        settings = dict.fromkeys(_BATCHES, str(max(1, int(order.rate / tasks / _PIECES))))
+    with set_for_now(session, settings):
+        outgoing.write.format("jms").options(**order.connection).mode("append").save()
+
+
+def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str], tasks: int) -> DataFrame:
+    """The rows to write, in the order of each partition that they come from.
+
+    Args:
+        frame: archived rows.
+        targets: where they go.
+        same: archived destinations whose messages keep their partition.
+        tasks: how many tasks send.
+    """
+    moves = f.create_map(*[f.lit(text) for each in targets for text in (each.source, each.target)])
+    changed: dict[str, Column] = {
+        "destination": f.element_at(moves, f.col("destination")),
+        "partition": f.when(f.col("destination").isin(same), f.col("partition")),
+        "properties": f.map_concat(_without_original(), f.create_map(f.lit(ORIGINAL_ID), f.col("JMSMessageID"))),
+    }
+    names = [each.name for each in WRITE_COLUMNS if each.name in frame.columns]
+    columns = [changed.get(name, f.col(name)).alias(name) for name in names]
+    begin = f.coalesce(f.unix_millis("JMSTimestamp"), f.unix_millis("publish_time"))
+    life = f.unix_millis("JMSExpiration") - begin
+    ordered = frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
+    return ordered.select(*columns, f.when(life > 0, life).alias("time_to_live"))
+
+
+def _without_original() -> Column:
+    """The properties without the id of a message that was replayed before: a map has each key once."""
+    empty = f.expr("map()").cast("map<string,string>")
+    return f.map_filter(f.coalesce(f.col("properties"), empty), lambda name, _: name != ORIGINAL_ID)
+
+
+def pacer(
+    rate: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+) -> Callable[[object], bool]:
+    """A function of a row that returns when the row may go: at most ``rate`` a second."""
+    due: float | None = None
+
+    def wait(_: object) -> bool:
+        nonlocal due
+        now = clock()
+        due = now if due is None else max(due, now - 1.0)  # what was missed is made up for a second at most
+        if due > now:
+            sleep(due - now)
+        due += 1 / rate
+        return True
+
+    return wait

@@ -1,0 +1,59 @@
+"""JMS selectors on rows that were archived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from jmsaio.codec.properties import value_of
+from jmsaio.selector import Selector
+
+#: Headers that a selector may name, besides the time (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
+_HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSCorrelationID", "JMSType")
+_Texts = Mapping[str, str | None] | None
+
+
+def select_rows(frame: DataFrame, selector: str) -> DataFrame:
+    """The rows that a selector selects, evaluated in the tasks.
+
+    Args:
+        frame: rows of the data source or of an archive, with the columns that a selector may name.
+        selector: its text.
+
+    Raises:
+        InvalidSelectorError: it is no selector.
+    """
+    Selector(selector)  # refused here, not in a task
+    selected = f.udf(_matcher(selector), "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas
+    columns = [f.col(name) for name in ("properties", "property_types", *_HEADERS)]
+    return frame.where(selected(f.unix_millis("JMSTimestamp"), *columns))
+
+
+def _matcher(selector: str) -> Callable[..., bool]:
+    def matches(timestamp: int | None, texts: _Texts, words: _Texts, *headers: object) -> bool:
+        values = {
+            **values_of(texts, words),
+            **dict(zip(_HEADERS, headers, strict=True)),
+            "JMSTimestamp": timestamp or 0,
+        }
+        return Selector(selector).matches(values) is True  # compiled once for each process
+
+    return matches
+
+
+def values_of(texts: _Texts, words: _Texts) -> dict[str, object]:
+    """The values of properties.
+
+    Args:
+        texts: of the column ``properties``.
+        words: of the column ``property_types``.
+    """
+    kinds = words or {}
+    return {
+        name: text if kinds.get(name) is None else value_of(text, str(kinds[name]))
+        for name, text in (texts or {}).items()
+        if text is not None
+    }

@@ -1,0 +1,97 @@
+"""Count what an archive holds, and compare it with its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from jmsaio.spark.jobs.archive import count_rows
+from jmsaio.spark.jobs.failures import reason_of
+from jmsaio.spark.jobs.manifest import Manifest, Part, require_manifest, time_text
+from jmsaio.spark.model.places import Place
+
+
+def verify(session: SparkSession, folder: Path) -> dict[str, Any]:
+    """Count the rows of an archive.
+
+    Args:
+        session: any.
+        folder: of the archive.
+
+    Returns:
+        The summary; ``problems`` has one sentence for each difference, and is empty where there is none.
+
+    Raises:
+        ConfigurationError: the folder has no archive.
+    """
+    manifest = require_manifest(folder)
+    try:
+        frame = read_archive(session, folder)
+        found = {} if frame is None else {row.topic: row for row in _counted(frame).collect()}
+    except (PySparkException, Py4JError) as error:
+        found, problems = {}, [f"files of the archive can't be read: {reason_of(error)}"]
+    else:
+        problems = list(compare(manifest, found))
+    return {
+        "job": "verify",
+        "folder": str(folder),
+        "destination": manifest.destination,
+        "rows": sum(row.rows for row in found.values()),
+        "expected": manifest.rows,
+        "undecodable": sum(row.undecodable for row in found.values()),
+        "problems": problems,
+        "lost": list(manifest.lost),
+    }
+
+
+def read_archive(session: SparkSession, folder: Path) -> DataFrame | None:
+    """The rows of an archive; None where it has no files."""
+    if next(folder.glob("destination=*/*/*.parquet"), None) is None:
+        return None
+    return session.read.parquet(str(folder))
+
+
+def _counted(frame: DataFrame) -> DataFrame:
+    distinct = frame.groupBy("topic").agg(f.count_distinct("position").alias("positions"))
+    return count_rows(frame).join(distinct, "topic")
+
+
+def compare(manifest: Manifest, found: Mapping[str, Row]) -> Iterator[str]:
+    """What is wrong with an archive, in sentences.
+
+    Args:
+        manifest: what it should hold.
+        found: what it holds, by topic: ``rows``, ``positions`` (different ones), ``first`` and ``last`` publish time in
+            ms, ``low`` and ``high`` position.
+    """
+    parts = {part.topic: part for part in manifest.parts}
+    for topic in sorted({*parts, *found}):
+        part, row = parts.get(topic), found.get(topic)
+        if part is None:
+            yield f"{topic}: the manifest does not know it, but the archive holds rows of it"
+        elif row is None:
+            if part.rows:
+                yield f"{topic}: {part.rows} rows are missing, all of them"
+        else:
+            yield from (f"{topic}: {sentence}" for sentence in _differences(part, row))
+
+
+def _differences(part: Part, row: Row) -> Iterator[str]:
+    if row.rows != row.positions:
+        yield f"{row.rows - row.positions} rows are there twice"
+    if row.positions < part.rows:
+        yield f"{part.rows - row.positions} of {part.rows} rows are missing"
+    if row.positions > part.rows:
+        yield f"there are {row.positions - part.rows} rows more than the {part.rows} of the manifest"
+    low, high = Place(row.low.ledger, row.low.entry), Place(row.high.ledger, row.high.entry)
+    if low < part.start or high >= part.end:
+        yield f"rows from {low} to {high} lie outside of {part.start} to {part.end}"
+    if (row.first, row.last) != (part.first, part.last):
+        times = " to ".join(str(time_text(time)) for time in (row.first, row.last))
+        yield f"published {times}, not {time_text(part.first)} to {time_text(part.last)}"

@@ -1,0 +1,84 @@
+"""Archive, verify and replay, on a real broker."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jmsaio
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.jobs.archive import archive_range, describe_archive
+from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.manifest import read_manifest
+from jmsaio.spark.jobs.verify import verify
+from tests.spark.use import send
+from tests.support.broker import TestBroker
+
+
+def test_each_message_is_archived_once_also_after_a_crash(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("archived")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    data = jmsaio.BytesMessage(b"\x00\xff")
+    data.set_int_property("n", 5)
+    ids = send(pulsar_broker.url, queue, ["a", "b", data])
+    planned = describe_archive(order)
+    assert (planned["entries"], planned["lost"]) == (3, [])
+    assert list(tmp_path.iterdir()) == []
+
+    first = archive_range(spark, order)
+    assert (first["rows"], first["archived"], first["undecodable"]) == (3, 3, 0)
+    assert archive_range(spark, order)["rows"] == 0
+
+    # A run that crashed has written files, and moved one of them, but not the manifest.
+    (done,) = tmp_path.glob("*/*/run-000001-*.parquet")
+    (done.parent / "run-000002-part-0.parquet").write_bytes(done.read_bytes())
+    (tmp_path / "_writing").mkdir()
+    ids += send(pulsar_broker.url, queue, ["c"])
+    second = archive_range(spark, order)
+    assert (second["rows"], second["archived"], second["files"]) == (1, 4, 1)
+
+    rows = spark.read.parquet(str(tmp_path)).orderBy("position").collect()
+    assert [row.JMSMessageID for row in rows] == ids
+    assert [bytes(row.payload) for row in rows] == [b"a", b"b", b"\x00\xff", b"c"]
+    assert (rows[2].body_type, rows[2].properties, rows[2].property_types) == ("bytes", {"n": "5"}, {"n": "int"})
+    assert {row.destination for row in rows} == {f"queue://{queue}"}
+    assert {row.date for row in rows} <= {row.publish_time.date() for row in rows}
+    assert isinstance(rows[0].date, datetime.date)
+
+    manifest = read_manifest(tmp_path)
+    assert manifest is not None and (manifest.runs, manifest.rows) == (2, 4)
+    assert verify(spark, tmp_path)["problems"] == []
+    (tmp_path / second_file(tmp_path)).unlink()
+    (problem, _) = verify(spark, tmp_path)["problems"]
+    assert "1 of 4 rows are missing" in problem
+
+
+def second_file(folder: Path) -> Path:
+    (path,) = folder.glob("*/*/run-000002-*.parquet")
+    return path
+
+
+def test_a_selector_and_times_stay_those_of_the_archive(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("chosen")
+    send(pulsar_broker.url, queue, ["a"])
+    chosen = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path,
+        selector="n IS NOT NULL", since="2020-01-01",
+    )  # fmt: skip
+    assert archive_range(spark, chosen)["archived"] == 0
+    numbered = jmsaio.TextMessage("b")
+    numbered.set_int_property("n", 1)
+    send(pulsar_broker.url, queue, [numbered])
+    assert archive_range(spark, chosen)["archived"] == 1
+    assert verify(spark, tmp_path)["problems"] == []
+    other = ArchiveOrder(connection=chosen.connection, destination=chosen.destination, folder=tmp_path)
+    with pytest.raises(ConfigurationError, match="selector"):
+        archive_range(spark, other)

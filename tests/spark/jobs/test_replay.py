@@ -1,0 +1,94 @@
+"""Messages of an archive are sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jmsaio
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.jobs.archive import archive_range
+from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.replay import ORIGINAL_ID, ReplayOrder, check_targets, find_targets, pacer, replay
+from tests.spark.use import receive, send
+from tests.support.broker import TestBroker
+
+COUNTS = [("queue://orders", 5, 0, 1), ("topic://news", 3, 1, 2)]
+
+
+def test_messages_go_where_they_are_mapped_to_and_the_rest_where_it_came_from() -> None:
+    targets = find_targets(COUNTS, {"orders": "copy"})
+    assert [(each.source, each.target, each.rows) for each in targets] == [
+        ("queue://orders", "queue://copy", 5),
+        ("topic://news", "topic://news", 3),
+    ]
+    assert find_targets(COUNTS, {"topic://news": "queue://x"})[1].target == "queue://x"
+
+
+def test_a_mapping_of_what_is_not_archived_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="bills is not in the archive, which has queue://orders, topic://news"):
+        find_targets(COUNTS, {"bills": "x"})
+
+
+@pytest.mark.parametrize("target", ["orders", "topic://orders", "queue://persistent://public/default/orders"])
+def test_the_source_is_found_under_each_of_its_names(target: str) -> None:
+    with pytest.raises(ConfigurationError, match="--allow-same"):
+        check_targets(find_targets(COUNTS[:1], {"orders": target}), "public/default")
+
+
+def test_the_source_of_other_messages_is_refused_too() -> None:
+    targets = find_targets(COUNTS, {"orders": "topic://news", "news": "other"})
+    with pytest.raises(ConfigurationError, match="queue://orders would be sent to topic://news"):
+        check_targets(targets, "public/default")
+    check_targets(find_targets(COUNTS, {"orders": "a", "news": "b"}), "public/default")
+
+
+def test_rows_pass_at_the_rate_that_is_asked_for() -> None:
+    now = 100.0
+    passed = []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    wait = pacer(4.0, lambda: now, sleep)
+    for number in range(9):
+        if number == 5:
+            now += 60  # the broker was slow: what was missed is made up for a second only
+        assert wait(None) is True
+        passed.append(now)
+    assert passed == [100.0, 100.25, 100.5, 100.75, 101.0, 161.0, 161.0, 161.0, 161.0]
+
+
+def test_an_archive_is_sent_in_order_as_new_messages(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue, copy = name("source"), name("copy")
+    messages = []
+    for number in range(12):
+        message = jmsaio.TextMessage(f"text {number}")
+        message.set_int_property("n", number)
+        message.jms_type = "order"
+        messages.append(message)
+    ids = send(pulsar_broker.url, queue, messages)
+    connection = {"url": pulsar_broker.url}
+    archive_range(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
+
+    with pytest.raises(ConfigurationError, match="--map-destination"):
+        replay(spark, ReplayOrder(connection=connection, folder=tmp_path))
+    order = ReplayOrder(
+        connection=connection, folder=tmp_path, mapping={queue: copy}, selector="n >= 2 AND JMSType = 'order'", rate=500
+    )
+    planned = replay(spark, order, dry_run=True)
+    assert (planned["rows"], planned["destinations"][0]["target"]) == (10, f"queue://{copy}")
+    assert replay(spark, order)["rows"] == 10
+
+    received = receive(pulsar_broker.url, copy, 10)
+    assert [message.text for message in received] == [f"text {number}" for number in range(2, 12)]
+    assert [message.get_string_property(ORIGINAL_ID) for message in received] == ids[2:]
+    assert received[0].get_object_property("n") == 2
+    assert received[0].jms_type == "order"
+    assert received[0].jms_message_id != ids[2]

@@ -1,0 +1,64 @@
+"""Sessions for commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import SparkSession
+
+import jmsaio.spark
+from jmsaio.spark import session as sessions
+from jmsaio.spark.session import open_session, set_for_now, tasks_done
+from tests.support.broker import TestBroker
+
+
+def test_a_session_that_is_there_is_used_as_it_is_and_goes_on(spark: SparkSession) -> None:
+    with open_session("local[7]", {"spark.sql.shuffle.partitions": "5"}) as session:
+        assert session is spark
+        assert session.conf.get("spark.sql.shuffle.partitions") == "2"
+        assert tasks_done(session) == (0, 0)
+        with set_for_now(session, {"spark.sql.shuffle.partitions": "9", "jmsaio.test": "x"}):
+            assert session.conf.get("spark.sql.shuffle.partitions") == "9"
+        assert session.conf.get("spark.sql.shuffle.partitions") == "2"
+        assert session.conf.get("jmsaio.test", None) is None
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_of_our_own_is_stopped_and_runs_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+
+    def make(master: str, settings: Mapping[str, str]) -> object:
+        made.append((master, settings, os.environ["PYSPARK_PYTHON"]))
+        return SimpleNamespace(stop=lambda: made.append("stopped"))
+
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(sessions, "_make", make)
+    monkeypatch.setattr(jmsaio.spark, "register", lambda session: made.append("registered"))
+    with pytest.raises(ValueError, match="inside"), open_session(settings={"a": "b"}):
+        raise ValueError("inside")
+    assert made == [("local[2]", {"a": "b"}, sys.executable), "registered", "stopped"]
+    assert "PYSPARK_PYTHON" not in os.environ
+
+
+def test_what_spark_submit_configured_is_not_changed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    session = sessions._make("local[7]", {"spark.sql.shuffle.partitions": "5"})
+    assert session.sparkContext is spark.sparkContext
+    assert session.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_the_command_checks_with_a_session_of_its_own(pulsar_broker: TestBroker) -> None:
+    command = [sys.executable, "-m", "jmsaio", "spark", "check", "-u", pulsar_broker.url, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, summary["ok"]) == (0, True), done.stderr
+    found = {each["what"]: each["found"] for each in summary["findings"]}
+    assert found["broker from the worker"] == "reached"
+    assert found["worker"].startswith(sys.executable)
