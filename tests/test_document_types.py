@@ -9,7 +9,8 @@ from tests.support.documents import Block, all_blocks
 
 pytestmark = MARKS
 
-BLOCKS = all_blocks("python")
+#: `tests/spark` has those with Spark.
+BLOCKS = [block for block in all_blocks("python") if not block.needs_spark]
 declare(*(block.text for block in BLOCKS))
 
 

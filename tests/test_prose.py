@@ -16,7 +16,7 @@ PRIVATE = re.compile(
     r"""
       \b[Ss]eeds?\ 0\d\d\b                         # numbered requirements
     | \bjms-spec\b
-    | \b(?:house|style|peers|transports|mutants|spark|starlight|tck-checklist)\.md\b
+    | \b(?:house|style|peers|transports|mutants|starlight|tck-checklist)\.md\b
     | \b[Hh]ouse\ (?:rule|decision)s?\b
     | \b[Ss]tarlight,?\ (?:section\ |point\ )?\d+(?:\.\d+)?(?!\.?\d)  # sections of notes; 7.0.15 is a version
     | \bthe\ mission\b | \bmission's\b

@@ -29,10 +29,11 @@ def names_a_broker(block: Block) -> bool:
 
 
 def examples() -> list[object]:
-    """Each Python block; those that name a broker's URL need the real one."""
+    """Each Python block; those that name a broker's URL need the real one. `tests/spark` has those with Spark."""
     return [
         pytest.param(block, id=str(block), marks=[pytest.mark.broker] if names_a_broker(block) else [])
         for block in all_blocks("python")
+        if not block.needs_spark
     ]
 
 
@@ -111,6 +112,11 @@ def test_blocks_are_found() -> None:
     assert not third.executed
     with pytest.raises(ValueError, match=r"d\.md:1 block is not closed"):
         list(blocks(Path("d.md"), "```python\nx\n"))
+
+
+def test_a_block_continues_the_executed_one_before_it() -> None:
+    text = "```python\nx\n```\n<!-- not executed: slow -->\n```python\ny\n```\n<!-- continues -->\n```python\nz\n```\n"
+    assert [block.text for block in blocks(Path("d.md"), text)] == ["x\n", "y\n", "x\nz\n"]
 
 
 def test_commands_are_found() -> None:

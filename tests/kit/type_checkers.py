@@ -107,7 +107,7 @@ def _mypy(folder: Path) -> Iterable[_Complaint]:
     """Run ``mypy --strict`` with the project's settings and cache."""
     settings = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
     output = _run(folder, "mypy", *settings, "--output", "json", *(path.name for path in folder.iterdir()))
-    for line in output.splitlines():
+    for line in filter(None, output.splitlines()):  # mypy leaves a line empty where pyspark is imported
         found = json.loads(line)
         if found["severity"] == "error":
             yield _Complaint(found["file"], found["line"], f"{found['message']} [{found['code']}]")

@@ -3,7 +3,7 @@
 A comment in the line before a block steers what happens to it::
 
     <!-- not executed: the reason -->     the block is only compiled
-    <!-- continues -->                    the block runs after the one before it, with its names
+    <!-- continues -->                    the block runs after the executed one before it, with its names
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class Block:
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
 
+    @property
+    def needs_spark(self) -> bool:
+        """Whether it can run only where the extra ``spark`` is installed."""
+        return "pyspark" in self.text
+
 
 def documents() -> list[Path]:
     """The README, all guides, and what contributors read."""
@@ -73,8 +78,11 @@ def blocks(path: Path, text: str) -> Iterator[Block]:
         body = "\n".join(lines[start + 1 : number]) + "\n"
         if comment == _CONTINUES:
             body = previous + body
-        yield Block(path, start + 2, language, body, _NOT_EXECUTED.match(comment) is None)
-        start, previous = None, body
+        block = Block(path, start + 2, language, body, _NOT_EXECUTED.match(comment) is None)
+        yield block
+        if block.executed:
+            previous = body
+        start = None
     if start is not None:
         raise ValueError(f"{path}:{start + 1} block is not closed")
 

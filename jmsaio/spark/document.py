@@ -1,0 +1,91 @@
+"""Writes the tables of the guide on Spark: the columns of rows, the columns of a write, the options.
+
+``python -m jmsaio.spark.document`` writes them; a test holds the guide equal to the tables of the code. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, Kind
+from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
+from jmsaio.spark.options.table import table
+
+#: How the guide names the types of columns that are written.
+_WRITTEN: Final[Mapping[Kind, str]] = {kind: re.sub(r"[A-Z]{3,}(?:<.*?>)?", r"`\g<0>`", kind.value) for kind in Kind}
+GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "spark.md"
+
+
+def columns_read() -> str:
+    """The columns of a row that is read, as a table in Markdown."""
+    lines = [f"| `{each.name}` | {_type(each)} | {_cell(each.doc + _only_with(each))} |" for each in COLUMNS]
+    return "\n".join(["| column | type | what it holds |", "|---|---|---|", *lines])
+
+
+def columns_written() -> str:
+    """The columns that a table may have when it is written, as a table in Markdown."""
+    lines = [f"| `{each.name}` | {_WRITTEN[each.kind]} | {_cell(each.doc)} |" for each in WRITE_COLUMNS]
+    return "\n".join(["| column | type | what becomes of it |", "|---|---|---|", *lines])
+
+
+#: The tables by the names that the guide's comments give them.
+TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "columns that are read": columns_read,
+    "columns that are written": columns_written,
+    "options": table,
+}
+
+
+def begin(name: str) -> str:
+    """The line before a table."""
+    return f"<!-- {name}: written by python -m jmsaio.spark.document -->"
+
+
+def end(name: str) -> str:
+    """The line behind it."""
+    return f"<!-- end of {name} -->"
+
+
+def with_tables(guide: str) -> str:
+    """The guide's text with its tables as the code has them.
+
+    Raises:
+        ValueError: the lines around a table are missing.
+    """
+    for name, make in TABLES.items():
+        before, begun, rest = guide.partition(begin(name))
+        _, ended, after = rest.partition(end(name))
+        if not begun or not ended:
+            raise ValueError(f"the guide lacks the lines around the table {name!r}: {begin(name)} and {end(name)}")
+        guide = f"{before}{begun}\n\n{make()}\n\n{ended}{after}"
+    return guide
+
+
+def write() -> None:
+    """Write the tables into the guide."""
+    GUIDE.write_text(with_tables(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _type(column: Column) -> str:
+    return "`STRUCT` of the declared types" if column.name == PROPS else f"`{column.type.value}`"
+
+
+def _only_with(column: Column) -> str:
+    """What has to be asked for to get a column that is not always there."""
+    if column.on_request:
+        return "" if column.name == PROPS else "; only if `columns` names it"
+    if column.bodies == frozenset(Body):
+        return ""
+    words = [f"`body={each.value}`" for each in Body if each in column.bodies]
+    return "" if Body.TYPED in column.bodies else f"; only with {' or '.join(words)}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    write()
