@@ -213,7 +213,7 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
 
 
 def between(
-    start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits
+    start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits, kept: bool = False
 ) -> tuple[list[Range], tuple[Loss, ...]]:
     """The ranges of a batch, and what of them is gone. The same again for the same arguments.
 
@@ -222,6 +222,7 @@ def between(
         end: its end.
         stores: what each partition stores; those whose offsets are equal are not looked for.
         limits: how much a task reads.
+        kept: see ``advance``. A ledger that was read to its end may be gone before the batch behind it is read.
     """
     ranges: list[Range] = []
     losses: list[Loss] = []
@@ -232,6 +233,8 @@ def between(
             continue
         first, loss = _start(topic, start, store)
         last, ended = locate(topic, end[topic], store)
+        if kept and ended is None:
+            loss = None
         if loss is None and ended is None and (store.end is None or last > store.end):
             ended = Loss(topic, store.end or last, None, _BEHIND)
         losses += [each for each in (loss or ended,) if each is not None]

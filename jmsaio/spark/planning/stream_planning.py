@@ -116,7 +116,8 @@ class StreamPlanner:
         if self._looked is None:
             await self._look()
         limits = Limits(self.options.min_partitions, self.options.max_entries_per_partition)
-        found, losses = between(from_json(start), from_json(end), self._stores, limits)
+        kept = self._cursor is not None
+        found, losses = between(from_json(start), from_json(end), self._stores, limits, kept)
         self._tell(losses)
         return found
 

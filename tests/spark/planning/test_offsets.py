@@ -188,6 +188,15 @@ def test_a_batch_that_is_not_stored_any_more_is_one_loss(
     assert (loss.wanted, sum(one.entries() for one in ranges)) == (Place(*wanted), left)
 
 
+def test_a_ledger_that_a_subscription_has_passed_may_be_gone_before_the_batch_behind_it_is_read() -> None:
+    trimmed = Stored(STORE.ledgers[1:], STORE.end)
+    start, end = {A: Place(5, 4)}, {A: Place(8, 2)}
+    assert [str(one.start) for one in between(start, end, {A: trimmed}, LIMITS, kept=True)[0]] == ["8:0"]
+    assert between(start, end, {A: trimmed}, LIMITS, kept=True)[1] == ()
+    assert len(between(start, end, {A: trimmed}, LIMITS)[1]) == 1
+    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, LIMITS, kept=True)[1]) == 1
+
+
 def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
     assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[0] == []
     [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[1]
