@@ -1,0 +1,282 @@
+"""A stream into files whose processes are killed: ``python -m tests.spark.kill --rounds N``.
+
+Each round has a topic, files and a checkpoint of its own. A driver streams the topic into files while messages are
+sent and the topic is unloaded, so that the broker begins new ledgers and deletes those that the subscription has
+passed. Then either every process of the driver's group or one of Spark's Python processes is killed, in whatever it
+does. What is left of the stream, or a new driver, reads the rest (``availableNow``), and the files are compared with
+what was sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import httpx
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import jmsaio
+from tests.spark import session
+from tests.support.broker import SERVICE_URL, WEB_URL, TestBroker, external_broker
+
+PARTITIONS = 2
+#: Seconds for a driver to store its first batch, or to read the rest.
+PATIENCE = 300.0
+WHAT = ("group", "worker")
+
+
+@attrs.frozen
+class Round:
+    """What one round found.
+
+    Attributes:
+        killed: ``group``, or the command of the process that was killed.
+        after: seconds between the first batch and the kill.
+        sent: messages.
+        missing: those that are in no file.
+        twice: places whose message is there more than once. A message that the broker stored twice has two: its sender
+            sends it again when the topic is unloaded.
+        backlog: entries that the subscription still has.
+    """
+
+    killed: str
+    after: float
+    sent: int
+    missing: list[str]
+    twice: list[str]
+    backlog: int
+
+    @property
+    def good(self) -> bool:
+        """Each message once, and the subscription behind the last."""
+        return not self.missing and not self.twice and not self.backlog
+
+
+def drive(url: str, queue: str, folder: Path, once: bool) -> None:
+    """Stream a queue into files until a line on standard input says to read the rest and end."""
+    spark = session.start()
+    options = {"url": url, "queue": queue, "startingOffsets": "earliest", "subscription": "follower"}
+
+    def writer(limit: int) -> DataStreamWriter:
+        frame = spark.readStream.format("jms").options(**options, columns="text, topic, position")
+        rows = frame.option("maxEntriesPerTrigger", limit).load()
+        rows = rows.selectExpr("text", "concat(topic, '@', position.ledger, ':', position.entry) AS place")
+        files = rows.writeStream.format("json").option("path", str(folder / "files"))
+        return files.option("checkpointLocation", str(folder / "checkpoint"))
+
+    if not once:
+        query = writer(10).start()
+        while not select.select([sys.stdin], [], [], 0.1)[0]:
+            if not query.isActive:
+                raise SystemExit(f"the stream ended: {query.exception()}")
+        query.stop()
+    query = writer(300).trigger(availableNow=True).start()
+    query.awaitTermination()
+    rows = spark.read.schema("text STRING, place STRING").json(str(folder / "files")).collect()
+    (folder / "rows").write_text(json.dumps([(row.text, row.place) for row in rows]), encoding="utf-8")
+    (folder / "rows").rename(folder / "done")
+
+
+@contextlib.contextmanager
+def driver(broker: TestBroker, queue: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver in a session and process group of its own, none of whose processes outlives the block."""
+    command = [sys.executable, "-m", "tests.spark.kill", "--drive", broker.url, queue, str(folder), *more]
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=session.ROOT, env=session.environment(), start_new_session=True,
+            stdin=subprocess.PIPE, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        kill(processes_of(process.pid))
+        process.wait()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+def processes_of(number: int) -> dict[int, str]:
+    """The processes of a session, and what they run."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == number and fields[0] != "Z":
+                    command = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    found[int(folder.name)] = " ".join(command)
+    return found
+
+
+def kill(numbers: Sequence[int] | dict[int, str]) -> None:
+    """End processes at once."""
+    for number in numbers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+async def wait_for(folder: Path, name: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a driver has written a file."""
+    end = time.monotonic() + PATIENCE
+    while not (folder / name).exists():
+        if process.poll() is not None or time.monotonic() > end:
+            log = (folder / "log").read_text(encoding="utf-8", errors="replace")
+            raise RuntimeError(f"no {name} of the driver ({process.returncode}):\n{log[-4000:]}")
+        await asyncio.sleep(0.05)
+
+
+async def send(url: str, queue: str, sent: list[str], stop: asyncio.Event) -> None:
+    """Send about 30 messages a second, and 50 more when it is to stop."""
+    async with jmsaio.connect(url) as connection, connection.create_session() as here:
+        producer = await here.create_producer(here.create_queue(queue))
+        rest = 50
+        while rest:
+            rest -= stop.is_set()
+            await producer.send(jmsaio.TextMessage(str(len(sent))))
+            sent.append(str(len(sent)))
+            await asyncio.sleep(0 if stop.is_set() else 0.03)
+
+
+async def unload(admin: httpx.AsyncClient, queue: str, chance: random.Random) -> None:
+    """Unload partitions, one at a time: the broker closes their ledgers, and deletes those that nobody needs."""
+    while True:
+        await asyncio.sleep(chance.uniform(0.5, 1.5))
+        await admin.put(f"{queue}-partition-{chance.randrange(PARTITIONS)}/unload")
+
+
+async def kill_something(process: subprocess.Popen[bytes], what: str, chance: random.Random) -> str:
+    """Kill the driver's group, or one Python process of Spark's; its command."""
+    if what == "group":
+        os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.to_thread(process.wait)
+        return what
+    workers: list[int] = []
+    while not workers:  # they come and go
+        found = processes_of(process.pid)
+        workers = [number for number, command in found.items() if number != process.pid and "pyspark." in command]
+        await asyncio.sleep(0.01)
+    chosen = chance.choice(sorted(workers))
+    kill([chosen])
+    return found[chosen].split("-m ")[-1].strip()
+
+
+async def run_round(broker: TestBroker, what: str, chance: random.Random, keep: Path | None = None) -> Round:
+    """One round.
+
+    Args:
+        broker: a running one.
+        what: one of ``WHAT``.
+        chance: decides when, and which worker.
+        keep: folder to keep a round in that found something.
+    """
+    queue, folder = f"kill-{uuid.uuid4().hex[:12]}", Path(tempfile.mkdtemp(prefix="jmsaio-kill-"))
+    base = f"{broker.web_service_url}/admin/v2/persistent/public/default/"
+    async with httpx.AsyncClient(base_url=base, timeout=60) as admin:
+        (await admin.put(f"{queue}/partitions", json=PARTITIONS)).raise_for_status()
+        good = False
+        try:
+            found = await _stream_and_kill(broker, queue, folder, what, chance, admin)
+            good = found.good
+            return found
+        finally:
+            if not good and keep is not None:
+                shutil.copytree(folder, keep / queue)
+            shutil.rmtree(folder)
+            await admin.delete(f"{queue}/partitions", params={"force": True})
+
+
+async def _stream_and_kill(
+    broker: TestBroker, queue: str, folder: Path, what: str, chance: random.Random, admin: httpx.AsyncClient
+) -> Round:
+    sent: list[str] = []
+    stop = asyncio.Event()
+    sending = asyncio.create_task(send(broker.url, queue, sent, stop))
+    unloading = asyncio.create_task(unload(admin, queue, chance))
+    try:
+        with driver(broker, queue, folder) as process:
+            await wait_for(folder, "checkpoint/commits/0", process)
+            after = chance.uniform(0, 4)
+            await asyncio.sleep(after)
+            killed = await kill_something(process, what, chance)
+            await asyncio.sleep(0.5)
+            unloading.cancel()
+            stop.set()
+            await sending
+            await _read_the_rest(process, folder)
+        if not (folder / "done").exists():
+            with driver(broker, queue, folder, "--once") as process:
+                await wait_for(folder, "done", process)
+    finally:
+        unloading.cancel()
+        sending.cancel()
+    rows = json.loads((folder / "done").read_text(encoding="utf-8"))
+    texts, places = {text for text, _ in rows}, Counter(place for _, place in rows)
+    stats = (await admin.get(f"{queue}/partitioned-stats")).json()
+    return Round(
+        killed, after, len(sent), [text for text in sent if text not in texts],
+        [place for place, count in places.items() if count > 1], stats["subscriptions"]["follower"]["msgBacklog"],
+    )  # fmt: skip
+
+
+async def _read_the_rest(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Let a driver that survived end in order; it may notice later that something of it was killed."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    with contextlib.suppress(RuntimeError):
+        await wait_for(folder, "done", process)
+
+
+async def run_rounds(broker: TestBroker, rounds: int, seed: int, keep: Path | None = None) -> list[Round]:
+    """Some rounds, which kill the one and the other in turn; each is printed."""
+    chance, found = random.Random(seed), []
+    for number in range(rounds):
+        found.append(await run_round(broker, WHAT[number % len(WHAT)], chance, keep))
+        print(f"round {number}: {found[-1]}", flush=True)
+    return found
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="folder for the files and checkpoints of rounds that found something")
+    parser.add_argument("--drive", nargs=3, metavar=("URL", "QUEUE", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.drive is not None:
+        url, queue, folder = given.drive
+        drive(url, queue, Path(folder), given.once)
+        return
+    broker = external_broker()
+    if broker is None:
+        raise SystemExit(f"name a running broker with {SERVICE_URL} and {WEB_URL} (jmsaio broker start)")
+    found = asyncio.run(run_rounds(broker, given.rounds, given.seed, given.keep))
+    bad = [one for one in found if not one.good]
+    print(
+        f"{len(found)} rounds, {sum(one.sent for one in found)} messages: {len(bad)} rounds with a loss, a repetition"
+    )
+    raise SystemExit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

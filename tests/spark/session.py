@@ -1,0 +1,43 @@
+"""Spark sessions of processes that tests start: a second one in the process of the tests would disturb theirs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import jmsaio.spark
+
+ROOT = Path(__file__).parents[2]
+
+
+def environment(*first: Path, **more: str) -> dict[str, str]:
+    """What such a process and its workers need to import what lies here.
+
+    Args:
+        first: folders that are looked at before those of this checkout.
+        more: other variables.
+    """
+    paths = [*map(str, first), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    found = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **more}
+    return {**found, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def start(master: str = "local[2,3]", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session that knows the source ``jms``."""
+    chosen: dict[str, bool | float | int | str | None] = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        **(settings or {}),
+    }
+    session = SparkSession.builder.master(master).appName("tests").config(map=chosen).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    jmsaio.spark.register(session)
+    return session
