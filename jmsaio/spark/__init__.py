@@ -13,7 +13,18 @@ from jmsaio.spark.planning.offsets import Behind, behind
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Behind", "lag", "register"]
+    from jmsaio.spark.dedup import with_dedup
+
+__all__ = ["Behind", "lag", "register", "with_dedup"]
+
+
+def __getattr__(name: str) -> object:
+    """What needs pyspark, loaded when it is used."""
+    if name == "with_dedup":
+        from jmsaio.spark.dedup import with_dedup
+
+        return with_dedup
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def register(spark: SparkSession) -> None:

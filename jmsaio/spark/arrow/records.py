@@ -43,6 +43,7 @@ class _Cells(NamedTuple):
     partition: int | None
     dedup_producer: str | None
     dedup_sequence: int | None
+    dedup_previous: int | None
 
 
 class RecordMaker:
@@ -74,6 +75,7 @@ class RecordMaker:
         self._connection_id, self._namespace, self._destination = connection_id, namespace, destination
         #: The check of the order of numbers, which knows the producers that were seen; None without ``dedup``.
         self.order = AscendingCheck() if dedup else None
+        self._chained = "dedup_previous" in columns
         #: Rows taken so far.
         self.rows = 0
         bodies = columns.keys() & {"text", "bytes", "payload"}
@@ -90,7 +92,8 @@ class RecordMaker:
         Raises:
             MessageFormatError: a row that no message can carry. Like the others it names the number of the row.
             InvalidDestinationError: a row without a destination.
-            IllegalArgumentError: a row whose number does not lie above the one before it of its producer.
+            IllegalArgumentError: a row whose number does not lie above the one before it of its producer, or that does
+                not follow the one that it names.
         """
         columns = [
             repeat(None, batch.num_rows) if index is None else _cells(batch.column(index)) for index in self._indexes
@@ -117,6 +120,8 @@ class RecordMaker:
         if self.order is None:
             return OutgoingRow(destination, record, number)
         producer, sequence = _identity(cells)
+        if self._chained:
+            self.order.follow(producer, cells.dedup_previous, number)
         self.order.take(producer, sequence, number)
         record.sequence_id = sequence
         return OutgoingRow(destination, record, number, producer)

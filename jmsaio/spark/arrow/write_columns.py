@@ -63,11 +63,17 @@ WRITE_COLUMNS: Final = (
     WriteColumn("partition", Kind.WHOLE, "index of the partition, where the topic has partitions"),
     WriteColumn("dedup_producer", Kind.TEXT, "name of its producer, never NULL; only with `dedup=columns`"),
     WriteColumn("dedup_sequence", Kind.WHOLE, "its number, never NULL; only with `dedup=columns`"),
+    WriteColumn(
+        "dedup_previous",
+        Kind.WHOLE,
+        "number of the row before it of its producer, NULL for the first: a task"
+        " that has not sent that one before refuses it. `jmsaio.spark.with_dedup` adds it",
+    ),
 )
 
 #: Columns of a row that was read, and that are left out when it is written: the provider sets them anew.
 PROVIDED: Final = frozenset(column.name for column in COLUMNS) - {column.name for column in WRITE_COLUMNS}
-DEDUP: Final = ("dedup_producer", "dedup_sequence")
+DEDUP: Final = ("dedup_producer", "dedup_sequence", "dedup_previous")
 
 #: Type of a field of ``props`` to the type word of the property; None is a string.
 FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
@@ -167,7 +173,7 @@ def _check_bodies(found: Mapping[str, int], left_out: list[str]) -> None:
 
 def _check_dedup(found: dict[str, int], dedup: bool, left_out: list[str]) -> None:
     for name in DEDUP:
-        if dedup and name not in found:
+        if dedup and name not in found and name != "dedup_previous":
             raise ConfigurationError(f"dedup=columns needs the column {name}")
         if not dedup and found.pop(name, None) is not None:
             left_out.append(name)

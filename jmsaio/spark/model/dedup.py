@@ -84,6 +84,26 @@ class AscendingCheck:
         """The producers that were seen, in the order of their first rows."""
         return list(self._last)
 
+    def follow(self, producer: str, previous: int | None, row: int) -> None:
+        """Check that the row before the next one is the last that was taken. Else that one may be sent later, and lost.
+
+        Args:
+            producer: the next row's producer.
+            previous: sequence id of the row before it, None where it is the first.
+            row: its number in the task, for the error.
+
+        Raises:
+            IllegalArgumentError: another task has the row before, or it was left out.
+        """
+        last, _ = self._last.get(producer, (None, 0))
+        if previous != last:
+            before = "no row" if previous is None else f"dedup_sequence {previous}"
+            here = "has sent none" if last is None else f"has sent {last} last"
+            raise IllegalArgumentError(
+                f"row {row}: before it comes {before} of producer {producer!r:.100}, but this task {here}: rows were "
+                "moved or left out after with_dedup; call it last, or the broker may drop rows"
+            )
+
     def take(self, producer: str, sequence: int, row: int) -> None:
         """Take the next row.
 

@@ -55,6 +55,17 @@ def test_rows_of_a_producer_must_ascend() -> None:
     check.take("a", 7, 5)
 
 
+def test_a_row_must_follow_the_one_that_it_names() -> None:
+    check = AscendingCheck()
+    check.follow("a", None, 0)
+    check.take("a", 5, 0)
+    check.follow("a", 5, 1)
+    check.follow("b", None, 1)
+    for producer, previous, here in (("a", 4, "has sent 5 last"), ("a", None, "has sent 5 last"), ("b", 5, "none")):
+        with pytest.raises(IllegalArgumentError, match=f"producer '{producer}'.*{here}"):
+            check.follow(producer, previous, 1)
+
+
 def test_a_producer_with_rows_in_two_tasks_is_refused() -> None:
     check_tasks([["a", "b"], ["c"], [], ["d", "d"]])
     with pytest.raises(IllegalArgumentError, match="rows of producer 'b' came from two tasks"):

@@ -1,0 +1,70 @@
+"""Rows with an identity that stays the same whenever they are sent, taken from where they were read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.spark.model.dedup import BATCH_BITS, ENTRY_BITS, LEDGER_BITS
+
+_SOURCE: Final = ("topic", "position")
+
+
+def with_dedup(frame: DataFrame, job: str) -> DataFrame:
+    """Add the columns that ``dedup=columns`` needs, so that a repeated task or batch stores no row twice.
+
+    The producer of a row is the job and the topic, or partition, that it was read from; its number is its position
+    there. So it is the same whichever task sends it, today or in a repeated batch. All rows of a topic come into one
+    task, in their order, whatever the number of tasks. ``dedup_previous`` is the number of the row before: a task that
+    has not sent that one just before refuses the row, so that a later ``filter`` or ``repartition`` can't lose rows
+    unseen. Call this last.
+
+    One row may become one message or none, never two: the second would have the number of the first. The broker
+    remembers a producer for as long as its settings say (``brokerDeduplicationProducerInactivityTimeoutMinutes``, 6
+    hours by default): this is a guarantee for what is repeated soon, not for months.
+
+    Args:
+        frame: rows with the columns ``topic`` and ``position`` of the source ``jms``. Those of a stream can't be
+            sorted: call this for each batch in ``foreachBatch``.
+        job: name of what is done here, the same in each run of it, and no other job's that writes to the same topic.
+
+    Returns:
+        The rows with ``dedup_producer``, ``dedup_sequence`` and ``dedup_previous``.
+
+    Raises:
+        IllegalArgumentError: an empty name, a column that is missing, or the rows of a stream. A position that makes
+            no number (ledger 2^31, entry 2^20, batch index 2^12 and above, or NULL) fails the query.
+    """
+    if not job:
+        raise IllegalArgumentError("with_dedup: job is empty; give the job a name that it keeps")
+    if frame.isStreaming:
+        raise IllegalArgumentError("with_dedup: the rows of a stream can't be sorted; call it in foreachBatch")
+    missing = [name for name in _SOURCE if name not in frame.columns]
+    if missing:
+        needs = "with_dedup needs the columns topic and position, as the source jms reads them"
+        raise IllegalArgumentError(f"{needs}; {' and '.join(missing)} is missing")
+    named = frame.withColumn("dedup_producer", F.concat(F.lit(f"{job}:"), F.col("topic")))
+    numbered = named.withColumn("dedup_sequence", _sequence())
+    before = Window.partitionBy("dedup_producer").orderBy("dedup_sequence")
+    return numbered.withColumn("dedup_previous", F.lag("dedup_sequence").over(before))
+
+
+def _sequence() -> Column:
+    """What ``pack`` makes of a position."""
+    ledger, entry = F.col("position.ledger"), F.col("position.entry")
+    batch = F.greatest(F.coalesce(F.col("position.batch"), F.lit(0)), F.lit(0)).cast("long")
+    parts = ((ledger, LEDGER_BITS), (entry, ENTRY_BITS), (batch, BATCH_BITS))
+    fits = F.lit(True)
+    for part, bits in parts:
+        fits = fits & (part >= 0) & (part < 1 << bits)
+    number = F.shiftleft(ledger, ENTRY_BITS + BATCH_BITS).bitwiseOR(F.shiftleft(entry, BATCH_BITS)).bitwiseOR(batch)
+    refused = F.raise_error(
+        F.concat(
+            F.lit("with_dedup: position "), F.coalesce(F.col("position").cast("string"), F.lit("NULL")),
+            F.lit(" makes no dedup_sequence; number the rows by a column of your own"),
+        )
+    )  # fmt: skip
+    return F.when(fits, number).otherwise(refused.cast("long"))
