@@ -95,7 +95,7 @@ def test_command_exists_with_its_options(words: list[str], capsys: pytest.Captur
         assert done.returncode == 0, done.stderr
         assert done.stdout
         return
-    names = [words[0], *(words[1:2] if words[0] == "broker" else [])]
+    names = [words[0], *(words[1:2] if words[0] in ("broker", "spark") else [])]
     assert main([*names, "--help"]) == 0
     helped = capsys.readouterr().out
     for word in words:

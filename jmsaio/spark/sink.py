@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -72,7 +73,8 @@ class _Writer:
         try:
             for batch in batches:
                 if maker is None:
-                    maker = self._maker(batch.schema)
+                    with warnings.catch_warnings(action="ignore"):  # given once already, when Spark made the writer
+                        maker = self._maker(batch.schema)
                 here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
             return Written(tuple(here.run(sending.finish())))
         finally:

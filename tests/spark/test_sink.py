@@ -5,12 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, lit
+from pyspark.sql.types import StringType, StructField, StructType
 
 import jmsaio
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.sink import BatchWriter, Written
 from tests.spark.use import read, receive, send
 from tests.support.broker import TestBroker
 
@@ -68,6 +72,18 @@ def test_rows_that_were_read_can_be_written_again_to_a_queue_of_their_own(
         each.orderBy("position").drop(*provided).collect() for each in (frame, read(spark, pulsar_broker, queue=target))
     ]
     assert rows[0] == rows[1] and len(rows[0]) == 3
+
+
+def test_columns_that_are_left_out_are_warned_of_when_a_write_starts_and_not_in_each_task(
+    pulsar_broker: TestBroker, name: Name
+) -> None:
+    options = parse_options({"url": pulsar_broker.url, "queue": name("warned")}, Use.WRITE)
+    schema = StructType([StructField("text", StringType()), StructField("JMSMessageID", StringType())])
+    with pytest.warns(UserWarning, match="not written: JMSMessageID"):
+        writer = BatchWriter(options, schema)
+    rows = pa.RecordBatch.from_pydict({"text": ["a", "b"], "JMSMessageID": ["ID:1", "ID:2"]})
+    written = writer.write(iter([rows]))  # a warning would be an error here
+    assert isinstance(written, Written) and sum(each.rows for each in written.sent) == 2
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
         return
     if not allowed:
         reason = (
-            "the secret itself does not belong into an option, which travels with every task; write file:NAME or "
+            "a secret does not belong in an option, which travels with every task; write file:NAME or "
             "env:NAME, or set allowInlineSecret=true"
         )
         raise ConfigurationError(f"option {name}: {reason}", key=name)

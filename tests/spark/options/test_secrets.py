@@ -51,7 +51,7 @@ INLINE = [
 def test_a_secret_itself_is_refused_and_not_shown(plugin: str | None, text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_secret("authParams", text, plugin, allowed=False)
-    assert str(caught.value).startswith("option authParams: the secret itself does not belong into an option")
+    assert str(caught.value).startswith("option authParams: a secret does not belong in an option")
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is None
 
