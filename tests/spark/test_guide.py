@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,7 +43,9 @@ def test_the_examples_of_a_document_run_as_pasted(
     spark: SparkSession,
     pulsar_broker: TestBroker,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     namespace = f"public/{uuid.uuid4().hex[:12]}"
     httpx.put(f"{pulsar_broker.web_service_url}/admin/v2/namespaces/{namespace}", timeout=30).raise_for_status()
     url = f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
