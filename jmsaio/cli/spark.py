@@ -103,6 +103,15 @@ def check(
 @_topic_option
 @broker_options
 @click.option("--range", "as_range", is_flag=True, help="Archive what is stored now, behind what is archived already.")
+@click.option("--once", is_flag=True, help="The same in small runs, each kept when a later one fails.")
+@click.option(
+    "--entries",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="With --once: entries of a run at most.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be read: ranges, entries, bytes. Needs no Java.")
 @_selector_option
 @click.option("--since", metavar="TIME", help="Only messages published at this time or later; ISO 8601, UTC.")
@@ -113,8 +122,8 @@ def check(
 @session_options
 def archive(
     destination: str, folder: Path, topic: bool, url: str | None, settings: tuple[str, ...], as_range: bool,
-    dry_run: bool, selector: str | None, since: str | None, until: str | None, accept_loss: bool, master: str,
-    conf: tuple[str, ...], as_json: bool | None,
+    once: bool, entries: int, dry_run: bool, selector: str | None, since: str | None, until: str | None,
+    accept_loss: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
 ) -> int:  # fmt: skip
     """Archive the messages of DESTINATION in Parquet files in FOLDER; nothing is acknowledged.
 
@@ -124,8 +133,8 @@ def archive(
     from jmsaio.spark.jobs.archive import archive_range, describe_archive
     from jmsaio.spark.jobs.extent import ArchiveOrder
 
-    if not as_range and not dry_run:
-        raise click.UsageError("give --range to archive what is stored now, or --dry-run to see what that is")
+    if (as_range and once) or not (as_range or once or dry_run):
+        raise click.UsageError("give --range or --once to archive what is stored now, or --dry-run to see what that is")
     order = ArchiveOrder(
         connection=read_source(url, settings), destination=_full(destination, topic), folder=folder, selector=selector,
         since=since, until=until, fail_on_data_loss=not accept_loss,
@@ -136,12 +145,18 @@ def archive(
         text = f"{summary['entries']} entries, about {summary['bytes']} bytes to archive"
     else:
         with _session(output, master, chosen) as session:
-            summary = archive_range(session, order)
+            if once:
+                from jmsaio.spark.jobs.streaming import archive_once
+
+                summary = archive_once(session, order, entries)
+            else:
+                summary = archive_range(session, order)
         text = f"{summary['rows']} messages archived in {summary['files']} files, {summary['archived']} in all"
     if not output.as_json:
         _write_partitions(output, summary)
-    _end(output, summary, text)
-    return DATA_LOSS if summary["lost"] else OK
+    stopped = summary.get("stopped")
+    _end(output, summary, f"{text}; stopped, the same command goes on: {stopped}" if stopped else text)
+    return DATA_LOSS if summary["lost"] else PARTLY if stopped else OK
 
 
 @spark.command()

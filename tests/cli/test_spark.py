@@ -48,6 +48,7 @@ class Jobs:
     lost: list[str] = attrs.field(factory=list)
     problems: list[str] = attrs.field(factory=list)
     undecodable: int = 0
+    stopped: str = ""
     driver: list[Finding] = attrs.field(factory=lambda: [Finding("java", "/usr/bin/java")])
     worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
     failure: Exception | None = None
@@ -75,6 +76,10 @@ class Jobs:
             "partitions": [{**PARTITION, "rows": 7}],
         }  # fmt: skip
 
+    def archive_once(self, session: str, order: Order, entries: int) -> dict[str, Any]:
+        self.asked.append(entries)
+        return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
+
     def describe_archive(self, order: Order) -> dict[str, Any]:
         self.orders.append(order.given)
         return {
@@ -98,6 +103,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     modules = {
         "session": SimpleNamespace(open_session=jobs.open_session, tasks_done=jobs.tasks_done),
         "jobs.archive": SimpleNamespace(archive_range=jobs.archive_range, describe_archive=jobs.describe_archive),
+        "jobs.streaming": SimpleNamespace(archive_once=jobs.archive_once),
         "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make),
         "jobs.verify": SimpleNamespace(verify=jobs.verify),
         "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),
@@ -170,8 +176,18 @@ def test_an_archive_in_text_names_partitions_and_losses(jobs: Jobs, capsys: pyte
     assert jobs.orders[0]["fail_on_data_loss"] is False
 
 
+def test_runs_that_were_kept_before_a_failure_are_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["spark", "archive", "q", "folder", "--once", "--entries", "50", *URL, "--no-json"]
+    assert main(arguments) == OK
+    assert jobs.asked[1] == 50
+    jobs.stopped = "no space left"
+    assert main(arguments) == PARTLY
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == "7 messages archived in 2 files, 9 in all; stopped, the same command goes on: no space left"
+
+
 def test_a_dry_run_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["spark", "archive", "q", "folder", "--dry-run", *URL, "--no-json"]) == OK
+    assert main(["spark", "archive", "q", "folder", "--range", "--dry-run", *URL, "--no-json"]) == OK
     assert capsys.readouterr().out.splitlines() == [
         "persistent://public/default/orders: 1:0 to 2:5, 3 entries",
         "3 entries, about 500 bytes to archive",
@@ -183,6 +199,7 @@ def test_a_dry_run_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[s
     ("arguments", "words"),
     [
         (["archive", "q", "folder", *URL], "give --range"),
+        (["archive", "q", "folder", "--range", "--once", *URL], "give --range or --once"),
         (["archive", "q", "folder", "--range", "-u", "memory:"], "jmsaio broker start"),
         (["archive", "q", "folder", "--range", *URL, "--conf", "a"], "--conf needs A=B"),
         (["replay", "folder", *URL, "--map-destination", "a="], "--map-destination needs A=B"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +32,23 @@ _DAY: Final = 86_400_000
 _SETTINGS: Final[Mapping[str, str]] = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 
 
+@attrs.frozen
+class Run:
+    """What a run added.
+
+    Attributes:
+        manifest: of the archive with it.
+        parts: what it read of each partition.
+        files: how many it wrote.
+        undecodable: how many of its rows could not be read in whole.
+    """
+
+    manifest: Manifest
+    parts: tuple[Part, ...]
+    files: int
+    undecodable: int
+
+
 def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
     """Archive what the destination stores now, behind what is archived already.
 
@@ -50,28 +67,60 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
     began = time.monotonic()
     archived = open_archive(order)
     plan = plan_archive(order, archived)
-    parts: list[Part] = []
-    files = undecodable = 0
+    runs: list[Run] = []
     if plan.extents or plan.lost:
-        staging = order.folder / _STAGING
-        with own_errors(), set_for_now(session, _SETTINGS):
-            _write(session, order, archived, plan, staging)
-            found = _count(session, staging)
-        parts = list(_parts(archived, plan, found))
-        undecodable = sum(row.undecodable for row in found.values())
-        files = _publish(staging, order.folder, archived.runs + 1)
-        archived = archived.after_run(parts, plan.lost)
-        write_manifest(order.folder, archived)
+        with own_errors():
+            frame = session.read.format("jms").options(**order.options(archived, plan.ends())).load()
+            runs.append(store_run(frame, order, archived, plan))
+    return summarize(order, archived, runs, plan.lost, began)
+
+
+def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Run:
+    """Add the rows of a run to the archive, whole or not at all.
+
+    Args:
+        frame: the rows, with all columns and ``body=raw``.
+        order: whose times choose among them.
+        archived: what is there.
+        plan: what the run reads, as far as that is known before.
+    """
+    staging, session = order.folder / _STAGING, frame.sparkSession
+    with set_for_now(session, _SETTINGS):
+        _write(frame, order, staging)
+        found = _count(session, staging)
+    parts = tuple(_parts(archived, plan, found))
+    undecodable = sum(row.undecodable for row in found.values())
+    files = _publish(staging, order.folder, archived.runs + 1)
+    manifest = archived.after_run(parts, plan.lost)
+    write_manifest(order.folder, manifest)
+    return Run(manifest, parts, files, undecodable)
+
+
+def summarize(
+    order: ArchiveOrder, archived: Manifest, runs: Sequence[Run], lost: Sequence[str], began: float
+) -> dict[str, Any]:
+    """The summary of runs that followed each other.
+
+    Args:
+        order: what was archived where.
+        archived: what was there before.
+        runs: what was added.
+        lost: what is gone, in sentences.
+        began: when that began, by ``time.monotonic``.
+    """
+    added: dict[str, Part] = {}
+    for part in (part for run in runs for part in run.parts):
+        added[part.topic] = added[part.topic].followed_by(part) if part.topic in added else part
     return {
         "job": "archive",
         "destination": order.destination,
         "folder": str(order.folder),
-        "rows": sum(part.rows for part in parts),
-        "undecodable": undecodable,
-        "files": files,
-        "archived": archived.rows,
-        "lost": list(plan.lost),
-        "partitions": [_shown(part) for part in parts],
+        "rows": sum(part.rows for part in added.values()),
+        "undecodable": sum(run.undecodable for run in runs),
+        "files": sum(run.files for run in runs),
+        "archived": (runs[-1].manifest if runs else archived).rows,
+        "lost": list(lost),
+        "partitions": [_shown(added[topic]) for topic in sorted(added)],
         "seconds": round(time.monotonic() - began, 3),
     }
 
@@ -119,10 +168,12 @@ def _archived(order: ArchiveOrder) -> Manifest:
     return archived
 
 
-def _write(session: SparkSession, order: ArchiveOrder, archived: Manifest, plan: ArchivePlan, staging: Path) -> None:
-    frame = session.read.format("jms").options(**order.options(archived, plan.ends())).load()
+def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
+    published = f.unix_millis("publish_time")
     if order.since is not None:
-        frame = frame.where(f.unix_millis("publish_time") >= read_time(order.since))
+        frame = frame.where(published >= read_time(order.since))
+    if order.until is not None:
+        frame = frame.where(published < read_time(order.until))
     day = f.expr(f"date_from_unix_date(CAST(unix_millis(publish_time) DIV {_DAY} AS INT))")  # UTC, in any session
     frame.withColumn("date", day).write.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
 
