@@ -139,17 +139,18 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files that need Spark where it is not installed.
 
-    With ``-m fast`` leave out folders without fast tests, too, unless the command line names something in them.
+    With ``-m fast`` leave out files and folders without fast tests, too, unless the command line names something in
+    them.
     """
+    if config.option.markexpr == "fast" and not may_hold_fast(collection_path):
+        places = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
+        named = [place for place in places if not may_hold_fast(place)]
+        asked = any(collection_path.is_relative_to(place) or place.is_relative_to(collection_path) for place in named)
+        return None if asked else True
     if lacks_spark(collection_path):
         config.stash.setdefault(WITHOUT_SPARK, []).append(collection_path.name)
         return True
-    if config.option.markexpr != "fast" or may_hold_fast(collection_path):
-        return None
-    places = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
-    named = [place for place in places if not may_hold_fast(place)]
-    asked = any(collection_path.is_relative_to(place) or place.is_relative_to(collection_path) for place in named)
-    return None if asked else True
+    return None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -194,3 +194,9 @@ def test_without_spark_its_files_are_left_out_and_the_summary_says_so(run: Run) 
     done = run(*arguments, CI="true")
     assert done.returncode == 1
     assert note(done.stdout).endswith("this is a failure because CI=true")
+
+
+def test_the_fast_tier_needs_no_spark(run: Run) -> None:
+    done = run("tests", "-m", "fast", "-p", "tests.support.without_spark", "--collect-only", "-q", "-n0", CI="true")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "NOT TESTED" not in done.stdout
