@@ -80,14 +80,19 @@ def drive(url: str, queue: str, folder: Path, once: bool) -> None:
         files = rows.writeStream.format("json").option("path", str(folder / "files"))
         return files.option("checkpointLocation", str(folder / "checkpoint"))
 
+    def read_the_rest() -> None:
+        writer(300).trigger(availableNow=True).start().awaitTermination()
+
     if not once:
-        query = writer(10).start()
+        query = session.patiently(lambda: writer(10).start())
         while not select.select([sys.stdin], [], [], 0.1)[0]:
-            if not query.isActive:
+            if query.isActive:
+                continue
+            if "failed to connect back" not in str(query.exception()):
                 raise SystemExit(f"the stream ended: {query.exception()}")
+            query = session.patiently(lambda: writer(10).start())
         query.stop()
-    query = writer(300).trigger(availableNow=True).start()
-    query.awaitTermination()
+    session.patiently(read_the_rest)
     rows = spark.read.schema("text STRING, place STRING").json(str(folder / "files")).collect()
     (folder / "rows").write_text(json.dumps([(row.text, row.place) for row in rows]), encoding="utf-8")
     (folder / "rows").rename(folder / "done")
