@@ -18,6 +18,7 @@ from jmsaio.cli.exits import DATA_LOSS, ERROR, OK, PARTLY
 from jmsaio.cli.output import Output, json_option, make_output, printable, show_help_alone
 from jmsaio.errors import JMSError
 from jmsaio.spark.jobs.failures import reason_of
+from jmsaio.spark.model.destination_text import with_kind
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -239,7 +240,7 @@ def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
 
 
 def _full(name: str, topic: bool) -> str:
-    return name if name.startswith(("queue://", "topic://")) else f"{'topic' if topic else 'queue'}://{name}"
+    return with_kind(name, "topic" if topic else "queue")
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:

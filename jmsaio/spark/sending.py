@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -13,7 +14,14 @@ import attrs
 import tenacity
 
 from jmsaio.config import Configuration, ProducerConfig
-from jmsaio.errors import ConfigurationError, InvalidDestinationError, JMSError, SendError, SendInDoubtError
+from jmsaio.errors import (
+    ConfigurationError,
+    InvalidDestinationError,
+    JMSError,
+    OperationTimeoutError,
+    SendError,
+    SendInDoubtError,
+)
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
@@ -103,13 +111,22 @@ class Sending:
         for row in rows:
             outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
             if outlet.sender.full:
-                await outlet.sender.ready()
+                await self._ready(outlet, row.number)
             if self._error is not None:
                 raise self._error
             try:
                 outlet.sender.send(row.record, partial(outlet.done, row.number))
             except JMSError as error:
                 raise _refused(row.number, outlet.topic, error) from error
+
+    async def _ready(self, outlet: _Outlet, number: int) -> None:
+        """Wait for room; ``ready`` itself has no bound where ``sendTimeoutMs`` has none."""
+        try:
+            async with asyncio.timeout(_LONGEST_WAIT):
+                await outlet.sender.ready()
+        except TimeoutError:
+            late = OperationTimeoutError(f"the broker has confirmed nothing for {_LONGEST_WAIT:g} s")
+            raise _refused(number, outlet.topic, late) from None
 
     async def finish(self) -> list[Sent]:
         """Wait until every row has its outcome.

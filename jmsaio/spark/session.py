@@ -73,9 +73,9 @@ def _make(master: str, settings: Mapping[str, str]) -> SparkSession:
 def set_for_now(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of a session that hold inside the block; afterwards they are what they were."""
     before = {name: session.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
     try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
         yield
     finally:
         for name, old in before.items():

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 from pyspark.sql.streaming.query import StreamingQuery
@@ -66,14 +65,6 @@ def test_the_progress_tells_what_lies_behind(
     assert [lag[topic].entries for lag in lags if topic in lag][:1] == [2]
     assert lags[-1][topic].entries == 0
     assert jmsaio.spark.lag(json.loads('{"sources": []}')) == {}
-
-
-def test_a_queue_with_consumers_is_not_drained(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path: Path
-) -> None:
-    queue = name("missing")
-    with pytest.raises(PySparkException, match="does not exist"):
-        stream(spark, pulsar_broker, queue, subscription="jms-queue")
 
 
 @pytest.mark.parametrize(

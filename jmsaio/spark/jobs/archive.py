@@ -7,9 +7,11 @@ the next run deletes them, so that each message is archived once.
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ import attrs
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
+from jmsaio.errors import IllegalStateError
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, plan_archive
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, Part, read_manifest, write_manifest
@@ -26,6 +29,8 @@ from jmsaio.spark.session import set_for_now
 
 #: Where a run writes, in the archive's folder; the underscore hides it from whoever reads the folder.
 _STAGING: Final = "_writing"
+#: Locked by the run that is at work.
+_LOCK: Final = "_lock"
 #: Columns that the folders stand for.
 _FOLDERS: Final = ("destination", "date")
 _DAY: Final = 86_400_000
@@ -65,14 +70,14 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
         TransportError: the broker failed; nothing was added.
     """
     began = time.monotonic()
-    archived = open_archive(order)
-    plan = plan_archive(order, archived)
-    runs: list[Run] = []
-    if plan.extents or plan.lost:
-        with own_errors():
-            frame = session.read.format("jms").options(**order.options(archived, plan.ends())).load()
-            runs.append(store_run(frame, order, archived, plan))
-    return summarize(order, archived, runs, plan.lost, began)
+    with open_archive(order) as archived:
+        plan = plan_archive(order, archived)
+        runs: list[Run] = []
+        if plan.extents or plan.lost:
+            with own_errors():
+                frame = session.read.format("jms").options(**order.options(archived, plan.ends())).load()
+                runs.append(store_run(frame, order, archived, plan))
+        return summarize(order, archived, runs, plan.lost, began)
 
 
 def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Run:
@@ -146,18 +151,30 @@ def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
     }
 
 
-def open_archive(order: ArchiveOrder) -> Manifest:
+@contextmanager
+def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
     """The archive that an order goes on with, after what a crashed run left in its folder is deleted.
+
+    It is locked as long as the block runs: another run would delete, or count again, what this one writes. The lock
+    holds for the processes of this machine, and of others where the file system has such locks.
 
     Raises:
         ConfigurationError: it is an archive of something else.
+        IllegalStateError: another run is at work.
     """
-    archived = _archived(order)
+    _archived(order)  # before a folder is made
     order.folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(order.folder / _STAGING, ignore_errors=True)
-    for path in order.folder.glob(f"*/*/{_prefix(archived.runs + 1)}*"):
-        path.unlink()
-    return archived
+    with (order.folder / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason = f"another run archives into {order.folder}: wait for its end, or name another folder"
+            raise IllegalStateError(reason) from None
+        archived = _archived(order)
+        shutil.rmtree(order.folder / _STAGING, ignore_errors=True)
+        for path in order.folder.glob(f"*/*/{_prefix(archived.runs + 1)}*"):
+            path.unlink()
+        yield archived
 
 
 def _archived(order: ArchiveOrder) -> Manifest:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,7 +22,7 @@ from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import require_manifest
 from jmsaio.spark.jobs.selecting import select_rows
 from jmsaio.spark.jobs.verify import read_archive
-from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.model.destination_text import parse_destination_text, with_kind
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.session import set_for_now
@@ -60,6 +60,16 @@ class ReplayOrder:
     allow_same: bool = False
 
 
+class Counted(NamedTuple):
+    """What an archive has of one destination; see ``Target``."""
+
+    source: str
+    rows: int
+    undecodable: int
+    partitions: int
+    topic: str
+
+
 @attrs.frozen
 class Target:
     """Where the messages of one archived destination go.
@@ -69,7 +79,8 @@ class Target:
         target: where they go.
         rows: how many.
         undecodable: how many more can't be sent, since a part of them could not be read.
-        partitions: how many partitions they come from.
+        partitions: how many partitions their topic had at least; 0 for a topic without.
+        topic: one of the topics or partitions that they come from, by its full name.
     """
 
     source: str
@@ -77,6 +88,7 @@ class Target:
     rows: int
     undecodable: int
     partitions: int
+    topic: str
 
 
 def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
@@ -123,18 +135,18 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     }
 
 
-def _counts(frame: DataFrame) -> list[tuple[str, int, int, int]]:
-    """Destination, rows, rows that can't be sent, and partitions."""
-    bad = f.count("decode_error")
-    counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, f.count_distinct("topic"))
-    return [tuple(row) for row in counted.orderBy("destination").collect()]
+def _counts(frame: DataFrame) -> list[Counted]:
+    """Destination, rows, rows that can't be sent, partitions, and a topic."""
+    bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
+    counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
+    return [Counted(*row) for row in counted.orderBy("destination").collect()]
 
 
-def find_targets(counts: Iterable[tuple[str, int, int, int]], mapping: Mapping[str, str]) -> list[Target]:
+def find_targets(counts: Iterable[Counted], mapping: Mapping[str, str]) -> list[Target]:
     """Where the messages of each archived destination go.
 
     Args:
-        counts: archived destination, rows, undecodable rows, partitions.
+        counts: what is archived.
         mapping: as ``ReplayOrder.mapping``.
 
     Raises:
@@ -142,10 +154,11 @@ def find_targets(counts: Iterable[tuple[str, int, int, int]], mapping: Mapping[s
     """
     left = dict(mapping)
     targets = []
-    for source, *numbers in counts:
-        kind, _, name = source.partition("://")
-        target = left.pop(source, None) or left.pop(name, None) or source
-        targets.append(Target(source, target if "://" in target else f"{kind}://{target}", *numbers))
+    for one in counts:
+        kind, _, name = one.source.partition("://")
+        target = left.pop(one.source, None) or left.pop(name, None) or one.source
+        chosen = with_kind(target, kind)
+        targets.append(Target(one.source, chosen, one.rows, one.undecodable, one.partitions, one.topic))
     if left and targets:
         known = ", ".join(each.source for each in targets)
         raise ConfigurationError(f"{', '.join(left)} is not in the archive, which has {known}: map one of these")
@@ -163,13 +176,13 @@ def check_targets(targets: Iterable[Target], namespace: str) -> None:
         ConfigurationError: some would.
     """
     targets = list(targets)
-    sources = {_topic(each.source, namespace): each.source for each in targets}
+    sources = {split_partition(each.topic)[0]: each.source for each in targets}
     for each in targets:
         same = sources.get(_topic(each.target, namespace))
         if same is not None:
             raise ConfigurationError(
-                f"messages of {each.source} would be sent to {same}, which they were archived from: name another by "
-                f"--map-destination {each.source}=OTHER, or allow it by --allow-same"
+                f"messages of {each.source} would be sent to {same}, from which messages were archived: name another "
+                f"by --map-destination {each.source}=OTHER, or allow it by --allow-same"
             )
 
 
@@ -188,7 +201,7 @@ async def _same_partitions(configuration: Configuration, targets: Iterable[Targe
                 topics = await list_sources(transport, resolved)
             except NotFoundError:  # it is made when the first message is sent
                 continue
-            if len(topics) >= each.partitions and split_partition(topics[0])[1] is not None:
+            if len(topics) >= each.partitions and split_partition(topics[0])[1] >= 0:
                 found.append(each.source)
     finally:
         await transport.aclose(configuration.close_timeout)
@@ -199,7 +212,7 @@ def _send(
     session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[Target], same: list[str]
 ) -> None:
     targets = list(targets)
-    topics = sum(each.partitions for each in targets)
+    topics = sum(max(1, each.partitions) for each in targets)
     tasks = max(1, min(topics, session.sparkContext.defaultParallelism))
     outgoing = outgoing_rows(frame.where("decode_error IS NULL"), targets, same, tasks)
     settings = {}

@@ -32,11 +32,19 @@ def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = 100_
         As ``archive_range``, where nothing was added.
     """
     began = time.monotonic()
-    before = open_archive(order)
-    plan = plan_archive(order, before)
-    runs: list[Run] = []
+    with open_archive(order) as before:
+        plan = plan_archive(order, before)
+        runs: list[Run] = []
+        stopped = _run(session, order, before, plan, entries, runs) if plan.extents or plan.lost else None
+    summary = summarize(order, before, runs, plan.lost, began)
+    return summary if stopped is None else {**summary, "stopped": stopped}
+
+
+def _run(
+    session: SparkSession, order: ArchiveOrder, before: Manifest, plan: ArchivePlan, entries: int, runs: list[Run]
+) -> str | None:
+    """Add runs until all is archived, or one fails; the reason why, where others came before it."""
     failures: list[Exception] = []
-    stopped = None
 
     def store(frame: DataFrame, number: int) -> None:
         archived = runs[-1].manifest if runs else before
@@ -46,17 +54,15 @@ def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = 100_
             failures.append(error)
             raise
 
-    if plan.extents or plan.lost:
-        try:
-            with own_errors():
-                _stream(session, stream_options(order, before, entries), store)
-        except Exception as error:
-            cause = find_cause(str(failures[0])) or failures[0] if failures else error
-            if not runs:
-                raise cause from None
-            stopped = reason_of(cause)
-    summary = summarize(order, before, runs, plan.lost, began)
-    return summary if stopped is None else {**summary, "stopped": stopped}
+    try:
+        with own_errors():
+            _stream(session, stream_options(order, before, entries), store)
+    except Exception as error:
+        cause = find_cause(str(failures[0])) or failures[0] if failures else error
+        if not runs:
+            raise cause from None
+        return reason_of(cause)
+    return None
 
 
 def stream_options(order: ArchiveOrder, archived: Manifest, entries: int) -> dict[str, str]:

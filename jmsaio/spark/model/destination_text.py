@@ -26,6 +26,16 @@ def parse_destination_text(text: str) -> Queue | Topic:
     return _KINDS[kind](name)
 
 
+def with_kind(text: str, kind: str) -> str:
+    """The text of a destination that may have been written by its name alone.
+
+    Args:
+        text: with or without ``queue://`` or ``topic://``.
+        kind: ``queue`` or ``topic``, for a name alone.
+    """
+    return text if text.partition("://")[0] in _KINDS else f"{kind}://{text}"
+
+
 def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str) -> str:
     """The text of the destination that a topic or partition belongs to.
 

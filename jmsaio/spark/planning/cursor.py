@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -66,6 +66,22 @@ class StreamCursor:
     def leave(self, places: Offsets) -> None:
         """Nothing was read before these places: the cursor is not moved there."""
         self._moved.update(places)
+
+    async def kept(self, topics: Iterable[str]) -> set[str]:
+        """Those of the topics that have the subscription, looked for once.
+
+        Raises:
+            TransportError: the broker does not answer.
+        """
+        for topic in topics:
+            if topic not in self._there:
+                try:
+                    stats = await self.admin.stats(topic)
+                except NotFoundError:
+                    continue
+                if self.subscription in stats.subscriptions:
+                    self._there.add(topic)
+        return self._there
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> None:
         """Acknowledge what lies before ``start``. A failure is a warning: the broker keeps more than it needs to.

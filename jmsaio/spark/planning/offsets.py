@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 import attrs
@@ -125,7 +125,11 @@ class Step:
 
 
 def advance(
-    start: Offsets, stores: Mapping[str, Stored], rate: Rate = Rate(), until: Offsets | None = None, kept: bool = False
+    start: Offsets,
+    stores: Mapping[str, Stored],
+    rate: Rate = Rate(),
+    until: Offsets | None = None,
+    kept: Container[str] = (),
 ) -> Step:
     """The end of the next batch: never behind what readers are given.
 
@@ -138,23 +142,30 @@ def advance(
         stores: what each partition stores.
         rate: limits.
         until: ends at these offsets at the latest, and leaves out partitions that have none.
-        kept: a durable subscription keeps what was not read: what is gone was read, so that is no loss.
+        kept: topics of which a durable subscription keeps what was not read: where their oldest ledgers are gone,
+            those were read, so that is no loss.
     """
     losses = [Loss(topic, place, None, _GONE) for topic, place in start.items() if topic not in stores]
     starts: dict[str, Place] = {}
+    waiting: dict[str, Place] = {}  # nothing of them is read in this batch
     for topic, store in stores.items():
         if store.end is None or (until is not None and topic not in until):
             if topic in start:
-                starts[topic] = start[topic]
+                waiting[topic] = start[topic]
             continue
         starts[topic], loss = _start(topic, start, store)
-        if loss is not None and not kept:
+        if loss is not None and not (topic in kept and _is_trimmed(loss, store)):
             losses.append(loss)
     ends = {topic: None if until is None else until.get(topic) for topic in starts}
     behind = {topic: _behind(topic, place, stores[topic], ends[topic]) for topic, place in starts.items()}
     shares = share({topic: one.entries for topic, one in behind.items()}, _limit(behind, rate), _turn(start))
     end = {topic: _ahead(topic, place, stores[topic], shares[topic], ends[topic]) for topic, place in starts.items()}
-    return Step(end, sum(shares.values()), tuple(losses))
+    return Step(waiting | end, sum(shares.values()), tuple(losses))
+
+
+def _is_trimmed(loss: Loss, store: Stored) -> bool:
+    """Whether it is the oldest ledgers that are gone."""
+    return loss.wanted < store.first
 
 
 def _limit(behind: Mapping[str, Behind], rate: Rate) -> int | None:
@@ -213,7 +224,7 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
 
 
 def between(
-    start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits, kept: bool = False
+    start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits, kept: Container[str] = ()
 ) -> tuple[list[Range], tuple[Loss, ...]]:
     """The ranges of a batch, and what of them is gone. The same again for the same arguments.
 
@@ -233,7 +244,7 @@ def between(
             continue
         first, loss = _start(topic, start, store)
         last, ended = locate(topic, end[topic], store)
-        if kept and ended is None:
+        if loss is not None and ended is None and topic in kept and _is_trimmed(loss, store):
             loss = None
         if loss is None and ended is None and (store.end is None or last > store.end):
             ended = Loss(topic, store.end or last, None, _BEHIND)

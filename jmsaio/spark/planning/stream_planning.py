@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -88,13 +88,13 @@ class StreamPlanner:
         start = from_json(written)
         looked = self._looked
         stores = await self._look()
+        step = advance(start, stores, self._rate() if limited else Rate(), self._until, await self._kept(start))
+        self._tell(step.losses)
         if self._cursor is not None:
             await self._cursor.move(start, stores, again=self._looked != looked)
-        step = advance(start, stores, self._rate() if limited else Rate(), self._until, kept=self._cursor is not None)
         if limited and not self._is_enough(start, stores, step):
             self._reached = start
             return dict(written)
-        self._tell(step.losses)
         if step.end != start:
             self._begun = self._now()
         self._reached = step.end
@@ -116,10 +116,14 @@ class StreamPlanner:
         if self._looked is None:
             await self._look()
         limits = Limits(self.options.min_partitions, self.options.max_entries_per_partition)
-        kept = self._cursor is not None
-        found, losses = between(from_json(start), from_json(end), self._stores, limits, kept)
+        begins = from_json(start)
+        found, losses = between(begins, from_json(end), self._stores, limits, await self._kept(begins))
         self._tell(losses)
         return found
+
+    async def _kept(self, start: Offsets) -> Container[str]:
+        """The topics of which the subscription keeps what is not read."""
+        return () if self._cursor is None else await self._cursor.kept(start)
 
     def _tell(self, losses: Iterable[Loss]) -> None:
         told = Losses(self.options.fail_on_data_loss)

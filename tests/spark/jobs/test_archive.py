@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jmsaio
-from jmsaio.errors import ConfigurationError
-from jmsaio.spark.jobs.archive import archive_range, describe_archive
+from jmsaio.errors import ConfigurationError, IllegalStateError
+from jmsaio.spark.jobs.archive import archive_range, describe_archive, open_archive
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import read_manifest
 from jmsaio.spark.jobs.verify import verify
@@ -57,6 +57,16 @@ def test_each_message_is_archived_once_also_after_a_crash(
     (tmp_path / second_file(tmp_path)).unlink()
     (problem, _) = verify(spark, tmp_path)["problems"]
     assert "1 of 4 rows are missing" in problem
+
+
+def test_two_runs_do_not_archive_into_one_folder_at_a_time(tmp_path: Path) -> None:
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=tmp_path)
+    with open_archive(order) as archived:
+        assert archived.runs == 0
+        with pytest.raises(IllegalStateError, match="another run archives into"), open_archive(order):
+            pass
+    with open_archive(order) as archived:
+        assert archived.rows == 0
 
 
 def second_file(folder: Path) -> Path:

@@ -12,11 +12,15 @@ import jmsaio
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.extent import ArchiveOrder
-from jmsaio.spark.jobs.replay import ORIGINAL_ID, ReplayOrder, check_targets, find_targets, pacer, replay
+from jmsaio.spark.jobs.replay import ORIGINAL_ID, Counted, ReplayOrder, check_targets, find_targets, pacer, replay
 from tests.spark.use import receive, send
 from tests.support.broker import TestBroker
 
-COUNTS = [("queue://orders", 5, 0, 1), ("topic://news", 3, 1, 2)]
+SPACE = "persistent://public/default/"
+COUNTS = [
+    Counted("queue://orders", 5, 0, 0, f"{SPACE}orders"),
+    Counted("topic://news", 3, 1, 2, f"{SPACE}news-partition-1"),
+]
 
 
 def test_messages_go_where_they_are_mapped_to_and_the_rest_where_it_came_from() -> None:
@@ -44,6 +48,13 @@ def test_the_source_of_other_messages_is_refused_too() -> None:
     with pytest.raises(ConfigurationError, match="queue://orders would be sent to topic://news"):
         check_targets(targets, "public/default")
     check_targets(find_targets(COUNTS, {"orders": "a", "news": "b"}), "public/default")
+
+
+def test_the_source_is_known_by_its_topic_whatever_namespace_short_names_have_now() -> None:
+    targets = find_targets(COUNTS[:1], {"orders": "persistent://public/default/orders"})
+    with pytest.raises(ConfigurationError, match="would be sent to queue://orders"):
+        check_targets(targets, "other/space")
+    check_targets(find_targets(COUNTS[:1], {}), "other/space")
 
 
 def test_rows_pass_at_the_rate_that_is_asked_for() -> None:

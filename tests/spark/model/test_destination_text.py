@@ -6,7 +6,7 @@ import pytest
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.spark.model.destination_text import destination_text, parse_destination_text
+from jmsaio.spark.model.destination_text import destination_text, parse_destination_text, with_kind
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,9 @@ def test_a_topic_is_read_under_the_text_that_leads_back_to_it(
 def test_a_text_that_does_not_say_queue_or_topic_is_refused(text: str) -> None:
     with pytest.raises(InvalidDestinationError, match="must be written queue://name or topic://name"):
         parse_destination_text(text)
+
+
+@pytest.mark.parametrize("name", ["orders", "persistent://public/default/orders", "multi:a,b"])
+def test_a_name_alone_is_of_the_kind_that_is_meant(name: str) -> None:
+    assert with_kind(name, "topic") == f"topic://{name}"
+    assert with_kind(f"queue://{name}", "topic") == f"queue://{name}"

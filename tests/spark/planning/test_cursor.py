@@ -137,3 +137,12 @@ async def test_a_topic_that_joins_or_lost_the_subscription_gets_it(
     await cursor.move({topic: Place(first.ledger, 1)}, both, again=True)
     assert await mark(seam, topic) == (first.ledger, 0)
     assert await admin_of(seam).backlog(topic, NAME) == 1
+
+
+async def test_only_topics_that_have_the_subscription_count_as_kept(seam: Seam) -> None:
+    topic, without = await seam.topic("a"), await seam.topic("b")
+    await admin_of(seam).create_subscription(topic, NAME, Position.EARLIEST)
+    cursor = StreamCursor(admin_of(seam), NAME, shared=False)
+    assert await cursor.kept([topic, without, f"{topic}-gone"]) == {topic}
+    await cursor.move({}, await look(seam.transport, [without]), again=False)
+    assert await cursor.kept([topic, without]) == {topic, without}

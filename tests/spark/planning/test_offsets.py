@@ -64,7 +64,10 @@ def test_an_offset_stays_valid_when_its_ledger_is_deleted() -> None:
     assert advance(read, {A: trimmed}).losses == ()
     [loss] = advance({A: Place(5, 3)}, {A: trimmed}).losses
     assert (loss.wanted, loss.found) == (Place(5, 3), Place(8, 0))
-    assert advance({A: Place(5, 3)}, {A: trimmed}, kept=True).losses == ()
+    assert advance({A: Place(5, 3)}, {A: trimmed}, kept={A}).losses == ()
+    assert advance({A: Place(5, 3)}, {A: trimmed}, kept={B}).losses == (loss,)
+    [made_anew] = advance({A: Place(9, 3)}, {A: STORE}, kept={A}).losses
+    assert made_anew.wanted == Place(9, 3)
 
 
 def test_a_new_partition_begins_at_its_start_and_an_empty_one_waits() -> None:
@@ -84,6 +87,13 @@ def test_a_run_over_what_is_there_now_ends_there_and_takes_no_new_partition() ->
     step = advance({A: Place(5, 0)}, {A: STORE, B: STORE}, until=until)
     assert (step.end, step.entries) == (until, 2)
     assert advance(step.end, {A: STORE, B: STORE}, until=until).end == until
+
+
+@pytest.mark.parametrize(("store", "until"), [(Stored((), None), None), (STORE, {B: Place(8, 2)})])
+def test_a_partition_of_which_nothing_is_read_keeps_its_offset(store: Stored, until: dict[str, Place] | None) -> None:
+    step = advance({A: Place(5, 0)}, {A: store, B: STORE}, until=until)
+    assert step.end == {A: Place(5, 0), B: Place(8, 2)}
+    assert step.losses == ()
 
 
 def test_a_partition_without_known_ledgers_is_read_to_its_end() -> None:
@@ -191,10 +201,10 @@ def test_a_batch_that_is_not_stored_any_more_is_one_loss(
 def test_a_ledger_that_a_subscription_has_passed_may_be_gone_before_the_batch_behind_it_is_read() -> None:
     trimmed = Stored(STORE.ledgers[1:], STORE.end)
     start, end = {A: Place(5, 4)}, {A: Place(8, 2)}
-    assert [str(one.start) for one in between(start, end, {A: trimmed}, LIMITS, kept=True)[0]] == ["8:0"]
-    assert between(start, end, {A: trimmed}, LIMITS, kept=True)[1] == ()
+    assert [str(one.start) for one in between(start, end, {A: trimmed}, LIMITS, kept={A})[0]] == ["8:0"]
+    assert between(start, end, {A: trimmed}, LIMITS, kept={A})[1] == ()
     assert len(between(start, end, {A: trimmed}, LIMITS)[1]) == 1
-    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, LIMITS, kept=True)[1]) == 1
+    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, LIMITS, kept={A})[1]) == 1
 
 
 def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
