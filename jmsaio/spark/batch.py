@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.task import read_range
-from jmsaio.transport.registry import open_transport
+from jmsaio.spark.task import TaskReader
+from jmsaio.transport.registry import connected
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(TaskReader, DataSourceReader):
     """Reads what is stored when Spark plans the query. Nothing is acknowledged, and nothing stays on the broker.
 
     Spark plans once for each ``load()``: a DataFrame that is used twice gives the same rows.
-
-    Args:
-        options: with the columns to read.
-        schema: Spark's words for these columns.
     """
-
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
         """One for each range of entries; an empty destination has none.
@@ -41,17 +29,8 @@ class BatchReader(DataSourceReader):
         """
         return [InputPartition(each) for each in asyncio.run(_plan(self._options))]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range, in Arrow batches. Runs in a task."""
-        if partition.value is None:  # Spark starts one task where there is nothing to read
-            return iter(())
-        return read_range(self._options, partition.value, to_arrow_schema(self._schema, timezone="UTC"))
-
 
 async def _plan(options: SourceOptions) -> list[Range]:
     configuration = configuration_of(options)
-    transport = await open_transport(configuration)
-    try:
+    async with connected(configuration) as transport:
         return await plan_batch(transport, Wanted.by(options, configuration))
-    finally:
-        await transport.aclose(configuration.close_timeout)

@@ -9,14 +9,11 @@ from pyspark.sql.types import StructField, StructType
 
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.model.schema import COLUMNS, Column, Property, Type, find_column
+from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, find_column
 from jmsaio.spark.options.parse import SourceOptions
 
 #: Types of declared properties by Spark's name of them.
-_PROPERTY_TYPES: Final = {
-    kind.value.lower(): kind
-    for kind in (Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
-}
+_PROPERTY_TYPES: Final = {kind.value.lower(): kind for kind in PROPERTY_TYPES}
 
 
 def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:

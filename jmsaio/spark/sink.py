@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from jmsaio.config import Configuration
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.spark.arrow.records import RecordMaker
 from jmsaio.spark.files import configuration_of
@@ -53,7 +54,7 @@ class _Writer:
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
-        self._maker(to_arrow_schema(schema, timezone="UTC"))
+        self._maker(to_arrow_schema(schema, timezone="UTC"), configuration_of(options))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of one task, at least once: a task that Spark repeats sends its rows again.
@@ -69,23 +70,23 @@ class _Writer:
 
     def _send(self, batches: Iterator[pa.RecordBatch], here: Worker) -> Written:
         maker = None
-        sending = Sending(here.transport, configuration_of(self._options))
+        sending = Sending(here.transport, here.configuration)
         try:
             for batch in batches:
                 if maker is None:
                     with warnings.catch_warnings(action="ignore"):  # given once already, when Spark made the writer
-                        maker = self._maker(batch.schema)
+                        maker = self._maker(batch.schema, here.configuration)
                 here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
             return Written(tuple(here.run(sending.finish())))
         finally:
             here.run(sending.aclose())
 
-    def _maker(self, schema: pa.Schema) -> RecordMaker:
+    def _maker(self, schema: pa.Schema, configuration: Configuration) -> RecordMaker:
         destination = self._options.destination
         return RecordMaker(
             schema,
             connection_id=str(uuid.uuid4()),
-            namespace=configuration_of(self._options).system_namespace,
+            namespace=configuration.system_namespace,
             destination=None if destination is None else str(destination),
             dedup=self._options.dedup,
         )

@@ -24,7 +24,7 @@ from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.requested import choose_columns
 from jmsaio.spark.sink import BatchWriter, StreamWriter
 from jmsaio.spark.stream import StreamReader
-from jmsaio.transport.registry import open_transport
+from jmsaio.transport.registry import connected
 
 
 class JmsSource(DataSource):
@@ -103,8 +103,5 @@ def _read_options(given: Mapping[str, str]) -> SourceOptions:
 async def _check_destination(options: SourceOptions) -> None:
     assert options.destination is not None  # a reader has one
     configuration = configuration_of(options)
-    transport = await open_transport(configuration)
-    try:
+    async with connected(configuration) as transport:
         await list_sources(transport, resolve(options.destination, configuration.system_namespace))
-    finally:
-        await transport.aclose(configuration.close_timeout)

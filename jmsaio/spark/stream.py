@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -24,11 +21,11 @@ from jmsaio.spark.files import configuration_of
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import Wanted
 from jmsaio.spark.planning.stream_planning import StreamPlanner
-from jmsaio.spark.task import read_range
+from jmsaio.spark.task import TaskReader
 from jmsaio.spark.worker import Worker
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a destination batch by batch. Spark makes one object to plan and another one, pickled, for the tasks.
 
     Args:
@@ -37,8 +34,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
+        super().__init__(options, schema)
         self._worker: Worker | None = None
         self._planner: StreamPlanner | None = None
 
@@ -79,12 +75,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         worker, planner = self._plan()
         return [InputPartition(each) for each in worker.run(planner.ranges(start, end))]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range, in Arrow batches. Runs in a task."""
-        if partition.value is None:
-            return iter(())
-        return read_range(self._options, partition.value, to_arrow_schema(self._schema, timezone="UTC"))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: it comes a batch late, and never for the last one. ``latestOffset`` moves the subscription."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import partial
 
 import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.files import configuration_of
@@ -14,6 +17,25 @@ from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.spark.worker import CONNECTION_ERRORS, forget, worker
+
+
+class TaskReader:
+    """What batches and streams share: the reading of one range.
+
+    Args:
+        options: with the columns to read.
+        schema: Spark's words for these columns.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range, in Arrow batches. Runs in a task."""
+        if partition.value is None:  # Spark starts one task where there is nothing to read
+            return iter(())
+        return read_range(self._options, partition.value, to_arrow_schema(self._schema, timezone="UTC"))
 
 
 def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
@@ -41,7 +63,7 @@ def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Genera
 def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
     here = worker(options.connection, partial(configuration_of, options))
     assert options.destination is not None  # a reader has one
-    configuration = configuration_of(options)
+    configuration = here.configuration
     destination = destination_text(type(options.destination), span.topic, configuration.system_namespace)
     fail = options.on_decode_error is OnDecodeError.FAIL
     batches = RowBatches(options.columns, options.declared, destination, span.topic, fail_on_error=fail)

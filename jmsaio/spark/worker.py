@@ -31,11 +31,12 @@ class Worker:
 
     Attributes:
         transport: open until ``close``.
+        configuration: of the transport, with the secrets as they were when it was opened.
     """
 
     transport: Transport
+    configuration: Configuration
     _runner: asyncio.Runner
-    _close_timeout: float
 
     @classmethod
     def open(cls, configuration: Configuration) -> Worker:
@@ -51,7 +52,7 @@ class Worker:
         except BaseException:
             runner.close()
             raise
-        return cls(transport, runner, configuration.close_timeout)
+        return cls(transport, configuration, runner)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; what Ctrl-C or a signal raises cancels it."""
@@ -60,7 +61,7 @@ class Worker:
     def close(self) -> None:
         """Close the transport, within ``close_timeout`` seconds, and the loop."""
         try:
-            self._runner.run(self.transport.aclose(self._close_timeout))
+            self._runner.run(self.transport.aclose(self.configuration.close_timeout))
         finally:
             self._runner.close()
 

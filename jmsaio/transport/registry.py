@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from importlib import import_module
 
 from jmsaio.config import Configuration
@@ -23,3 +24,16 @@ async def open_transport(config: Configuration) -> Transport:
     module = import_module(SCHEMES[config.scheme].transport)
     open_it: Callable[[Configuration], Awaitable[Transport]] = module.open_transport
     return await open_it(config)
+
+
+@asynccontextmanager
+async def connected(config: Configuration) -> AsyncIterator[Transport]:
+    """A transport for the time of a block, closed at its end within ``config.close_timeout`` seconds.
+
+    Raises as ``open_transport``.
+    """
+    transport = await open_transport(config)
+    try:
+        yield transport
+    finally:
+        await transport.aclose(config.close_timeout)

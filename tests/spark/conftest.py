@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jmsaio.config import load
+from jmsaio.transport.registry import connected
+from tests.spark.seam import Seam
+from tests.support.broker import TestBroker
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+async def seam(url: str) -> AsyncIterator[Seam]:
+    """A client at the seam, on each kind of broker."""
+    async with connected(load(url)) as transport:
+        yield Seam(transport)
+
+
+@pytest.fixture
+async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
+    """A client at the seam, on a real broker."""
+    async with connected(load(pulsar_broker.url)) as transport:
+        yield Seam(transport)
 
 
 @pytest.fixture(scope="session")

@@ -10,26 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from jmsaio.config import load
 from jmsaio.launcher import tools
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.batch_planning import Wanted, look, plan_batch
 from jmsaio.spark.planning.offsets import advance, between
 from jmsaio.spark.planning.plan import Limits
-from jmsaio.transport.registry import open_transport
 from tests.spark.seam import HANG, Seam
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
 Do = Callable[[str], Awaitable[None]]
-
-
-@pytest.fixture
-async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(pulsar_broker.url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
 
 
 @asynccontextmanager

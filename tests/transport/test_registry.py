@@ -9,8 +9,10 @@ import uuid
 import pytest
 
 import jmsaio
+from jmsaio.config import load
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.transport.memory.broker.broker import forget_broker
+from jmsaio.transport.registry import connected
 from tests.transport import loopback
 
 
@@ -55,3 +57,12 @@ def test_only_the_transport_in_use_is_imported() -> None:
         "assert 'jmsaio.transport.pulsar' not in sys.modules and '_pulsar' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+async def test_a_transport_is_closed_with_its_block_whatever_ends_it() -> None:
+    with pytest.raises(LookupError):
+        async with connected(load(f"memory://{uuid.uuid4()}")) as transport:
+            await transport.end("persistent://public/default/any")
+            raise LookupError
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await transport.end("persistent://public/default/any")

@@ -17,7 +17,7 @@ from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted, look, plan_batch
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.transport.registry import open_transport
+from jmsaio.transport.registry import connected
 
 
 @attrs.frozen(kw_only=True)
@@ -129,12 +129,9 @@ def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
 
 async def _look(options: SourceOptions) -> list[Extent]:
     configuration = configuration_of(options)
-    transport = await open_transport(configuration)
-    try:
+    async with connected(configuration) as transport:
         ranges = await plan_batch(transport, Wanted.by(options, configuration))
         stores = await look(transport, dict.fromkeys(each.topic for each in ranges))
-    finally:
-        await transport.aclose(configuration.close_timeout)
     return extents_of(ranges, stores)
 
 

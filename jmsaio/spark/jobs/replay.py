@@ -26,7 +26,7 @@ from jmsaio.spark.model.destination_text import parse_destination_text, with_kin
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.session import set_for_now
-from jmsaio.transport.registry import open_transport
+from jmsaio.transport.registry import connected
 
 #: Property of a message that was replayed: the JMSMessageID that it had before.
 ORIGINAL_ID: Final = "jmsaio_original_id"
@@ -192,9 +192,8 @@ def _topic(destination: str, namespace: str) -> str:
 
 async def _same_partitions(configuration: Configuration, targets: Iterable[Target]) -> list[str]:
     """The archived destinations whose target has as many partitions as they have, at least."""
-    transport = await open_transport(configuration)
     found = []
-    try:
+    async with connected(configuration) as transport:
         for each in targets:
             resolved = resolve(parse_destination_text(each.target), configuration.system_namespace)
             try:
@@ -203,8 +202,6 @@ async def _same_partitions(configuration: Configuration, targets: Iterable[Targe
                 continue
             if len(topics) >= each.partitions and split_partition(topics[0])[1] >= 0:
                 found.append(each.source)
-    finally:
-        await transport.aclose(configuration.close_timeout)
     return found
 
 

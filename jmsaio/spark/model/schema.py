@@ -34,6 +34,12 @@ class Type(enum.Enum):
     PROPERTIES = "STRUCT<...>"  # the declared properties: see ``ddl``
 
 
+#: The types that a declared property can have.
+PROPERTY_TYPES: Final = (
+    Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE,
+)  # fmt: skip
+
+
 class Body(enum.Enum):
     """How a reader is given the body; the value is that of the option ``body``."""
 
@@ -112,7 +118,7 @@ class Property:
 
     Attributes:
         name: its name, in its own case.
-        type: STRING, BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT or DOUBLE.
+        type: one of ``PROPERTY_TYPES``.
     """
 
     name: str

@@ -6,14 +6,11 @@ import re
 from typing import Final
 
 from jmsaio.config.options import nearest
-from jmsaio.spark.model.schema import Property, Type
+from jmsaio.spark.model.schema import PROPERTY_TYPES, Property, Type
 
 #: The types that a property can have, by every name that Spark's DDL knows.
 _TYPES: Final = {
-    **{
-        each.value: each
-        for each in (Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
-    },
+    **{each.value: each for each in PROPERTY_TYPES},
     "BYTE": Type.BYTE,
     "SHORT": Type.SHORT,
     "INTEGER": Type.INT,

@@ -26,20 +26,6 @@ SEVEN = [f"m{number}" for number in range(7)]
 
 
 @pytest.fixture
-async def seam(url: str) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
-
-
-@pytest.fixture
-async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(pulsar_broker.url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
-
-
-@pytest.fixture
 async def without_admin(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
     transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
     yield Seam(transport)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from jmsaio.config import load
@@ -13,17 +11,9 @@ from jmsaio.spark.planning.batch_planning import look
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.transport.base import Admin, Position, Subscription, SubscriptionType
-from jmsaio.transport.registry import open_transport
 from tests.spark.seam import HANG, Seam
 
 NAME = "follower"
-
-
-@pytest.fixture
-async def seam(url: str) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
 
 
 def admin_of(seam: Seam) -> Admin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -31,20 +31,6 @@ from tests.spark.seam import HANG, Seam, texts
 from tests.support.broker import TestBroker
 
 SEVEN = [f"m{number}" for number in range(7)]
-
-
-@pytest.fixture
-async def seam(url: str) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
-
-
-@pytest.fixture
-async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(pulsar_broker.url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
 
 
 async def plan(seam: Seam, topic: str, max_entries: int = 50_000, **values: Any) -> list[Range]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any
 
 import attrs
@@ -17,17 +16,9 @@ from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.transport.base import Position
-from jmsaio.transport.registry import open_transport
-from tests.spark.seam import HANG, Seam
+from tests.spark.seam import Seam
 
 NUMBERS = [str(number) for number in range(10)]
-
-
-@pytest.fixture
-async def seam(url: str) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(url))
-    yield Seam(transport)
-    await transport.aclose(HANG)
 
 
 def planner(seam: Seam, topic: str, **options: str) -> StreamPlanner:
