@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 from random import random
@@ -51,27 +50,17 @@ class _Outlet:
     producer: str | None
     rows: int = 0
     duplicates: int = 0
-    first: WireId | None = None
-    last: WireId | None = None
 
     def done(self, number: int, place: WireId | None, error: JMSError | None) -> None:
         if error is not None:
             self.refuse(_refused(number, self.topic, error))
             return
         self.rows += 1
-        if place is None:
-            return
-        if place.duplicate:
+        if place is not None and place.duplicate:
             self.duplicates += 1
-        else:
-            if self.first is None:
-                self.first = place
-            self.last = place
 
     def sent(self) -> Sent:
-        first, last = (None if place is None else str(place) for place in (self.first, self.last))
-        producers = () if self.producer is None else (self.producer,)
-        return Sent(self.topic, self.rows, self.duplicates, first, last, producers)
+        return Sent(self.topic, self.rows, self.duplicates, () if self.producer is None else (self.producer,))
 
 
 @attrs.define(eq=False)
@@ -85,7 +74,7 @@ class Sending:
 
     transport: Transport
     configuration: Configuration
-    _outlets: OrderedDict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=OrderedDict)
+    _outlets: dict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=dict)
     _ended: list[Sent] = attrs.field(init=False, factory=list)
     _error: JMSError | None = attrs.field(init=False, default=None)
     _route: Route = attrs.field(init=False)

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jmsaio.config import Configuration
+from jmsaio.config import Configuration, load
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.spark.arrow.records import RecordMaker
 from jmsaio.spark.files import configuration_of
@@ -54,7 +54,7 @@ class _Writer:
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
-        self._maker(to_arrow_schema(schema, timezone="UTC"), configuration_of(options))
+        self._maker(to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of one task, at least once: a task that Spark repeats sends its rows again.

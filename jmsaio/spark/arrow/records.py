@@ -8,10 +8,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from jmsaio.codec.bodies import encode_body
 from jmsaio.codec.rows import PERSISTENT, RawRow, to_record
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.spark.arrow.property_columns import Declared, Texts, read_maps, read_properties, read_structs
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, find_columns
+from jmsaio.spark.model.body_json import read_json
 from jmsaio.spark.model.dedup import AscendingCheck
 from jmsaio.spark.model.outgoing import OutgoingRow
 
@@ -25,6 +27,7 @@ class _Cells(NamedTuple):
     text: str | None
     data: bytes | None
     payload: bytes | None
+    body_json: str | None
     body_type: str | None
     object_format: str | None
     key: str | None
@@ -78,7 +81,7 @@ class RecordMaker:
         self._chained = "dedup_previous" in columns
         #: Rows taken so far.
         self.rows = 0
-        bodies = columns.keys() & {"text", "bytes", "payload"}
+        bodies = columns.keys() & {"text", "bytes", "payload", "body_json"}
         self._without_body = not bodies
         self._default_type = {frozenset({"text"}): "text", frozenset({"bytes"}): "bytes"}.get(frozenset(bodies))
 
@@ -139,6 +142,8 @@ class RecordMaker:
     def _body(self, cells: _Cells) -> tuple[str, bytes | None]:
         """The kind of message, and the payload of one that has no text."""
         kind, text, data = cells.body_type, cells.text, cells.data
+        if cells.body_json is not None:
+            return _json_body(cells.body_json, cells)
         if data is None:
             data = cells.payload
         if text is not None and data is not None:
@@ -152,8 +157,21 @@ class RecordMaker:
         elif text is not None and kind != "text":
             raise MessageFormatError(f"it has a text, but its body_type is {kind!r:.100}")
         elif self._without_body and kind != "header":
-            raise MessageFormatError(f"its body_type is {kind!r:.100}, but the table has no text, bytes or payload")
+            raise MessageFormatError(f"its body_type is {kind!r:.100}, but the table has no column for the body")
         return kind, data
+
+
+def _json_body(text: str, cells: _Cells) -> tuple[str, bytes | None]:
+    """The kind of message and its payload, by its JSON."""
+    body = read_json(text)
+    kind = "map" if isinstance(body, dict) else "stream"
+    if cells.text is not None:
+        raise MessageFormatError("it has two bodies, text and body_json: one must be NULL")
+    if cells.body_type not in (None, kind):
+        raise MessageFormatError(
+            f"its body_json is that of a {kind} message, but its body_type is {cells.body_type!r:.100}"
+        )
+    return kind, encode_body(kind, body, {})
 
 
 def _cells(column: pa.Array) -> Iterable[Any]:

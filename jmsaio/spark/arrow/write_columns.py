@@ -45,6 +45,12 @@ WRITE_COLUMNS: Final = (
     WriteColumn("text", Kind.TEXT, "body of a text message"),
     WriteColumn("bytes", Kind.BYTES, "body of a bytes message; with `body_type` of any message, as on the wire"),
     WriteColumn("payload", Kind.BYTES, "body of any message, as on the wire; needs `body_type`"),
+    WriteColumn(
+        "body_json",
+        Kind.TEXT,
+        "body of a map message (an object) or a stream message (an array) as JSON with types, as it"
+        " is read; only in a table without `bytes` and `payload`",
+    ),
     WriteColumn("body_type", Kind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`, or `header` without a body"),
     WriteColumn("object_format", Kind.TEXT, "`json` where the String of an object message is JSON of jmsaio"),
     WriteColumn("key", Kind.TEXT, "partition key, which is JMSXGroupID"),
@@ -144,7 +150,10 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
                 f"the column {column.name} must be {column.kind.value}, not of the Arrow type {field.type}"
             )
         found[column.name] = index
-    _check_bodies(found, left_out)
+    _check_bodies(found)
+    if "body_json" in found and found.keys() & {"bytes", "payload"}:  # the same body once more
+        del found["body_json"]
+        left_out.append("body_json")
     if destination is None and "destination" not in found:
         raise ConfigurationError("no destination: give the option queue or topic, or a column destination")
     _check_dedup(found, dedup, left_out)
@@ -153,7 +162,7 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
     return found
 
 
-def _check_bodies(found: Mapping[str, int], left_out: list[str]) -> None:
+def _check_bodies(found: Mapping[str, int]) -> None:
     """Refuse a table that may have two bodies in one row.
 
     What a reader gives with ``body=typed`` is none: ``body_type`` says whether ``text`` or ``bytes`` is the body. With
@@ -167,8 +176,6 @@ def _check_bodies(found: Mapping[str, int], left_out: list[str]) -> None:
             raise ConfigurationError("payload needs the column body_type, which says what it is")
     elif len(typed) == 2 and "body_type" not in found:
         raise ConfigurationError("text and bytes are two bodies: drop one, or add body_type, which says which counts")
-    elif not typed and "body_json" in left_out:
-        raise ConfigurationError("body_json is not written: write bytes or payload, with body_type")
 
 
 def _check_dedup(found: dict[str, int], dedup: bool, left_out: list[str]) -> None:

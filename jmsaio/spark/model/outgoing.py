@@ -35,16 +35,12 @@ class Sent:
         topic: full name.
         rows: how many rows the broker confirmed, the duplicates among them.
         duplicates: how many of them it left out because it had them already.
-        first: where the first row that was confirmed is stored, as text; None where all were duplicates.
-        last: where the last one is.
         producers: names of the producers that sent; empty without deduplication.
     """
 
     topic: str
     rows: int
     duplicates: int
-    first: str | None
-    last: str | None
     producers: tuple[str, ...] = ()
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
+from jmsaio.codec.bodies import encode_body
 from jmsaio.codec.rows import RawRow, to_record, to_row
 from jmsaio.errors import (
     ConfigurationError,
@@ -151,7 +152,7 @@ def test_a_row_has_a_field_for_each_column() -> None:
 
 
 def test_a_row_of_nulls_is_a_message_without_anything() -> None:
-    names = [name for name in TYPES if name != "payload" and not name.startswith("dedup_")]
+    names = [name for name in TYPES if name not in ("payload", "body_json") and not name.startswith("dedup_")]
     batch = pa.RecordBatch.from_arrays([pa.nulls(1, TYPES[name]) for name in names], names=names)
     maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q")
     (row,) = maker.records(batch, NOW)
@@ -176,6 +177,11 @@ def test_a_row_of_nulls_is_a_message_without_anything() -> None:
         ({"text": None, "bytes": b"\xff", "body_type": "text"}, "text", b"\xff"),
         ({"text": None, "bytes": b"a", "body_type": "avro"}, "avro", b"a"),
         ({"text": None, "bytes": None, "body_type": None}, "header", None),
+        ({"body_json": '{"n":{"int":5}}'}, "map", encode_body("map", {"n": 5}, {})),
+        ({"body_json": "[null]", "body_type": "stream"}, "stream", encode_body("stream", [None], {})),
+        ({"body_json": None, "body_type": "stream"}, "stream", None),
+        ({"body_json": None, "text": "a"}, "text", b"a"),
+        ({"body_json": None, "text": None}, "header", None),
         ({"key": "k"}, "header", None),
         ({"body_type": "header"}, "header", None),
         ({"body_type": None}, "header", None),
@@ -192,7 +198,14 @@ def test_the_body_is_what_its_columns_say(cells: dict[str, Any], kind: str, payl
         ({"text": "a", "bytes": b"a", "body_type": "text"}, "two bodies, text and bytes"),
         ({"text": "a", "body_type": "map"}, "it has a text, but its body_type is 'map'"),
         ({"payload": b"a", "body_type": None}, "it has a payload, but its body_type is NULL"),
-        ({"body_type": "text"}, "its body_type is 'text', but the table has no text, bytes or payload"),
+        ({"text": "a", "body_json": "[]"}, "two bodies, text and body_json"),
+        (
+            {"body_json": "[]", "body_type": "map"},
+            "its body_json is that of a stream message, but its body_type is 'map'",
+        ),
+        ({"body_json": '{"n":5}'}, "value 'n' must be null or an object of one type, such as {\"int\": 5}"),
+        ({"body_json": "{"}, "the body is not JSON"),
+        ({"body_type": "text"}, "its body_type is 'text', but the table has no column for the body"),
         ({"properties": {"n": "5"}, "property_types": {"n": "real"}}, "can't have the type 'real'"),
         ({"properties": {"n": "x"}, "property_types": {"n": "int"}}, "property 'n': 'x' is not a int"),
         ({"properties": {"n": "2147483648"}, "property_types": {"n": "int"}}, "property 'n': '2147483648' is not a"),

@@ -59,7 +59,7 @@ def test_a_column_is_taken_with_each_of_its_types_and_no_other(column: WriteColu
 def test_columns_that_the_provider_sets_are_left_out_with_one_warning() -> None:
     assert {
         "topic", "position", "publish_time", "producer_name", "schema_version", "JMSMessageID", "JMSTimestamp",
-        "JMSExpiration", "JMSDeliveryTime", "JMSRedelivered", "JMSXDeliveryCount", "body_json", "decode_error",
+        "JMSExpiration", "JMSDeliveryTime", "JMSRedelivered", "JMSXDeliveryCount", "decode_error",
     } == PROVIDED  # fmt: skip
     with pytest.warns(UserWarning, match="columns that are not written: JMSMessageID, position$") as seen:
         assert find("jmsMESSAGEid", "text", "position") == {"text": 1}
@@ -82,12 +82,18 @@ def test_a_table_that_was_read_can_be_written(body: Body) -> None:
         (("text", "payload", "body_type"), "payload and text are two bodies"),
         (("text", "bytes", "payload", "body_type"), "payload and text and bytes are two bodies"),
         (("payload",), "payload needs the column body_type"),
-        (("body_json", "body_type"), "body_json is not written: write bytes or payload"),
     ],
 )
 def test_a_table_that_no_messages_can_be_made_of_is_refused(names: tuple[str, ...], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         find(*names)
+
+
+@pytest.mark.parametrize("body", ["bytes", "payload"])
+def test_json_of_a_body_is_left_out_beside_its_bytes(body: str) -> None:
+    assert find("text", "body_json") == {"text": 0, "body_json": 1}
+    with pytest.warns(UserWarning, match="columns that are not written: body_json$"):
+        assert find(body, "body_json", "body_type") == {body: 0, "body_type": 2}
 
 
 def test_a_table_that_was_read_with_both_bodies_is_refused() -> None:
