@@ -13,10 +13,10 @@ from typing import Any
 import attrs
 import pytest
 
-import jmsaio.cli.spark
+import jmsaio.cli.spark.archive
 from jmsaio.cli.app import main
 from jmsaio.cli.exits import DATA_LOSS, ERROR, OK, PARTLY, USAGE
-from jmsaio.cli.spark import read_source
+from jmsaio.cli.spark.archive import read_source
 from jmsaio.errors import ConfigurationError, DataLossError
 
 URL = ["-u", "pulsar://h"]
@@ -113,7 +113,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     }
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, f"jmsaio.spark.{name}", module)
-    monkeypatch.setattr(jmsaio.cli.spark, "_EXTRA", ())
+    monkeypatch.setattr(jmsaio.cli.spark.archive, "_EXTRA", ())
     return jobs
 
 
@@ -126,7 +126,7 @@ def last(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_without_the_extra_one_sentence_says_what_to_install(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jmsaio.cli.spark, "_EXTRA", ("no_such_package",))
+    monkeypatch.setattr(jmsaio.cli.spark.archive, "_EXTRA", ("no_such_package",))
     assert main(["spark", *command]) == ERROR
     assert capsys.readouterr().err == "jmsaio: Spark is not installed: pip install 'jmsaio[spark]'\n"
 
@@ -292,6 +292,6 @@ def test_a_file_gives_the_options_of_the_source(tmp_path: Path) -> None:
 
 def test_the_line_of_progress_counts_tasks_while_spark_says() -> None:
     counts = iter([(1, 2), (0, 0)])
-    column = jmsaio.cli.spark._Tasks(lambda: next(counts))
+    column = jmsaio.cli.spark.archive._Tasks(lambda: next(counts))
     texts = [str(column.render(None)) for _ in range(3)]  # the third call fails
     assert texts == ["1 of 2 tasks", "", ""]
