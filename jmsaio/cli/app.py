@@ -16,7 +16,7 @@ from jmsaio.cli.guide import guide
 from jmsaio.cli.output import show_help_alone
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import SendingStopped, send
-from jmsaio.cli.spark.archive import spark
+from jmsaio.cli.spark.group import spark
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
 from jmsaio.errors import (

@@ -1,0 +1,48 @@
+"""``jmsaio spark check``."""
+
+from __future__ import annotations
+
+import click
+
+from jmsaio.cli.connecting import broker_options
+from jmsaio.cli.exits import ERROR, OK
+from jmsaio.cli.output import make_output, printable
+from jmsaio.cli.spark.options import pairs, read_source, session_options
+from jmsaio.cli.spark.running import write_summary
+from jmsaio.spark.jobs.failures import reason_of
+
+
+@click.command()
+@broker_options
+@session_options
+def check(
+    url: str | None, settings: tuple[str, ...], master: str, conf: tuple[str, ...], as_json: bool | None
+) -> int:  # fmt: skip
+    """Look at Java, the packages here and on a worker, and the way from a worker to the broker.
+
+    The exit code is 1 when something has to be done.
+    """
+    from jmsaio.spark.jobs.check import Finding, check_driver, check_session
+    from jmsaio.spark.session import open_session
+
+    source, chosen = read_source(url, settings), pairs("--conf", conf)
+    output = make_output(as_json)
+    findings = check_driver()
+    if not any(each.advice for each in findings):
+        connection = {"brokerServiceUrl" if name == "url" else name: text for name, text in source.items()}
+        try:
+            with open_session(master, chosen) as session:
+                findings += check_session(session, connection)
+        except Exception as error:  # whatever keeps Spark from starting
+            advice = f"Spark did not start at {master}: {reason_of(error)}; see the lines above, and --master"
+            findings.append(Finding("session", "none", advice))
+    wrong = [each for each in findings if each.advice]
+    if not output.as_json:
+        for each in findings:
+            output.line(printable(f"{'FAIL' if each.advice else 'ok':4}  {each.what}: {each.advice or each.found}"))
+    write_summary(output, {
+        "job": "check",
+        "ok": not wrong,
+        "findings": [{"what": each.what, "found": each.found, "advice": each.advice} for each in findings],
+    }, f"{len(wrong)} of {len(findings)} need something" if wrong else "all is there")  # fmt: skip
+    return ERROR if wrong else OK

@@ -1,0 +1,27 @@
+"""The group of commands ``jmsaio spark``."""
+
+from __future__ import annotations
+
+import click
+
+from jmsaio.cli.output import show_help_alone
+from jmsaio.cli.spark.archive import archive, verify
+from jmsaio.cli.spark.check import check
+from jmsaio.cli.spark.replay import replay
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def spark(context: click.Context) -> None:
+    """Archive destinations in Parquet files and send them again, through Apache Spark.
+
+    Needs Java and pip install 'jmsaio[spark]'; 'jmsaio spark check' says what is missing. Runs on this machine by
+    default, on a cluster under spark-submit or with --master.
+
+    The exit code is 4 when messages are lost, and 5 when something was left out.
+    """
+    show_help_alone(context)
+
+
+for command in (check, archive, verify, replay):
+    spark.add_command(command)

@@ -1,0 +1,87 @@
+"""Options that several commands of ``jmsaio spark`` share, and what they stand for."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+import click
+
+from jmsaio.cli.connecting import read_connection
+from jmsaio.cli.output import json_option
+from jmsaio.errors import JMSError
+from jmsaio.spark.model.destination_text import with_kind
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: What the extra installs.
+_EXTRA: Final = ("pyspark", "pyarrow")
+FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+
+topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
+selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that it selects.")
+
+
+def session_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options of a session, and refuse the command where Spark is not installed."""
+
+    @functools.wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> T:
+        if any(importlib.util.find_spec(name) is None for name in _EXTRA):
+            raise JMSError("Spark is not installed: pip install 'jmsaio[spark]'")
+        return command(*arguments, **options)
+
+    options = [
+        click.option("--master", default="local[2]", show_default=True, metavar="URL", help="Where Spark runs tasks."),
+        click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable."),
+        json_option,
+    ]
+    return functools.reduce(lambda done, option: option(done), reversed(options), run)
+
+
+def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:
+    """The options of the data source that name the broker.
+
+    Args:
+        url: what ``--url`` says.
+        settings: what ``--option`` says.
+
+    Raises:
+        click.UsageError, ConfigurationError: as ``read_connection``.
+    """
+    flat = dict(_flat(read_connection(url, settings)))
+    broker = flat.pop("brokerServiceUrl", None) or flat.pop("service_url")
+    return {"url": broker, **flat}
+
+
+def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Maps of a file as options with dots, and values as texts."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def full_name(name: str, topic: bool) -> str:
+    """A destination's name with its kind, unless it says so itself."""
+    return with_kind(name, "topic" if topic else "queue")
+
+
+def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    """A repeated option of the form A=B as a map.
+
+    Raises:
+        click.UsageError: a text of another form.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise click.UsageError(f"{option} needs A=B, not {text!r}")
+        found[name] = value
+    return found

@@ -1,0 +1,50 @@
+"""``jmsaio spark replay``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jmsaio.cli.connecting import broker_options
+from jmsaio.cli.exits import OK, PARTLY
+from jmsaio.cli.output import make_output, printable
+from jmsaio.cli.spark.options import FOLDER, pairs, read_source, selector_option, session_options
+from jmsaio.cli.spark.running import running, write_summary
+
+
+@click.command()
+@click.argument("folder", type=FOLDER)
+@broker_options
+@click.option("--as-new", is_flag=True, help="Send as new messages, with the old id as a property: the default.")
+@selector_option
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Messages a second at most.")
+@click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
+@click.option("--allow-same", is_flag=True, help="Send messages to where they were archived from.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
+@session_options
+def replay(
+    folder: Path, url: str | None, settings: tuple[str, ...], as_new: bool, selector: str | None, rate: float | None,
+    moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
+) -> int:  # fmt: skip
+    """Send the messages of the archive in FOLDER, in the order of each partition that they come from.
+
+    A run that fails may have sent some, and sends them again when it is repeated.
+    """
+    from jmsaio.spark.jobs.replay import ReplayOrder
+    from jmsaio.spark.jobs.replay import replay as replay_archive
+
+    order = ReplayOrder(
+        connection=read_source(url, settings), folder=folder, mapping=pairs("--map-destination", moves),
+        selector=selector, rate=rate, allow_same=allow_same,
+    )  # fmt: skip
+    output = make_output(as_json)
+    with running(output, master, pairs("--conf", conf)) as session:
+        summary = replay_archive(session, order, dry_run=dry_run)
+    if not output.as_json:
+        for each in summary["destinations"]:
+            output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))
+    text = f"{summary['rows']} messages {'to send' if dry_run else 'sent'}"
+    left = f", {summary['undecodable']} left out that can't be read in whole" if summary["undecodable"] else ""
+    write_summary(output, summary, text + left)
+    return PARTLY if summary["undecodable"] else OK

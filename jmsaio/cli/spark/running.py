@@ -1,0 +1,66 @@
+"""A session of Spark around a job, its line of progress, and the summary at its end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from jmsaio.cli.output import Output, printable
+from jmsaio.errors import JMSError
+from jmsaio.spark.jobs.failures import reason_of
+
+
+@contextmanager
+def running(output: Output, master: str, settings: Mapping[str, str]) -> Iterator[Any]:
+    """A session with a line of progress; what Spark raises becomes one sentence."""
+    from jmsaio.spark.session import open_session, tasks_done
+
+    try:
+        with _progress(output) as progress:
+            task = progress.add_task("starting Spark", total=None)
+            with open_session(master, settings) as session:
+                progress.columns = (*progress.columns, _Tasks(functools.partial(tasks_done, session)))
+                progress.update(task, description="working")
+                yield session
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        raise JMSError(f"Spark failed: {reason_of(error)}; 'jmsaio spark check' says what is missing") from error
+
+
+def _progress(output: Output) -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
+        console=output.remarks, transient=True, disable=output.as_json or not output.remarks.is_terminal,
+    )  # fmt: skip
+
+
+class _Tasks(ProgressColumn):
+    """How many of Spark's tasks are done, asked for by the line itself."""
+
+    max_refresh = 0.5
+
+    def __init__(self, count: Callable[[], tuple[int, int]]) -> None:
+        super().__init__()
+        self._count = count
+
+    def render(self, task: Any) -> Text:
+        """The count; nothing when Spark does not say."""
+        try:
+            done, total = self._count()
+        except Exception:  # a session that stops; a line of progress is no reason to fail
+            return Text("")
+        return Text(f"{done} of {total} tasks" if total else "")
+
+
+def write_summary(output: Output, summary: Mapping[str, object], text: str) -> None:
+    """The summary, as the last line."""
+    if output.as_json:
+        output.record(summary)
+    else:
+        output.line(printable(text))

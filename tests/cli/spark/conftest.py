@@ -1,0 +1,31 @@
+"""Commands of Spark without Spark."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import jmsaio.cli.spark.options
+from tests.cli.spark.jobs import Finding, Jobs, Order
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    jobs = Jobs()
+    modules = {
+        "session": SimpleNamespace(open_session=jobs.open_session, tasks_done=jobs.tasks_done),
+        "jobs.archive": SimpleNamespace(archive_range=jobs.archive_range, describe_archive=jobs.describe_archive),
+        "jobs.streaming": SimpleNamespace(archive_once=jobs.archive_once),
+        "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make),
+        "jobs.verify": SimpleNamespace(verify=jobs.verify),
+        "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),
+        "jobs.check": SimpleNamespace(
+            Finding=Finding, check_driver=lambda: list(jobs.driver), check_session=jobs.check_session
+        ),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, f"jmsaio.spark.{name}", module)
+    monkeypatch.setattr(jmsaio.cli.spark.options, "_EXTRA", ())
+    return jobs

@@ -1,0 +1,94 @@
+"""The jobs of Spark, replaced: what a command passes on, and answers of its choice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+URL = ["-u", "pulsar://h"]
+PARTITION = {"topic": "persistent://public/default/orders", "start": "1:0", "end": "2:5"}
+
+
+@attrs.frozen
+class Order:
+    """An order, whatever it has: what the command passes on."""
+
+    given: dict[str, Any]
+
+    @classmethod
+    def make(cls, **given: Any) -> Order:
+        return cls(given)
+
+
+@attrs.frozen
+class Finding:
+    what: str
+    found: str
+    advice: str = ""
+
+
+@attrs.define
+class Jobs:
+    """Stands for the jobs, which need Spark."""
+
+    lost: list[str] = attrs.field(factory=list)
+    problems: list[str] = attrs.field(factory=list)
+    undecodable: int = 0
+    stopped: str = ""
+    driver: list[Finding] = attrs.field(factory=lambda: [Finding("java", "/usr/bin/java")])
+    worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
+    failure: Exception | None = None
+    asked: list[Any] = attrs.field(factory=list)
+    orders: list[dict[str, Any]] = attrs.field(factory=list)
+
+    @contextmanager
+    def open_session(self, master: str, settings: dict[str, str]) -> Iterator[str]:
+        self.asked.append((master, settings))
+        if self.failure is not None:
+            raise self.failure
+        yield "session"
+
+    def tasks_done(self, session: str) -> tuple[int, int]:
+        return 1, 2
+
+    def check_session(self, session: str, connection: dict[str, str]) -> list[Finding]:
+        self.asked.append(connection)
+        return self.worker
+
+    def archive_range(self, session: str, order: Order) -> dict[str, Any]:
+        self.orders.append(order.given)
+        return {
+            "job": "archive", "rows": 7, "files": 2, "archived": 9, "lost": self.lost,
+            "partitions": [{**PARTITION, "rows": 7}],
+        }  # fmt: skip
+
+    def archive_once(self, session: str, order: Order, entries: int) -> dict[str, Any]:
+        self.asked.append(entries)
+        return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
+
+    def describe_archive(self, order: Order) -> dict[str, Any]:
+        self.orders.append(order.given)
+        return {
+            "job": "archive", "dry_run": True, "entries": 3, "bytes": 500, "lost": self.lost,
+            "partitions": [{**PARTITION, "entries": 3, "bytes": 500}],
+        }  # fmt: skip
+
+    def verify(self, session: str, folder: Path) -> dict[str, Any]:
+        self.asked.append(folder)
+        return {"job": "verify", "rows": 9, "problems": self.problems, "lost": []}
+
+    def replay(self, session: str, order: Order, *, dry_run: bool) -> dict[str, Any]:
+        self.orders.append(order.given)
+        moved = {"source": "queue://orders", "target": "queue://copy", "rows": 4}
+        return {"job": "replay", "rows": 4, "undecodable": self.undecodable, "destinations": [moved]}
+
+
+def last(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The summary: the last line."""
+    return json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -1,0 +1,33 @@
+"""``jmsaio spark check``: what it tells, and its exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.cli.app import main
+from jmsaio.cli.exits import ERROR, OK
+from tests.cli.spark.jobs import URL, Finding, Jobs, last
+
+
+def test_a_check_says_of_each_thing_whether_it_is_there(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "check", *URL, "--no-json"]) == OK
+    assert capsys.readouterr().out.splitlines() == ["ok    java: /usr/bin/java", "ok    worker: python", "all is there"]
+    assert jobs.asked[1] == {"brokerServiceUrl": "pulsar://h", "connect_timeout": "3.0"}
+    jobs.worker = [Finding("pyarrow on the worker", "missing", "install it")]
+    assert main(["spark", "check", *URL, "--json"]) == ERROR
+    summary = last(capsys)
+    assert summary["ok"] is False
+    assert summary["findings"][1] == {"what": "pyarrow on the worker", "found": "missing", "advice": "install it"}
+
+
+def test_a_check_that_fails_early_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.driver = [Finding("java", "missing", "install Java 17")]
+    assert main(["spark", "check", *URL, "--no-json"]) == ERROR
+    assert "FAIL  java: install Java 17" in capsys.readouterr().out
+    assert jobs.asked == []
+
+
+def test_a_session_that_does_not_start_is_a_finding(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.failure = RuntimeError("\nJava gateway process exited\nmore")
+    assert main(["spark", "check", *URL, "--no-json"]) == ERROR
+    assert "session: Spark did not start at local[2]: Java gateway process exited; see" in capsys.readouterr().out
