@@ -11,9 +11,9 @@ import click
 from jmsaio.cli.bench import bench
 from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
-from jmsaio.cli.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
+from jmsaio.cli.common.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
+from jmsaio.cli.common.output import show_help_alone
 from jmsaio.cli.guide import guide
-from jmsaio.cli.output import show_help_alone
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import SendingStopped, send
 from jmsaio.cli.spark.group import spark

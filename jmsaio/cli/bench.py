@@ -9,8 +9,8 @@ import attrs
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from jmsaio.cli.exits import ERROR, OK
-from jmsaio.cli.output import Output, json_option, make_output
+from jmsaio.cli.common.exits import ERROR, OK
+from jmsaio.cli.common.output import Output, json_option, make_output
 
 if TYPE_CHECKING:
     from jmsaio.bench import Progress as Step

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.exits import NOTHING, OK
-from jmsaio.cli.output import Output, json_option, make_output, printable, show_help_alone
+from jmsaio.cli.common.exits import NOTHING, OK
+from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
 
 if TYPE_CHECKING:
     from jmsaio.launcher import BrokerStatus, Progress

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from jmsaio.cli.connecting import connection_options, read_connection, run
-from jmsaio.cli.exits import NOTHING, OK
-from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.connecting import connection_options, read_connection, run
+from jmsaio.cli.common.exits import NOTHING, OK
+from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.receive import write
 from jmsaio.selector import Selector
 

@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from jmsaio.cli.exits import OK
-from jmsaio.cli.output import make_output
+from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.output import make_output
 from jmsaio.config.options import nearest
 
 

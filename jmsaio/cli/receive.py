@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jmsaio.cli.connecting import connection_options, destination, read_connection, run
-from jmsaio.cli.exits import ERROR, NOTHING, OK
-from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.connecting import connection_options, destination, read_connection, run
+from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.pipe import taken
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError

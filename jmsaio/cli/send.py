@@ -13,9 +13,9 @@ import click
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jmsaio.cli.bodies import KINDS, Source
-from jmsaio.cli.connecting import connection_options, destination, read_connection, require_rest, run
-from jmsaio.cli.exits import OK
-from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_rest, run
+from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.typed import parse_property
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.modes import DeliveryMode

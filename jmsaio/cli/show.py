@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from jmsaio.cli.output import printable
+from jmsaio.cli.common.output import printable
 from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.destinations import Destination

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.connecting import broker_options, read_connection, run
-from jmsaio.cli.exits import ERROR, NOTHING, OK
-from jmsaio.cli.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.connecting import broker_options, read_connection, run
+from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.config import Configuration, load
 
 if TYPE_CHECKING:

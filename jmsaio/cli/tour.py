@@ -13,8 +13,8 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
 
-from jmsaio.cli.exits import OK
-from jmsaio.cli.output import Output
+from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.output import Output
 
 if TYPE_CHECKING:
     from jmsaio.demo import Chapter

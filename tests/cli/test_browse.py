@@ -7,7 +7,7 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.browse import _browse
-from jmsaio.cli.output import Output
+from jmsaio.cli.common.output import Output
 
 
 async def test_messages_are_shown_and_stay(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import jmsaio
 from jmsaio.cli import main
-from jmsaio.cli.output import Output
+from jmsaio.cli.common.output import Output
 from jmsaio.cli.receive import Job, _receive
 from tests.client.delivery.test_malformed import BAD, poison
 
@@ -89,7 +89,7 @@ async def test_subscriptions_of_a_topic(kind: str, config: dict[str, Any], capsy
 # Thirty messages on an embedded broker, received into standard output; what is left there goes into a file.
 _CHILD = """
 import asyncio, json, sys, jmsaio
-from jmsaio.cli.output import Output
+from jmsaio.cli.common.output import Output
 from jmsaio.cli.receive import Job, _receive
 
 async def main():

@@ -17,7 +17,7 @@ import pytest
 import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.bodies import Source
-from jmsaio.cli.output import Output
+from jmsaio.cli.common.output import Output
 from jmsaio.cli.send import Job, SendingStopped, Window, _send
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.testing import embedded_broker

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from jmsaio.cli.connecting import broker_options
-from jmsaio.cli.exits import DATA_LOSS, OK, PARTLY
-from jmsaio.cli.output import Output, make_output, printable
+from jmsaio.cli.common.connecting import broker_options
+from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
+from jmsaio.cli.common.output import Output, make_output, printable
 from jmsaio.cli.spark.options import (
     FOLDER,
     full_name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from jmsaio.cli.output import show_help_alone
+from jmsaio.cli.common.output import show_help_alone
 from jmsaio.cli.spark.archive import archive, verify
 from jmsaio.cli.spark.check import check
 from jmsaio.cli.spark.replay import replay

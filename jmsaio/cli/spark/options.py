@@ -10,8 +10,8 @@ from typing import Final, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.cli.connecting import read_connection
-from jmsaio.cli.output import json_option
+from jmsaio.cli.common.connecting import read_connection
+from jmsaio.cli.common.output import json_option
 from jmsaio.errors import JMSError
 from jmsaio.spark.model.destination_text import with_kind
 

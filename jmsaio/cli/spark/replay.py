@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from jmsaio.cli.connecting import broker_options
-from jmsaio.cli.exits import OK, PARTLY
-from jmsaio.cli.output import make_output, printable
+from jmsaio.cli.common.connecting import broker_options
+from jmsaio.cli.common.exits import OK, PARTLY
+from jmsaio.cli.common.output import make_output, printable
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, selector_option, session_options
 from jmsaio.cli.spark.running import running, write_summary
 

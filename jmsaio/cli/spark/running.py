@@ -10,7 +10,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from jmsaio.cli.output import Output, printable
+from jmsaio.cli.common.output import Output, printable
 from jmsaio.errors import JMSError
 from jmsaio.spark.jobs.failures import reason_of
 

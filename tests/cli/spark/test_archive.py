@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.exits import DATA_LOSS, OK, PARTLY
+from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
 from tests.cli.spark.jobs import URL, Jobs, last
 
 

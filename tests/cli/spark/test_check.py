@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.exits import ERROR, OK
+from jmsaio.cli.common.exits import ERROR, OK
 from tests.cli.spark.jobs import URL, Finding, Jobs, last
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.exits import DATA_LOSS, ERROR, USAGE
+from jmsaio.cli.common.exits import DATA_LOSS, ERROR, USAGE
 from jmsaio.cli.spark.running import _Tasks
 from jmsaio.errors import ConfigurationError, DataLossError
 from tests.cli.spark.jobs import URL, Jobs

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jmsaio.cli.output import Output, make_output, printable
+from jmsaio.cli.common.output import Output, make_output, printable
 
 
 def test_json_lines_when_piped(capsys: pytest.CaptureFixture[str]) -> None:

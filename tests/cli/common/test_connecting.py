@@ -7,7 +7,7 @@ import socket
 import click
 import pytest
 
-from jmsaio.cli.connecting import CONNECT_TIMEOUT, read_connection, require_rest, run
+from jmsaio.cli.common.connecting import CONNECT_TIMEOUT, read_connection, require_rest, run
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError
 

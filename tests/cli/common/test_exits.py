@@ -1,7 +1,7 @@
 """The exit codes, as they are documented."""
 
 from jmsaio import cli
-from jmsaio.cli import exits
+from jmsaio.cli.common import exits
 
 
 def test_codes_are_the_documented_ones() -> None:

@@ -1,0 +1,1 @@
+"""What the commands share: options of the connection, output, exit codes."""
