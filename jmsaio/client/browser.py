@@ -27,17 +27,21 @@ from jmsaio.errors import (
     MalformedMessageError,
     NotFoundError,
     ObjectClosedError,
+    OperationTimeoutError,
 )
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Admin, Cursor, Position, ReaderOptions
+from jmsaio.transport.base import Admin, Cursor, Position, Reader, ReaderOptions
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
 
 #: Records read at once.
 _BATCH = 256
+#: Seconds without a record, after which the broker is asked whether it has one: a reader does not always see that what
+#: lies behind, such as the marker of a transaction, is no message.
+_SILENCE = 2.0
 #: Where no subscription gives the topic's last message, a browse ends at records published this much after it began
 #: (ms), so that a busy producer can't keep it going.
 _CLOCK_SKEW = 5_000
@@ -189,8 +193,10 @@ class QueueBrowser(AsyncClosing):
         options = ReaderOptions(topic=topic, config=consumer, start=start, inclusive=False)
         reader = await connection.transport.open_reader(options)
         try:
-            while not await reader.at_end():
-                for record in await reader.read(_BATCH, connection.configuration.operation_timeout):
+            last = None if cursor is None else cursor.mark_delete
+            while records := await _next_records(connection, reader, topic, last):
+                last = records[-1].message_id
+                for record in records:
                     if cursor is None:
                         if record.publish_time > started + _CLOCK_SKEW:
                             return
@@ -239,6 +245,35 @@ async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: 
 async def _settled(inbox: Inbox, timeout: float) -> None:
     with suppress(ObjectClosedError):  # closed meanwhile, which sent its acknowledgements
         await inbox.receiver.settle(timeout, receipt=True)
+
+
+async def _next_records(
+    connection: ConnectionRuntime, reader: Reader, topic: str, last: WireId | None
+) -> list[ReceivedRecord]:
+    """What a reader has next; nothing at the end.
+
+    Args:
+        connection: of the browser.
+        reader: of a topic without partitions, or of one partition.
+        topic: its full name.
+        last: where the reader is; None at the beginning.
+
+    Raises:
+        OperationTimeoutError: the broker says that it has more, and gives nothing.
+    """
+    timeout = connection.configuration.operation_timeout
+    for wait in (min(_SILENCE, timeout), timeout):
+        if await reader.at_end():
+            return []
+        if records := await reader.read(_BATCH, wait):
+            return records
+        end = await connection.transport.end(topic)
+        if end is None or (last is not None and (end.ledger, end.entry) <= (last.ledger, last.entry)):
+            return []
+    raise OperationTimeoutError(
+        f"browsing {topic}: no message came for {timeout:g} s, although the last one is {end}; browse again, "
+        "and see the broker's log if this goes on"
+    )
 
 
 async def _cursor(admin: Admin, topic: str, name: str) -> Cursor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import cast
 
@@ -447,6 +448,38 @@ async def test_a_browse_reads_only_what_is_behind_the_acknowledged_messages(
             await anext(stream)
             await stream.aclose()  # type: ignore[attr-defined]  # an asynchronous generator
             assert [reader.closed for reader in readers] == [True, True]
+
+
+@pytest.mark.parametrize("more", [False, True])
+async def test_a_reader_that_sees_no_end_and_brings_nothing_does_not_keep_a_browse_going(
+    name: Name, monkeypatch: pytest.MonkeyPatch, more: bool
+) -> None:
+    """The end is where the broker has no message behind the last one; where it has one, that is an error."""
+    queue = jmsaio.Queue(name("endless"))
+    async with jmsaio.connect(f"memory://{name('broker')}", operation_timeout=0.2) as connection:
+        await kept_by_another(connection, queue, 2)
+        transport = connection._runtime.transport
+        open_reader = transport.open_reader
+
+        async def blind(self: object, options: ReaderOptions) -> Reader:
+            reader = await open_reader(options)
+
+            async def read(limit: int, timeout: float) -> list[ReceivedRecord]:
+                return await reader.read(1, timeout) if not await reader.at_end() and not (more and found) else []
+
+            async def at_end() -> bool:
+                return False
+
+            return cast("Reader", SimpleNamespace(read=read, at_end=at_end, aclose=reader.aclose))
+
+        monkeypatch.setattr(type(transport), "open_reader", blind)
+        found = list[str | None]()
+        async with connection.create_session() as session, asyncio.timeout(20):
+            stream = (await session.create_browser(queue)).stream()
+            with pytest.raises(jmsaio.OperationTimeoutError, match="no message came for") if more else nullcontext():
+                async for message in stream:
+                    found.append(message.get_body(str))
+            assert found == ["0", "1"][: 1 if more else 2]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ class LocalTransaction:
     work: UnitOfWork[Transaction] = attrs.field(init=False)
     _warned: bool = attrs.field(default=False, init=False)
     _busy: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _beginning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.work = self._new_work()
@@ -64,13 +65,20 @@ class LocalTransaction:
         return self.real and self.work.handle is None
 
     async def begin(self) -> None:
-        """Begin the transport's transaction for the work, unless another task did so, or ended the work, meanwhile."""
-        work = self.work
-        handle = await self._begin()
-        if work.handle is None and work is self.work:
-            work.handle = handle
-        else:
-            await handle.abort()
+        """Begin the transport's transaction for the work, once for however many tasks ask for it.
+
+        One that is begun for work which another task has ended meanwhile is aborted. Cancellation: another task that
+        waits for it begins it.
+        """
+        async with self._beginning:
+            if not self.to_begin:
+                return
+            work = self.work
+            handle = await self._begin()
+            if work is self.work:
+                work.handle = handle
+            else:
+                await handle.abort()
 
     async def commit(self) -> None:
         """Make the work final and begin the next; see ``Session.commit``."""

@@ -284,27 +284,34 @@ async def test_a_transaction_sends_to_one_partition_and_the_next_one_to_another(
         assert partitions[0] != partitions[1]
 
 
-async def test_of_two_transactions_begun_at_once_one_is_rolled_back(
+async def test_tasks_that_send_at_once_share_one_transaction_even_when_the_first_is_cancelled(
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two tasks may find at the same time that the session's work has none yet."""
+    askers: list[Any] = []
     begun: list[Any] = []
     async with jmsaio.connect(f"memory://{name('two')}") as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             begin = LocalTransaction._begin
+            queue = session.create_queue(name("shared"))
+            producer = await session.create_producer(queue)
 
             async def noted(self: LocalTransaction) -> Transaction:
-                handle = await begin(self)
-                begun.append(handle)
-                await asyncio.sleep(0)
+                askers.append(asyncio.current_task())
+                await asyncio.sleep(0.01)
+                begun.append(handle := await begin(self))
                 return handle
 
             monkeypatch.setattr(LocalTransaction, "_begin", noted)
-            transaction = session._transacting
-            assert transaction is not None
-            await asyncio.gather(transaction.begin(), transaction.begin())
-            assert transaction.work.handle is begun[0]
-            assert [handle.unit.state for handle in begun] == [State.OPEN, State.ABORTED]
+            sending = [asyncio.ensure_future(producer.send(str(number))) for number in range(4)]
+            while not askers:
+                await asyncio.sleep(0)
+            askers[0].cancel()
+            results = await asyncio.gather(*sending, return_exceptions=True)
+            assert [type(each) for each in results if isinstance(each, BaseException)] == [asyncio.CancelledError]
+            assert len(askers) == 2 and [handle.unit.state for handle in begun] == [State.OPEN]
+            await session.commit()
+        async with connection.create_session() as session, session.create_consumer(queue) as consumer:
+            assert len(await take(consumer, 3)) == 3
 
 
 async def test_messages_are_redelivered_even_when_the_broker_refuses_the_rollback(
