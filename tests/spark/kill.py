@@ -2,9 +2,9 @@
 
 Each round has a topic, files and a checkpoint of its own. A driver streams the topic into files while messages are
 sent and the topic is unloaded, so that the broker begins new ledgers and deletes those that the subscription has
-passed. Then either every process of the driver's group or one of Spark's Python processes is killed, in whatever it
-does. What is left of the stream, or a new driver, reads the rest (``availableNow``), and the files are compared with
-what was sent.
+passed. Then one of three is killed: every process of the driver's group, a Python worker while Spark runs a task, or
+any of Spark's Python processes in whatever it does. What is left of the stream, or a new driver, reads the rest
+(``availableNow``), and the files are compared with what was sent.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -29,6 +30,7 @@ from pathlib import Path
 
 import attrs
 import httpx
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import jmsaio
@@ -38,7 +40,9 @@ from tests.support.broker import SERVICE_URL, WEB_URL, TestBroker, external_brok
 PARTITIONS = 2
 #: Seconds for a driver to store its first batch, or to read the rest.
 PATIENCE = 300.0
-WHAT = ("group", "worker")
+WHAT = ("group", "task", "worker")
+#: What the driver is told: to say when a task runs, and to read the rest and end.
+TASK, END = b"task\n", b"end\n"
 
 
 @attrs.frozen
@@ -47,6 +51,8 @@ class Round:
 
     Attributes:
         killed: ``group``, or the command of the process that was killed.
+        tasks: how many tasks of Spark failed by it, as the driver's log says; they are tried again. A driver that is
+            killed says nothing of its tasks.
         after: seconds between the first batch and the kill.
         sent: messages.
         missing: those that are in no file.
@@ -56,6 +62,7 @@ class Round:
     """
 
     killed: str
+    tasks: int
     after: float
     sent: int
     missing: list[str]
@@ -71,6 +78,7 @@ class Round:
 def drive(url: str, queue: str, folder: Path, once: bool) -> None:
     """Stream a queue into files until a line on standard input says to read the rest and end."""
     spark = session.start()
+    spark.sparkContext.setLogLevel("WARN")  # the log says which tasks failed
     options = {"url": url, "queue": queue, "startingOffsets": "earliest", "subscription": "follower"}
 
     def writer(limit: int) -> DataStreamWriter:
@@ -85,7 +93,10 @@ def drive(url: str, queue: str, folder: Path, once: bool) -> None:
 
     if not once:
         query = session.patiently(lambda: writer(10).start())
-        while not select.select([sys.stdin], [], [], 0.1)[0]:
+        while (line := next_line(0.1)) != END:
+            if line == TASK:
+                wait_for_task(spark)
+                (folder / "task").touch()
             if query.isActive:
                 continue
             if "failed to connect back" not in str(query.exception()):
@@ -96,6 +107,18 @@ def drive(url: str, queue: str, folder: Path, once: bool) -> None:
     rows = spark.read.schema("text STRING, place STRING").json(str(folder / "files")).collect()
     (folder / "rows").write_text(json.dumps([(row.text, row.place) for row in rows]), encoding="utf-8")
     (folder / "rows").rename(folder / "done")
+
+
+def next_line(seconds: float) -> bytes:
+    """The next line on standard input, nothing when none comes."""
+    return sys.stdin.buffer.raw.readline() if select.select([sys.stdin], [], [], seconds)[0] else b""  # type: ignore[attr-defined] # of a file
+
+
+def wait_for_task(spark: SparkSession) -> None:
+    """Wait until a task runs."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = (tracker.getStageInfo(number) for _ in itertools.count() for number in tracker.getActiveStageIds())
+    next(stage for stage in stages if stage is not None and stage.numActiveTasks)
 
 
 @contextlib.contextmanager
@@ -130,6 +153,16 @@ def processes_of(number: int) -> dict[int, str]:
     return found
 
 
+def is_worker(number: int, found: dict[int, str], for_tasks: bool) -> bool:
+    """Whether a process is one of Spark's Python processes, or one of those that run tasks: children of a daemon."""
+    if not for_tasks:
+        return "pyspark." in found[number]
+    with contextlib.suppress(OSError):
+        parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
+        return "pyspark.daemon" in found[number] and "pyspark.daemon" in found.get(parent, "")
+    return False
+
+
 def kill(numbers: Sequence[int] | dict[int, str]) -> None:
     """End processes at once."""
     for number in numbers:
@@ -137,14 +170,22 @@ def kill(numbers: Sequence[int] | dict[int, str]) -> None:
             os.kill(number, signal.SIGKILL)
 
 
-async def wait_for(folder: Path, name: str, process: subprocess.Popen[bytes]) -> None:
+def tell(process: subprocess.Popen[bytes], line: bytes) -> None:
+    """Write a line to a driver that may be gone."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(line)
+        process.stdin.flush()
+
+
+async def wait_for(folder: Path, name: str, process: subprocess.Popen[bytes], step: float = 0.05) -> None:
     """Wait until a driver has written a file."""
     end = time.monotonic() + PATIENCE
     while not (folder / name).exists():
         if process.poll() is not None or time.monotonic() > end:
             log = (folder / "log").read_text(encoding="utf-8", errors="replace")
             raise RuntimeError(f"no {name} of the driver ({process.returncode}):\n{log[-4000:]}")
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(step)
 
 
 async def send(url: str, queue: str, sent: list[str], stop: asyncio.Event) -> None:
@@ -166,17 +207,20 @@ async def unload(admin: httpx.AsyncClient, queue: str, chance: random.Random) ->
         await admin.put(f"{queue}-partition-{chance.randrange(PARTITIONS)}/unload")
 
 
-async def kill_something(process: subprocess.Popen[bytes], what: str, chance: random.Random) -> str:
+async def kill_something(process: subprocess.Popen[bytes], folder: Path, what: str, chance: random.Random) -> str:
     """Kill the driver's group, or one Python process of Spark's; its command."""
     if what == "group":
         os.killpg(process.pid, signal.SIGKILL)
         await asyncio.to_thread(process.wait)
         return what
+    if what == "task":
+        tell(process, TASK)
+        await wait_for(folder, "task", process, 0.001)
     workers: list[int] = []
     while not workers:  # they come and go
         found = processes_of(process.pid)
-        workers = [number for number, command in found.items() if number != process.pid and "pyspark." in command]
-        await asyncio.sleep(0.01)
+        workers = [number for number in found if number != process.pid and is_worker(number, found, what == "task")]
+        await asyncio.sleep(0 if workers else 0.01)
     chosen = chance.choice(sorted(workers))
     kill([chosen])
     return found[chosen].split("-m ")[-1].strip()
@@ -219,7 +263,7 @@ async def _stream_and_kill(
             await wait_for(folder, "checkpoint/commits/0", process)
             after = chance.uniform(0, 4)
             await asyncio.sleep(after)
-            killed = await kill_something(process, what, chance)
+            killed = await kill_something(process, folder, what, chance)
             await asyncio.sleep(0.5)
             unloading.cancel()
             stop.set()
@@ -233,25 +277,23 @@ async def _stream_and_kill(
         sending.cancel()
     rows = json.loads((folder / "done").read_text(encoding="utf-8"))
     texts, places = {text for text, _ in rows}, Counter(place for _, place in rows)
+    tasks = (folder / "log").read_text(encoding="utf-8", errors="replace").count("Lost task ")
     stats = (await admin.get(f"{queue}/partitioned-stats")).json()
     return Round(
-        killed, after, len(sent), [text for text in sent if text not in texts],
+        killed, tasks, after, len(sent), [text for text in sent if text not in texts],
         [place for place, count in places.items() if count > 1], stats["subscriptions"]["follower"]["msgBacklog"],
     )  # fmt: skip
 
 
 async def _read_the_rest(process: subprocess.Popen[bytes], folder: Path) -> None:
     """Let a driver that survived end in order; it may notice later that something of it was killed."""
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(b"\n")
-        process.stdin.flush()
+    tell(process, END)
     with contextlib.suppress(RuntimeError):
         await wait_for(folder, "done", process)
 
 
 async def run_rounds(broker: TestBroker, rounds: int, seed: int, keep: Path | None = None) -> list[Round]:
-    """Some rounds, which kill the one and the other in turn; each is printed."""
+    """Some rounds, which kill one after the other; each is printed."""
     chance, found = random.Random(seed), []
     for number in range(rounds):
         found.append(await run_round(broker, WHAT[number % len(WHAT)], chance, keep))
@@ -278,7 +320,8 @@ def main() -> None:
     found = asyncio.run(run_rounds(broker, given.rounds, given.seed, given.keep))
     bad = [one for one in found if not one.good]
     print(
-        f"{len(found)} rounds, {sum(one.sent for one in found)} messages: {len(bad)} rounds with a loss, a repetition"
+        f"{len(found)} rounds, {sum(one.sent for one in found)} messages, {sum(one.tasks > 0 for one in found)} kills "
+        f"of a worker in a task: {len(bad)} rounds with a loss or a repetition"
     )
     raise SystemExit(bool(bad))
 

@@ -168,6 +168,16 @@ def _is_trimmed(loss: Loss, store: Stored) -> bool:
     return loss.wanted < store.first
 
 
+def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
+    """Whether what is gone of a batch had no messages, since a subscription has kept those that were not read.
+
+    A batch that reaches into a ledger has an entry of it, unless it ends at its start: the broker may close and delete
+    a ledger that nobody has written to.
+    """
+    is_trimmed = all(one is None or _is_trimmed(one, store) for one in (loss, ended))
+    return is_trimmed and (ended is None or ended.wanted.entry == 0)
+
+
 def _limit(behind: Mapping[str, Behind], rate: Rate) -> int | None:
     """How many entries a batch may have."""
     entries, size = sum(one.entries for one in behind.values()), sum(one.bytes for one in behind.values())
@@ -244,8 +254,8 @@ def between(
             continue
         first, loss = _start(topic, start, store)
         last, ended = locate(topic, end[topic], store)
-        if loss is not None and ended is None and topic in kept and _is_trimmed(loss, store):
-            loss = None
+        if topic in kept and _was_empty(loss, ended, store):
+            loss = ended = None
         if loss is None and ended is None and (store.end is None or last > store.end):
             ended = Loss(topic, store.end or last, None, _BEHIND)
         losses += [each for each in (loss or ended,) if each is not None]

@@ -12,7 +12,7 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import Behind, Rate, advance, between, from_json, has_enough, lag, share, to_json
 from jmsaio.spark.planning.plan import Limits, Stored
-from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import Ledger
 
 A, B, C = "persistent://public/default/a", "persistent://public/default/b", "persistent://public/default/c"
@@ -205,6 +205,16 @@ def test_a_ledger_that_a_subscription_has_passed_may_be_gone_before_the_batch_be
     assert between(start, end, {A: trimmed}, LIMITS, kept={A})[1] == ()
     assert len(between(start, end, {A: trimmed}, LIMITS)[1]) == 1
     assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, LIMITS, kept={A})[1]) == 1
+
+
+@pytest.mark.parametrize("start", [{}, {A: BEGINNING}, {A: Place(2, 0)}, {A: Place(2, 7)}])
+def test_an_empty_batch_up_to_an_empty_ledger_that_is_gone_is_no_loss_behind_a_subscription(
+    start: dict[str, Place],
+) -> None:
+    trimmed = Stored(STORE.ledgers[1:], STORE.end)
+    assert between(start, {A: Place(4, 0)}, {A: trimmed}, LIMITS, kept={A}) == ([], ())
+    assert len(between(start, {A: Place(4, 0)}, {A: trimmed}, LIMITS, kept={B})[1]) == 1
+    assert len(between(start, {A: Place(4, 1)}, {A: trimmed}, LIMITS, kept={A})[1]) == 1
 
 
 def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
