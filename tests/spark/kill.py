@@ -110,8 +110,8 @@ def drive(url: str, queue: str, folder: Path, once: bool) -> None:
 
 
 def next_line(seconds: float) -> bytes:
-    """The next line on standard input, nothing when none comes."""
-    return sys.stdin.buffer.raw.readline() if select.select([sys.stdin], [], [], seconds)[0] else b""  # type: ignore[attr-defined] # of a file
+    """The next line on standard input, nothing when none comes; its end is ``END``."""
+    return (os.read(0, 100) or END) if select.select([0], [], [], seconds)[0] else b""
 
 
 def wait_for_task(spark: SparkSession) -> None:
