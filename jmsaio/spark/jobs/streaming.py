@@ -1,24 +1,51 @@
-"""Archive a destination by a stream that ends: in small runs, each of which stays when a later one fails."""
+"""Archive a destination by a stream, in runs that follow each other: up to what is stored now, or until told to stop.
+
+Each run stays when a later one fails. The manifest says where the next one starts, not the checkpoint of the stream: it
+is written with the rows that it counts, and ``archive_range`` goes on with the same archive.
+"""
 
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
+import attrs
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.archive import Run, open_archive, store_run, summarize
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.manifest import Manifest
+from jmsaio.spark.jobs.pace import Tell, run_record
+
+#: Entries of a run at most, where the caller does not say.
+ENTRIES: Final = 100_000
+#: Seconds between two looks at a query, and at the broker while it has nothing.
+_LOOK: Final = 0.5
+_POLL: Final = "1 second"
 
 
-def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = 100_000) -> dict[str, Any]:
+@attrs.frozen(kw_only=True)
+class Pace:
+    """How a stream is cut into runs.
+
+    Attributes:
+        entries: of a run at most; a batch of messages is one. A run begins when so many wait.
+        interval: seconds after which a run begins with whatever waits; None: end with what is stored now.
+    """
+
+    entries: int = ENTRIES
+    interval: float | None = None
+
+
+def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES) -> dict[str, Any]:
     """Archive what the destination stores now, as ``archive_range`` does, but in runs of some entries.
-
-    The manifest says where the next run starts, not a checkpoint of the stream: it is written with the rows that it
-    counts, and ``archive_range`` goes on with the same archive.
 
     Args:
         session: one that knows ``format("jms")``; not of Spark Connect.
@@ -31,61 +58,148 @@ def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = 100_
     Raises:
         As ``archive_range``, where nothing was added.
     """
+    return _archive(session, order, Pace(entries=entries), threading.Event(), _no_one)
+
+
+def archive_on(
+    session: SparkSession, order: ArchiveOrder, stop: threading.Event, *, pace: Pace = Pace(interval=60.0),
+    tell: Tell = lambda record: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Archive what the destination stores and what comes, until told to stop.
+
+    Args:
+        session: as for ``archive_once``.
+        order: what and where; one with ``until`` is refused.
+        stop: set it, in a signal handler or another thread, to end: the run at work is finished and kept.
+        pace: with an interval.
+        tell: called after each run, in the thread of the caller, with the record of it; see ``run_record``.
+
+    Returns:
+        The summary of all runs, as ``archive_once``.
+
+    Raises:
+        ConfigurationError: ``until`` is set.
+        As ``archive_range``, where nothing was added.
+
+    A KeyboardInterrupt ends the query and drops the run at work; what was added before stays.
+    """
+    if order.until is not None:
+        raise ConfigurationError("an archive that goes on has no end: leave out until, or archive what is stored now")
+    return _archive(session, order, pace, stop, tell)
+
+
+def _no_one(record: Mapping[str, Any]) -> None:
+    """Tell no one."""
+
+
+def _archive(
+    session: SparkSession, order: ArchiveOrder, pace: Pace, stop: threading.Event, tell: Tell
+) -> dict[str, Any]:
     began = time.monotonic()
     with open_archive(order) as before:
         plan = plan_archive(order, before)
-        runs: list[Run] = []
-        stopped = _run(session, order, before, plan, entries, runs) if plan.extents or plan.lost else None
-    summary = summarize(order, before, runs, plan.lost, began)
+        runs = _Runs(order, before, plan.lost)
+        stopped = None
+        if plan.extents or plan.lost or pace.interval is not None:
+            stopped = _run(session, runs, pace, stop, tell)
+    summary = summarize(order, before, runs.done, plan.lost, began)
     return summary if stopped is None else {**summary, "stopped": stopped}
 
 
-def _run(
-    session: SparkSession, order: ArchiveOrder, before: Manifest, plan: ArchivePlan, entries: int, runs: list[Run]
-) -> str | None:
+@attrs.define(eq=False)
+class _Runs:
+    """The runs of one stream.
+
+    Attributes:
+        order: what is archived where.
+        before: what was there before.
+        lost: what is gone, to be noted by the first run.
+        done: what was added.
+        failure: why a run was not added.
+        busy: held while a run is at work.
+    """
+
+    order: ArchiveOrder
+    before: Manifest
+    lost: tuple[str, ...]
+    done: list[Run] = attrs.field(factory=list)
+    failure: Exception | None = None
+    busy: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def store(self, frame: DataFrame, number: int) -> None:
+        """Add one run. Spark calls it, in a thread of its own."""
+        archived = self.done[-1].manifest if self.done else self.before
+        with self.busy:
+            try:
+                plan = ArchivePlan((), () if self.done else self.lost)
+                self.done.append(store_run(frame, self.order, archived, plan))
+            except Exception as error:  # Spark would only quote it
+                self.failure = error
+                raise
+
+
+def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: threading.Event, tell: Tell) -> str | None:
     """Add runs until all is archived, or one fails; the reason why, where others came before it."""
-    failures: list[Exception] = []
-
-    def store(frame: DataFrame, number: int) -> None:
-        archived = runs[-1].manifest if runs else before
-        try:
-            runs.append(store_run(frame, order, archived, ArchivePlan((), () if runs else plan.lost)))
-        except Exception as error:  # Spark would only quote it
-            failures.append(error)
-            raise
-
     try:
         with own_errors():
-            _stream(session, stream_options(order, before, entries), store)
+            _stream(session, runs, pace, stop, tell)
     except Exception as error:
-        cause = find_cause(str(failures[0])) or failures[0] if failures else error
-        if not runs:
+        failure = runs.failure
+        cause = error if failure is None else find_cause(str(failure)) or failure
+        if not runs.done:
             raise cause from None
         return reason_of(cause)
     return None
 
 
-def stream_options(order: ArchiveOrder, archived: Manifest, entries: int) -> dict[str, str]:
+def stream_options(order: ArchiveOrder, archived: Manifest, pace: Pace) -> dict[str, str]:
     """The options of the data source for a stream.
 
     Args:
         order: what is archived.
         archived: what is there.
-        entries: of a batch at most.
+        pace: how it is cut into runs.
     """
     options = order.options(archived)
     options.pop("endingTime", None)  # a stream has no end: later rows are left out where they are stored
     if "startingOffsets" not in options and "startingTime" not in options:
         options["startingOffsets"] = "earliest"
-    return {**options, "maxEntriesPerTrigger": str(entries)}
+    options["maxEntriesPerTrigger"] = str(pace.entries)
+    if pace.interval is not None:
+        options["minEntriesPerTrigger"] = str(pace.entries)
+        options["maxTriggerDelay"] = f"{pace.interval:g} s"
+    return options
 
 
-def _stream(session: SparkSession, options: dict[str, str], store: Any) -> None:
-    frame = session.readStream.format("jms").options(**options).load()
+def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: threading.Event, tell: Tell) -> None:
+    frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.before, pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
-        writer = frame.writeStream.foreachBatch(store).option("checkpointLocation", folder)
-        query = writer.trigger(availableNow=True).start()
+        writer = frame.writeStream.foreachBatch(runs.store).option("checkpointLocation", Path(folder).as_uri())
+        timing: dict[str, Any] = {"availableNow": True} if pace.interval is None else {"processingTime": _POLL}
+        query = writer.trigger(**timing).start()
         try:
-            query.awaitTermination()
+            _watch(query, runs, pace, stop, tell)
         finally:
             query.stop()
+
+
+def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: threading.Event, tell: Tell) -> None:
+    """Tell of each run until the query ends or is to; then no run is at work."""
+    told = 0
+    while not stop.is_set() and not query.awaitTermination(_LOOK):  # type: ignore[arg-type] # takes a float, too
+        told = _tell(query, runs, pace, told, tell)
+    with runs.busy:  # let the run at work come to its end
+        if runs.failure is not None:
+            raise runs.failure
+    while told < len(runs.done):
+        tell(run_record(told, runs.done[told], None, pace.entries))
+        told += 1
+
+
+def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, told: int, tell: Tell) -> int:
+    """Tell of the runs of which Spark has told; how many that were in all."""
+    known = {each["batchId"]: each for each in query.recentProgress} if told < len(runs.done) else {}
+    while told < len(runs.done) and told in known:
+        tell(run_record(told, runs.done[told], known[told], pace.entries))
+        told += 1
+    return told

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jmsaio.errors import NotFoundError
+from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.spark.jobs import streaming
 from jmsaio.spark.jobs.archive import Run, archive_range, store_run
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan
 from jmsaio.spark.jobs.manifest import Manifest, Part
-from jmsaio.spark.jobs.streaming import archive_once, stream_options
+from jmsaio.spark.jobs.streaming import Pace, archive_on, archive_once, stream_options
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.parse import Use, parse_options
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
@@ -24,12 +27,46 @@ ORDER = ArchiveOrder(connection={"url": "pulsar://h"}, destination="queue://orde
 
 
 def test_a_stream_starts_where_the_archive_ends() -> None:
-    new = stream_options(attrs.evolve(ORDER, until="2026-01-01"), ORDER.manifest(), 10)
+    ten = Pace(entries=10)
+    new = stream_options(attrs.evolve(ORDER, until="2026-01-01"), ORDER.manifest(), ten)
     assert (new["startingOffsets"], new["maxEntriesPerTrigger"]) == ("earliest", "10")
     assert "endingTime" not in new
-    assert "startingOffsets" not in stream_options(attrs.evolve(ORDER, since="2026-01-01"), ORDER.manifest(), 10)
+    assert "startingOffsets" not in stream_options(attrs.evolve(ORDER, since="2026-01-01"), ORDER.manifest(), ten)
     archived = ORDER.manifest().after_run([Part(topic="t", start=Place(1, 0), end=Place(2, 1))])
-    assert stream_options(ORDER, archived, 10)["startingOffsets"] == '{"t": "2:1"}'
+    assert stream_options(ORDER, archived, ten)["startingOffsets"] == '{"t": "2:1"}'
+
+
+def test_a_run_begins_with_enough_entries_or_after_the_interval() -> None:
+    options = stream_options(ORDER, ORDER.manifest(), Pace(entries=10, interval=2.5))
+    assert (options["minEntriesPerTrigger"], options["maxTriggerDelay"]) == ("10", "2.5 s")
+    parse_options(options, Use.READ_STREAM)
+
+
+def test_an_archive_that_goes_on_has_no_end(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match="leave out until"):
+        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), threading.Event())
+
+
+def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue, stop, told = name("on"), threading.Event(), list[Mapping[str, Any]]()
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    ids = send(pulsar_broker.url, queue, ["a", "b", "c"])
+
+    def tell(record: Mapping[str, Any]) -> None:
+        told.append(record)
+        if len(told) == 1:
+            ids.extend(send(pulsar_broker.url, queue, ["d"]))
+        else:
+            stop.set()
+
+    summary = archive_on(spark, order, stop, pace=Pace(entries=2, interval=1), tell=tell)
+    assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 2, 4)]
+    assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (1, round(told[0]["seconds"] / 2))
+    assert told[0]["rows_per_second"] is not None
+    assert (summary["rows"], summary["archived"], "stopped" in summary) == (4, 4, False)
+    assert [row.JMSMessageID for row in spark.read.parquet(str(tmp_path)).orderBy("position").collect()] == ids
 
 
 def test_runs_before_a_failure_stay_and_the_next_call_goes_on(

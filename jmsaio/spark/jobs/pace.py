@@ -1,0 +1,56 @@
+"""How fast an archive goes, and how much is left of what it archives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jmsaio.spark
+from jmsaio.spark.jobs.archive import Run
+
+#: Called with the record of each run.
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entries: int) -> dict[str, Any]:
+    """What is told of a run of a stream.
+
+    Args:
+        number: of the run in this stream, from 0 on.
+        run: what it added.
+        progress: what Spark says of its batch; None where it has not said it.
+        entries: of a run at most.
+
+    Returns:
+        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``seconds`` that it took, ``rows_per_second``,
+        ``entries_behind`` (what it has left), and ``seconds_left`` for that at this speed, without what comes
+        meanwhile. The last four are None without ``progress``.
+    """
+    record: dict[str, Any] = {
+        "job": "archive",
+        "run": number + 1,
+        "rows": sum(part.rows for part in run.parts),
+        "files": run.files,
+        "archived": run.manifest.rows,
+        **dict.fromkeys(("seconds", "rows_per_second", "entries_behind", "seconds_left")),
+    }
+    if progress is None:
+        return record
+    seconds = max(progress["batchDuration"], 1) / 1000
+    behind = sum(each.entries for each in jmsaio.spark.lag(progress).values())
+    record.update(
+        seconds=seconds,
+        rows_per_second=round(record["rows"] / seconds),
+        entries_behind=behind,
+        seconds_left=round(behind * seconds / entries),  # a run that leaves something was a full one
+    )
+    return record
+
+
+def pace_text(record: Mapping[str, Any]) -> str:
+    """A record of a run as a line."""
+    text = f"{record['run']} runs, {record['archived']} messages"
+    if record["entries_behind"] is None:
+        return text
+    left = f", {record['seconds_left']} s left" if record["entries_behind"] else ""
+    return f"{text}, {record['rows_per_second']}/s, {record['entries_behind']} entries behind{left}"
