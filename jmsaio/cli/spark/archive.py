@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from jmsaio.cli.spark.options import (
     session_options,
     topic_option,
 )
-from jmsaio.cli.spark.running import running, write_summary
+from jmsaio.cli.spark.running import running, telling, write_summary
+from jmsaio.cli.spark.signals import stop_by_signal
 
 
 @click.command()
@@ -28,15 +29,23 @@ from jmsaio.cli.spark.running import running, write_summary
 @click.argument("folder", type=FOLDER)
 @topic_option
 @broker_options
-@click.option("--range", "as_range", is_flag=True, help="Archive what is stored now, behind what is archived already.")
-@click.option("--once", is_flag=True, help="The same in small runs, each kept when a later one fails.")
+@click.option("--range", "as_range", is_flag=True, help="Archive what is stored now, in one run.")
+@click.option("--once", is_flag=True, help="The same in runs of some entries, each kept when a later one fails.")
 @click.option(
     "--entries",
     type=click.IntRange(min=1),
     default=100_000,
     show_default=True,
     metavar="N",
-    help="With --once: entries of a run at most.",
+    help="Entries of a run at most, but for --range; a batch of messages is one.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Until interrupted: begin a run after this time with whatever waits, or earlier with --entries.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be read: ranges, entries, bytes. Needs no Java.")
 @selector_option
@@ -48,35 +57,71 @@ from jmsaio.cli.spark.running import running, write_summary
 @session_options
 def archive(
     destination: str, folder: Path, topic: bool, url: str | None, settings: tuple[str, ...], as_range: bool,
-    once: bool, entries: int, dry_run: bool, selector: str | None, since: str | None, until: str | None,
-    accept_loss: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
+    once: bool, entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
+    until: str | None, accept_loss: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
 ) -> int:  # fmt: skip
     """Archive the messages of DESTINATION in Parquet files in FOLDER; nothing is acknowledged.
 
-    A run goes on where the last one ended, and a message is archived once. The same command goes on after a failure.
-    FOLDER must be on a file system that the driver and all workers share.
+    Goes on until interrupted, unless --range or --once asks for what is stored now. A run goes on where the last one
+    ended, and a message is archived once. The same command goes on after a failure. Ctrl-C, or SIGTERM, ends it when
+    the run at work is done; a second one at once. FOLDER must be on a file system that the driver and all workers
+    share.
     """
-    from jmsaio.spark.jobs.archive import archive_range, describe_archive
     from jmsaio.spark.jobs.extent import ArchiveOrder
 
-    if (as_range and once) or not (as_range or once or dry_run):
-        raise click.UsageError("give --range or --once to archive what is stored now, or --dry-run to see what that is")
+    if as_range and once:
+        raise click.UsageError("--range and --once exclude each other")
+    if until is not None and not (as_range or once or dry_run):
+        raise click.UsageError("--until needs --range or --once: without them the archive goes on until interrupted")
     order = ArchiveOrder(
         connection=read_source(url, settings), destination=full_name(destination, topic), folder=folder,
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
     )  # fmt: skip
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
-        summary = describe_archive(order)
+        return _write_archive(output, _describe(order))
+    with telling(output, master, chosen) as (session, show):
+        if as_range:
+            from jmsaio.spark.jobs.archive import archive_range
+
+            summary = archive_range(session, order)
+        elif once:
+            from jmsaio.spark.jobs.streaming import archive_once
+
+            summary = archive_once(session, order, entries)
+        else:
+            summary = _archive_on(session, order, entries, interval, output, show)
+    return _write_archive(output, summary)
+
+
+def _describe(order: Any) -> dict[str, Any]:
+    from jmsaio.spark.jobs.archive import describe_archive
+
+    return describe_archive(order)
+
+
+def _archive_on(
+    session: Any, order: Any, entries: int, interval: float, output: Output, show: Callable[[str], None]
+) -> dict[str, Any]:
+    """Archive until a signal; a record of each run, or the state of all in the line of progress."""
+    from jmsaio.spark.jobs.pace import Pace, pace_text
+    from jmsaio.spark.jobs.streaming import archive_on
+
+    def tell(record: Mapping[str, Any]) -> None:
+        if output.as_json:
+            output.record(record)
+        show(printable(pace_text(record)))
+
+    output.remark("Ctrl-C ends it")
+    with stop_by_signal() as stop:
+        return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), tell=tell)
+
+
+def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
+    """The summary, and the exit code."""
+    if summary.get("dry_run"):
         text = f"{summary['entries']} entries, about {summary['bytes']} bytes to archive"
     else:
-        with running(output, master, chosen) as session:
-            if once:
-                from jmsaio.spark.jobs.streaming import archive_once
-
-                summary = archive_once(session, order, entries)
-            else:
-                summary = archive_range(session, order)
         text = f"{summary['rows']} messages archived in {summary['files']} files, {summary['archived']} in all"
     if not output.as_json:
         _write_partitions(output, summary)

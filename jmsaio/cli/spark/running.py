@@ -18,6 +18,15 @@ from jmsaio.spark.jobs.failures import reason_of
 @contextmanager
 def running(output: Output, master: str, settings: Mapping[str, str]) -> Iterator[Any]:
     """A session with a line of progress; what Spark raises becomes one sentence."""
+    with telling(output, master, settings) as (session, _):
+        yield session
+
+
+@contextmanager
+def telling(
+    output: Output, master: str, settings: Mapping[str, str]
+) -> Iterator[tuple[Any, Callable[[str], None]]]:  # fmt: skip
+    """As ``running``, with a function that sets the text of the line."""
     from jmsaio.spark.session import open_session, tasks_done
 
     try:
@@ -26,7 +35,7 @@ def running(output: Output, master: str, settings: Mapping[str, str]) -> Iterato
             with open_session(master, settings) as session:
                 progress.columns = (*progress.columns, _Tasks(functools.partial(tasks_done, session)))
                 progress.update(task, description="working")
-                yield session
+                yield session, lambda text: progress.update(task, description=text)
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise

@@ -1,15 +1,32 @@
-"""How fast an archive goes, and how much is left of what it archives."""
+"""The runs of an archive by a stream: how it is cut into them, how fast they go, and how much is left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
+
+import attrs
 
 import jmsaio.spark
 from jmsaio.spark.jobs.archive import Run
 
+#: Entries of a run at most, where the caller does not say.
+ENTRIES: Final = 100_000
 #: Called with the record of each run.
 Tell = Callable[[Mapping[str, Any]], None]
+
+
+@attrs.frozen(kw_only=True)
+class Pace:
+    """How a stream is cut into runs.
+
+    Attributes:
+        entries: of a run at most; a batch of messages is one. A run begins when so many wait.
+        interval: seconds after which a run begins with whatever waits; None: end with what is stored now.
+    """
+
+    entries: int = ENTRIES
+    interval: float | None = None
 
 
 def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entries: int) -> dict[str, Any]:

@@ -22,26 +22,11 @@ from jmsaio.spark.jobs.archive import Run, open_archive, store_run, summarize
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.manifest import Manifest
-from jmsaio.spark.jobs.pace import Tell, run_record
+from jmsaio.spark.jobs.pace import ENTRIES, Pace, Tell, run_record
 
-#: Entries of a run at most, where the caller does not say.
-ENTRIES: Final = 100_000
 #: Seconds between two looks at a query, and at the broker while it has nothing.
 _LOOK: Final = 0.5
 _POLL: Final = "1 second"
-
-
-@attrs.frozen(kw_only=True)
-class Pace:
-    """How a stream is cut into runs.
-
-    Attributes:
-        entries: of a run at most; a batch of messages is one. A run begins when so many wait.
-        interval: seconds after which a run begins with whatever waits; None: end with what is stored now.
-    """
-
-    entries: int = ENTRIES
-    interval: float | None = None
 
 
 def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES) -> dict[str, Any]:
@@ -62,8 +47,7 @@ def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = ENTR
 
 
 def archive_on(
-    session: SparkSession, order: ArchiveOrder, stop: threading.Event, *, pace: Pace = Pace(interval=60.0),
-    tell: Tell = lambda record: None,
+    session: SparkSession, order: ArchiveOrder, stop: threading.Event, *, pace: Pace, tell: Tell
 ) -> dict[str, Any]:  # fmt: skip
     """Archive what the destination stores and what comes, until told to stop.
 

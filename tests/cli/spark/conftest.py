@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import jmsaio.cli.spark.options
-from tests.cli.spark.jobs import Finding, Jobs, Order
+from tests.cli.spark.jobs import Finding, Jobs, Order, Pace
 
 
 @pytest.fixture
@@ -17,7 +17,8 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     modules = {
         "session": SimpleNamespace(open_session=jobs.open_session, tasks_done=jobs.tasks_done),
         "jobs.archive": SimpleNamespace(archive_range=jobs.archive_range, describe_archive=jobs.describe_archive),
-        "jobs.streaming": SimpleNamespace(archive_once=jobs.archive_once),
+        "jobs.streaming": SimpleNamespace(archive_once=jobs.archive_once, archive_on=jobs.archive_on),
+        "jobs.pace": SimpleNamespace(Pace=Pace, pace_text=lambda record: f"{record['run']} runs"),
         "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make),
         "jobs.verify": SimpleNamespace(verify=jobs.verify),
         "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,12 @@ class Order:
 
 
 @attrs.frozen
+class Pace:
+    entries: int
+    interval: float
+
+
+@attrs.frozen
 class Finding:
     what: str
     found: str
@@ -44,6 +53,7 @@ class Jobs:
     driver: list[Finding] = attrs.field(factory=lambda: [Finding("java", "/usr/bin/java")])
     worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
     failure: Exception | None = None
+    signal: signal.Signals = signal.SIGINT
     asked: list[Any] = attrs.field(factory=list)
     orders: list[dict[str, Any]] = attrs.field(factory=list)
 
@@ -71,6 +81,15 @@ class Jobs:
     def archive_once(self, session: str, order: Order, entries: int) -> dict[str, Any]:
         self.asked.append(entries)
         return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
+
+    def archive_on(
+        self, session: str, order: Order, stop: threading.Event, *, pace: Pace, tell: Callable[[dict[str, Any]], None]
+    ) -> dict[str, Any]:
+        self.asked.append(pace)
+        tell({"run": 1, "rows": 7})
+        os.kill(os.getpid(), self.signal)
+        assert stop.wait(10)
+        return self.archive_range(session, order)
 
     def describe_archive(self, order: Order) -> dict[str, Any]:
         self.orders.append(order.given)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from jmsaio.cli.app import main
 from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
-from tests.cli.spark.jobs import URL, Jobs, last
+from tests.cli.spark.jobs import URL, Jobs, Pace, last
 
 
 def test_a_range_is_archived_with_what_was_asked_for(
@@ -58,6 +60,20 @@ def test_runs_that_were_kept_before_a_failure_are_told(jobs: Jobs, capsys: pytes
     assert main(arguments) == PARTLY
     line = capsys.readouterr().out.splitlines()[-1]
     assert line == "7 messages archived in 2 files, 9 in all; stopped, the same command goes on: no space left"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_archive_goes_on_until_a_signal_ends_it_in_order(
+    jobs: Jobs, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.signal = number
+    arguments = ["spark", "archive", "q", "folder", "--entries", "50", "--interval", "2.5", *URL]
+    assert main([*arguments, "--json"]) == OK
+    assert jobs.asked[1] == Pace(50, 2.5)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line.get("run"), line["rows"]) for line in lines] == [(1, 7), (None, 7)]
+    assert main([*arguments, "--no-json"]) == OK
+    assert capsys.readouterr().out.splitlines()[-1] == "7 messages archived in 2 files, 9 in all"
 
 
 def test_a_dry_run_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:

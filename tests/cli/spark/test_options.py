@@ -26,8 +26,9 @@ def test_without_the_extra_one_sentence_says_what_to_install(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["archive", "q", "folder", *URL], "give --range"),
-        (["archive", "q", "folder", "--range", "--once", *URL], "give --range or --once"),
+        (["archive", "q", "folder", "--range", "--once", *URL], "--range and --once exclude each other"),
+        (["archive", "q", "folder", "--until", "2026-01-01", *URL], "--until needs --range or --once"),
+        (["archive", "q", "folder", "--interval", "0", *URL], "--interval"),
         (["archive", "q", "folder", "--range", "-u", "memory:"], "jmsaio broker start"),
         (["archive", "q", "folder", "--range", *URL, "--conf", "a"], "--conf needs A=B"),
         (["replay", "folder", *URL, "--map-destination", "a="], "--map-destination needs A=B"),

@@ -16,7 +16,8 @@ from jmsaio.spark.jobs import streaming
 from jmsaio.spark.jobs.archive import Run, archive_range, store_run
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan
 from jmsaio.spark.jobs.manifest import Manifest, Part
-from jmsaio.spark.jobs.streaming import Pace, archive_on, archive_once, stream_options
+from jmsaio.spark.jobs.pace import Pace
+from jmsaio.spark.jobs.streaming import archive_on, archive_once, stream_options
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
@@ -44,7 +45,7 @@ def test_a_run_begins_with_enough_entries_or_after_the_interval() -> None:
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession) -> None:
     with pytest.raises(ConfigurationError, match="leave out until"):
-        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), threading.Event())
+        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), threading.Event(), pace=Pace(interval=1), tell=print)
 
 
 def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(

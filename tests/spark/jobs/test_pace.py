@@ -1,0 +1,51 @@
+"""How fast an archive goes, and how much is left."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyspark  # noqa: F401 - the module under test needs it
+import pytest
+
+from jmsaio.spark.jobs.archive import Run
+from jmsaio.spark.jobs.manifest import Manifest, Part
+from jmsaio.spark.jobs.pace import pace_text, run_record
+from jmsaio.spark.model.places import Place
+
+PARTS = (
+    Part(topic="t", start=Place(1, 0), end=Place(1, 9), rows=6),
+    Part(topic="u", start=Place(2, 0), end=Place(2, 1)),
+)
+RUN = Run(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2, undecodable=0)
+
+
+def progress(behind: int, milliseconds: int) -> dict[str, Any]:
+    """What Spark says of a batch."""
+    behinds = {"t": {"entries": behind, "bytes": 10}, "u": {"entries": 0, "bytes": 0}}
+    return {
+        "batchDuration": milliseconds,
+        "sources": [{"latestOffset": json.dumps({"v": 1, "p": {}, "behind": behinds})}],
+    }
+
+
+def test_time_left_is_what_is_left_at_the_speed_of_full_runs() -> None:
+    record = run_record(2, RUN, progress(100, 2000), 50)
+    assert record == {
+        "job": "archive", "run": 3, "rows": 6, "files": 2, "archived": 6, "seconds": 2.0, "rows_per_second": 3,
+        "entries_behind": 100, "seconds_left": 4,
+    }  # fmt: skip
+    assert pace_text(record) == "3 runs, 6 messages, 3/s, 100 entries behind, 4 s left"
+
+
+@pytest.mark.parametrize("milliseconds", [0, 10])
+def test_nothing_left_takes_no_time(milliseconds: int) -> None:
+    record = run_record(0, RUN, progress(0, milliseconds), 50)
+    assert (record["entries_behind"], record["seconds_left"]) == (0, 0)
+    assert pace_text(record).endswith(", 0 entries behind")
+
+
+def test_a_run_that_spark_has_not_told_of_has_no_speed() -> None:
+    record = run_record(0, RUN, None, 50)
+    assert (record["rows"], record["rows_per_second"], record["seconds_left"]) == (6, None, None)
+    assert pace_text(record) == "1 runs, 6 messages"
