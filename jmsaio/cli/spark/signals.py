@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+import attrs
+
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+@attrs.define(eq=False)
+class Stop:
+    """Whether a signal has come.
+
+    Attributes:
+        asked: it has.
+    """
+
+    asked: bool = False
+
+    def __call__(self) -> bool:
+        """``asked``."""
+        return self.asked
+
+
 @contextmanager
-def stop_by_signal() -> Iterator[threading.Event]:
-    """An event that the first signal sets; a second one raises KeyboardInterrupt.
+def stop_by_signal() -> Iterator[Stop]:
+    """The wish to stop that the first signal is; a second one raises KeyboardInterrupt.
 
     For the main thread. Begin the block when the session is there: Spark has a handler of its own for Ctrl-C, which
     cancels what it runs.
     """
-    stop = threading.Event()
+    stop = Stop()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        if stop.asked:
             raise KeyboardInterrupt
-        stop.set()
+        stop.asked = True
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

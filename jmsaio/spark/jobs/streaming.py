@@ -7,9 +7,8 @@ is written with the rows that it counts, and ``archive_range`` goes on with the 
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,18 +42,18 @@ def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = ENTR
     Raises:
         As ``archive_range``, where nothing was added.
     """
-    return _archive(session, order, Pace(entries=entries), threading.Event(), _no_one)
+    return _archive(session, order, Pace(entries=entries), lambda: False, _no_one)
 
 
 def archive_on(
-    session: SparkSession, order: ArchiveOrder, stop: threading.Event, *, pace: Pace, tell: Tell
+    session: SparkSession, order: ArchiveOrder, stop: Callable[[], bool], *, pace: Pace, tell: Tell
 ) -> dict[str, Any]:  # fmt: skip
     """Archive what the destination stores and what comes, until told to stop.
 
     Args:
         session: as for ``archive_once``.
         order: what and where; one with ``until`` is refused.
-        stop: set it, in a signal handler or another thread, to end: the run at work is finished and kept.
+        stop: asked twice a second; once it says True, the run at work is finished and kept, and that is the end.
         pace: with an interval.
         tell: called after each run, in the thread of the caller, with the record of it; see ``run_record``.
 
@@ -77,7 +76,7 @@ def _no_one(record: Mapping[str, Any]) -> None:
 
 
 def _archive(
-    session: SparkSession, order: ArchiveOrder, pace: Pace, stop: threading.Event, tell: Tell
+    session: SparkSession, order: ArchiveOrder, pace: Pace, stop: Callable[[], bool], tell: Tell
 ) -> dict[str, Any]:
     began = time.monotonic()
     with open_archive(order) as before:
@@ -100,7 +99,7 @@ class _Runs:
         lost: what is gone, to be noted by the first run.
         done: what was added.
         failure: why a run was not added.
-        busy: held while a run is at work.
+        at_work: a run is.
     """
 
     order: ArchiveOrder
@@ -108,21 +107,23 @@ class _Runs:
     lost: tuple[str, ...]
     done: list[Run] = attrs.field(factory=list)
     failure: Exception | None = None
-    busy: threading.Lock = attrs.field(factory=threading.Lock)
+    at_work: bool = False
 
     def store(self, frame: DataFrame, number: int) -> None:
         """Add one run. Spark calls it, in a thread of its own."""
         archived = self.done[-1].manifest if self.done else self.before
-        with self.busy:
-            try:
-                plan = ArchivePlan((), () if self.done else self.lost)
-                self.done.append(store_run(frame, self.order, archived, plan))
-            except Exception as error:  # Spark would only quote it
-                self.failure = error
-                raise
+        self.at_work = True
+        try:
+            plan = ArchivePlan((), () if self.done else self.lost)
+            self.done.append(store_run(frame, self.order, archived, plan))
+        except Exception as error:  # Spark would only quote it
+            self.failure = error
+            raise
+        finally:
+            self.at_work = False
 
 
-def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: threading.Event, tell: Tell) -> str | None:
+def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> str | None:
     """Add runs until all is archived, or one fails; the reason why, where others came before it."""
     try:
         with own_errors():
@@ -155,7 +156,7 @@ def stream_options(order: ArchiveOrder, archived: Manifest, pace: Pace) -> dict[
     return options
 
 
-def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: threading.Event, tell: Tell) -> None:
+def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> None:
     frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.before, pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
         writer = frame.writeStream.foreachBatch(runs.store).option("checkpointLocation", Path(folder).as_uri())
@@ -167,14 +168,11 @@ def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: threading.Even
             query.stop()
 
 
-def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: threading.Event, tell: Tell) -> None:
+def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> None:
     """Tell of each run until the query ends or is to; then no run is at work."""
     told = 0
-    while not stop.is_set() and not query.awaitTermination(_LOOK):  # type: ignore[arg-type] # takes a float, too
+    while not query.awaitTermination(_LOOK) and (not stop() or runs.at_work):  # type: ignore[arg-type] # a float, too
         told = _tell(query, runs, pace, told, tell)
-    with runs.busy:  # let the run at work come to its end
-        if runs.failure is not None:
-            raise runs.failure
     while told < len(runs.done):
         tell(run_record(told, runs.done[told], None, pace.entries))
         told += 1

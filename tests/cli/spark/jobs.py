@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 
 import attrs
 import pytest
+
+from jmsaio.cli.spark.signals import Stop
 
 URL = ["-u", "pulsar://h"]
 PARTITION = {"topic": "persistent://public/default/orders", "start": "1:0", "end": "2:5"}
@@ -83,12 +85,15 @@ class Jobs:
         return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
 
     def archive_on(
-        self, session: str, order: Order, stop: threading.Event, *, pace: Pace, tell: Callable[[dict[str, Any]], None]
+        self, session: str, order: Order, stop: Stop, *, pace: Pace, tell: Callable[[dict[str, Any]], None]
     ) -> dict[str, Any]:
         self.asked.append(pace)
         tell({"run": 1, "rows": 7})
         os.kill(os.getpid(), self.signal)
-        assert stop.wait(10)
+        end = time.monotonic() + 10
+        while not stop() and time.monotonic() < end:
+            time.sleep(0.001)
+        assert stop()
         return self.archive_range(session, order)
 
     def describe_archive(self, order: Order) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,13 +44,13 @@ def test_a_run_begins_with_enough_entries_or_after_the_interval() -> None:
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession) -> None:
     with pytest.raises(ConfigurationError, match="leave out until"):
-        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), threading.Event(), pace=Pace(interval=1), tell=print)
+        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), bool, pace=Pace(interval=1), tell=print)
 
 
 def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    queue, stop, told = name("on"), threading.Event(), list[Mapping[str, Any]]()
+    queue, told = name("on"), list[Mapping[str, Any]]()
     order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
     ids = send(pulsar_broker.url, queue, ["a", "b", "c"])
 
@@ -59,10 +58,8 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
         told.append(record)
         if len(told) == 1:
             ids.extend(send(pulsar_broker.url, queue, ["d"]))
-        else:
-            stop.set()
 
-    summary = archive_on(spark, order, stop, pace=Pace(entries=2, interval=1), tell=tell)
+    summary = archive_on(spark, order, lambda: len(told) > 1, pace=Pace(entries=2, interval=1), tell=tell)
     assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 2, 4)]
     assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (1, round(told[0]["seconds"] / 2))
     assert told[0]["rows_per_second"] is not None
