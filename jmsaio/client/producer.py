@@ -18,6 +18,7 @@ from jmsaio.client.senders.pending import PendingSend
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.senders.settings import Settings, Target, checked_mode, checked_priority, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
+from jmsaio.codec.plain import plain_properties, plain_record
 from jmsaio.errors import (
     InvalidDestinationError,
     ObjectClosedError,
@@ -166,11 +167,18 @@ class MessageProducer(Settings, AsyncClosing):
             target, given = self._own_target(), destination_or_message
         else:
             target, given = self._other_target(destination_or_message), message
-        sent, foreign = outgoing(given, log_left_out)
-        if properties is not None:
-            sent._put_properties(properties)
-        stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-        record = encode(sent, stamp)
+        plain = None
+        if completion_listener is _UNSET and (type(given) is str or type(given) is bytes):
+            plain = {} if properties is None else plain_properties(properties)
+        if plain is not None:
+            stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
+            record = plain_record(given, plain, stamp)
+        else:
+            sent, foreign = outgoing(given, log_left_out)
+            if properties is not None:
+                sent._put_properties(properties)
+            stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
+            record = encode(sent, stamp)
         sends = runtime.sends
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
         if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
@@ -181,12 +189,13 @@ class MessageProducer(Settings, AsyncClosing):
         send = PendingSend(sends, work, stamp, target.destination, loop)
         sender.send(record, send, transaction)
         sends.add(send)
-        stamp_sent(sent, stamp, target.destination)
-        if foreign:
-            write_back(given, sent._headers())
-        if completion_listener is not _UNSET:
-            runtime.completions.expect(given if foreign else sent, completion_listener, self, send.future)
-        return send.future
+        if plain is None:
+            stamp_sent(sent, stamp, target.destination)
+            if foreign:
+                write_back(given, sent._headers())
+            if completion_listener is not _UNSET:
+                runtime.completions.expect(given if foreign else sent, completion_listener, self, send)
+        return send
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
         """A sender with room and the current transaction, both read in the same turn of the loop."""

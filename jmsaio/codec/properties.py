@@ -30,7 +30,8 @@ HIDDEN: Final = RESERVED | {
 #: When a dead letter expired: a long, in milliseconds since the epoch.
 EXPIRED_AT: Final = "JMS_jmsaio_expired_at"
 
-_MARKS: Final[dict[type, str]] = {
+#: Type words of the classes that are not str or int.
+MARKS: Final[dict[type, str]] = {
     bool: "boolean",
     Byte: "byte",
     Short: "short",
@@ -39,7 +40,7 @@ _MARKS: Final[dict[type, str]] = {
     float: "double",
 }
 #: Words of marks as they are read, and as they are written.
-_WORDS: Final = {word: word for word in (*_MARKS.values(), "int")} | {"integer": "int"}
+_WORDS: Final = {word: word for word in (*MARKS.values(), "int")} | {"integer": "int"}
 #: Names are few and recur in every message, so the names of their marks are cached, up to these bounds.
 _CACHED: Final = 4096
 _LONGEST_CACHED: Final = 128
@@ -63,7 +64,7 @@ def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
     for name, value in values.items():
         mark = known(name)
         if mark is None:
-            mark = _remember(_WRITTEN, name, _mark_to_write(name))
+            mark = remember(_WRITTEN, name, _mark_to_write(name))
         if not mark:
             continue
         kind = type(value)
@@ -75,7 +76,7 @@ def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
             wire[name] = str(value)
             wire[mark] = "int"
         elif value is not None:
-            word = _MARKS.get(kind)
+            word = MARKS.get(kind)
             if word is None:
                 raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r:.100}")
             wire[name] = to_java(value)
@@ -89,7 +90,8 @@ def _check(text: str, name: str) -> None:
         raise MessageFormatError(f"property {name!r} has a lone surrogate at {error.start}") from error
 
 
-def _remember(cache: dict[str, str], name: str, mark: str) -> str:
+def remember(cache: dict[str, str], name: str, mark: str) -> str:
+    """Keep the name of a mark, where there is room; the same name."""
     if len(cache) < _CACHED and len(name) <= _LONGEST_CACHED:
         cache[name] = mark
     return mark
@@ -118,7 +120,7 @@ def read(record: ReceivedRecord) -> dict[str, Property]:
     for name, text in wire.items():
         mark = known(name)
         if mark is None:
-            mark = _remember(_READ, name, _mark_to_read(name))
+            mark = remember(_READ, name, _mark_to_read(name))
         if not mark:
             continue
         word = get(mark)
@@ -163,7 +165,7 @@ def read_texts(
     for name, text in wire.items():
         mark = known(name)
         if mark is None:
-            mark = _remember(_READ, name, _mark_to_read(name))
+            mark = remember(_READ, name, _mark_to_read(name))
         if not mark:
             continue
         texts[name] = text
@@ -203,7 +205,7 @@ def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[s
     for name, text in texts.items():
         mark = known(name)
         if mark is None:
-            mark = _remember(_WRITTEN, name, _mark_to_write(name))
+            mark = remember(_WRITTEN, name, _mark_to_write(name))
         if not mark:
             raise MessageFormatError(f"{name!r} can't name a property: it is a header")
         if not text.isascii():
@@ -270,7 +272,7 @@ def read_one(wire: Mapping[str, str], name: str) -> Property:
         return None
     mark = _READ.get(name)
     if mark is None:
-        mark = _remember(_READ, name, _mark_to_read(name))
+        mark = remember(_READ, name, _mark_to_read(name))
     if not mark:
         return None
     word = wire.get(mark)

@@ -16,10 +16,10 @@ from jmsaio.transport.base import Transaction
 from jmsaio.transport.waiters import Waiters
 
 
-class PendingSend:
-    """One message on its way; the transport calls it with the outcome.
+class PendingSend(asyncio.Future[Receipt]):
+    """The future of one message on its way; the transport calls it with the outcome.
 
-    A plain class with slots, because every message creates one.
+    The only object that lives as long as the send, because every message creates one.
 
     Args:
         sends: the pending sends of its session.
@@ -29,7 +29,7 @@ class PendingSend:
         loop: the event loop of the future.
     """
 
-    __slots__ = ("destination", "future", "sends", "stamp", "work")
+    __slots__ = ("destination", "message_id", "sends", "timestamp", "work")
 
     def __init__(
         self,
@@ -39,26 +39,25 @@ class PendingSend:
         destination: Destination,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        super().__init__(loop=loop)
         self.sends = sends
         self.work = work
-        self.stamp = stamp
+        self.message_id, self.timestamp = stamp.message_id, stamp.timestamp
         self.destination = destination
-        self.future: asyncio.Future[Receipt] = loop.create_future()
 
     def __call__(self, place: WireId | None, error: JMSError | None) -> None:
-        future, work = self.future, self.work
-        if not future.done():  # done only when the application cancelled it
+        work = self.work
+        if not self.done():  # done only when the application cancelled it
             if error is None:
-                stamp = self.stamp
-                message_id = stamp.message_id
+                message_id = self.message_id
                 if message_id is None and place is not None:
                     message_id = str(place)
                 # As Receipt(...), without the frame of its constructor: every send creates one.
-                future.set_result(tuple.__new__(Receipt, (message_id, place, self.destination, stamp.timestamp)))
+                self.set_result(tuple.__new__(Receipt, (message_id, place, self.destination, self.timestamp)))
             else:
-                future.set_exception(error)
+                self.set_exception(error)
                 if work is not None:
-                    future.exception()  # commit raises it, so asyncio need not complain that no one awaited it
+                    self.exception()  # commit raises it, so asyncio need not complain that no one awaited it
         if work is not None:
             work.send_ended(error)
         self.sends.complete(self)

@@ -36,8 +36,8 @@ async def test_a_confirmed_send_is_pending_no_more_and_gives_its_receipt() -> No
     assert len(sends) == 2
     one(_PLACE, None)
     assert len(sends) == 1
-    assert await one.future == Receipt("ID:1", _PLACE, Queue("orders"), 99)
-    assert not other.future.done()
+    assert await one == Receipt("ID:1", _PLACE, Queue("orders"), 99)
+    assert not other.done()
 
 
 async def test_a_receipt_without_message_id_names_the_place() -> None:
@@ -45,8 +45,8 @@ async def test_a_receipt_without_message_id_names_the_place() -> None:
     placed, unplaced = started(sends, message_id=None), started(sends, message_id=None)
     placed(_PLACE, None)
     unplaced(None, None)
-    assert (await placed.future).jms_message_id == str(_PLACE)
-    assert (await unplaced.future).jms_message_id is None
+    assert (await placed).jms_message_id == str(_PLACE)
+    assert (await unplaced).jms_message_id is None
 
 
 async def test_settle_waits_for_the_last_outcome_whoever_asks() -> None:
@@ -60,7 +60,7 @@ async def test_settle_waits_for_the_last_outcome_whoever_asks() -> None:
     last(None, SendError("refused"))
     await asyncio.gather(*waiting)
     with pytest.raises(SendError, match="refused"):
-        await last.future
+        await last
 
 
 async def test_settle_waits_on_when_another_send_starts_before_it_looks() -> None:
@@ -88,7 +88,7 @@ async def test_settle_says_how_many_sends_have_no_outcome_in_time() -> None:
 async def test_a_failed_send_reaches_its_unit_of_work_even_if_its_future_was_cancelled() -> None:
     sends, work = PendingSends(), UnitOfWork[Transaction]()
     refused, doubtful, fine = started(sends, work), started(sends, work), started(sends, work)
-    refused.future.cancel()
+    refused.cancel()
     error, doubt = SendError("refused"), SendInDoubtError("no answer")
     refused(None, error)
     doubtful(None, doubt)
@@ -96,7 +96,7 @@ async def test_a_failed_send_reaches_its_unit_of_work_even_if_its_future_was_can
     assert work.failures == [error, doubt]
     assert work.sent == 2  # what is in doubt may be stored
     with pytest.raises(SendInDoubtError):
-        await doubtful.future
+        await doubtful
 
 
 async def test_a_failed_send_that_no_one_awaits_is_complained_of_unless_commit_raises_it() -> None:

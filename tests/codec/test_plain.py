@@ -1,0 +1,90 @@
+"""A body that is sent without a message makes the record that a message with it makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jmsaio.codec import Stamp, encode
+from jmsaio.codec.plain import plain_properties, plain_record
+from jmsaio.errors import JMSError, MessageFormatError
+from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.values import Byte, Char, Float, Long
+from jmsaio.model.wire import RESERVED, OutgoingRecord
+from tests.codec.strategies import loose_texts, properties
+
+NAMES = st.sampled_from(
+    ["region", "größe", "a$_1", "JMSXGroupID", "JMSXGroupSeq", "a b", "x_jsmtype", "not", *RESERVED]
+)
+VALUES = properties | st.none() | loose_texts | st.integers() | st.binary(max_size=3) | st.just(Char("c"))
+STAMPS = st.builds(
+    Stamp,
+    message_id=st.none() | st.just("ID:a:1:2"),
+    connection_id=st.just("connection"),
+    timestamp=st.just(10),
+    event_time=st.sampled_from([0, 10]),
+    delivery_time=st.just(5010),
+    deliver_at=st.none() | st.just(5010),
+    expiration=st.sampled_from([0, 99]),
+    priority=st.integers(0, 9),
+    delivery_mode=st.sampled_from([1, 2]),
+    sticky_key=st.none() | st.just(7),
+)
+
+
+def slow(body: str | bytes, given: dict[str, Any], stamp: Stamp) -> OutgoingRecord:
+    """What a message makes of it."""
+    if isinstance(body, str):
+        return encode(TextMessage(body, properties=given), stamp)
+    return encode(BytesMessage(body, properties=given), stamp)
+
+
+def outcome(make: Any, *arguments: Any) -> Any:
+    """What a call returns or raises; of a record also the order of its properties."""
+    try:
+        record = make(*arguments)
+    except JMSError as error:
+        return type(error), str(error)
+    return record, list(record.properties.items())
+
+
+@given(loose_texts | st.binary(max_size=20), st.dictionaries(NAMES, VALUES, max_size=4), STAMPS)
+@example(
+    "a",
+    {"n": 5, "l": Long(5), "b": True, "f": Float(1.5), "d": -0.0, "y": Byte(1), "s": "x", "z": None},
+    Stamp("i", "c", 1, 1, 1),
+)
+def test_the_record_or_the_error_is_that_of_a_message(body: str | bytes, given: dict[str, Any], stamp: Stamp) -> None:
+    plain = plain_properties(given)
+    if plain is not None:
+        assert outcome(plain_record, body, plain, stamp) == outcome(slow, body, given, stamp)
+
+
+def test_usual_properties_are_plain() -> None:
+    given = {"n": 5, "l": Long(5), "b": True, "f": Float(1.5), "d": 1.5, "s": "x", "none": None, "JMSXGroupSeq": 3}
+    assert plain_properties(given) == {
+        "n": "5", "n_jsmtype": "int", "l": "5", "l_jsmtype": "long", "b": "true", "b_jsmtype": "boolean", "f": "1.5",
+        "f_jsmtype": "float", "d": "1.5", "d_jsmtype": "double", "s": "x", "JMSXGroupSeq": "3",
+        "JMSXGroupSeq_jsmtype": "int",
+    }  # fmt: skip
+    assert plain_properties({}) == {}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"JMSXGroupID": "g"}, {"JMSPriority": 4}, {"not": "x"}, {"a b": "x"}, {5: "x"}, {"n": 1 << 31}, {"n": b"x"},
+        {"n": "ä"}, {"n": Char("c")}, {"\udc00": 1}, [("n", 5)], type("Named", (dict,), {})(n=5),
+    ],
+)  # fmt: skip
+def test_what_needs_a_second_look_takes_the_long_way(given: Any) -> None:
+    assert plain_properties(given) is None
+
+
+def test_a_lone_surrogate_is_refused_in_the_words_of_a_text_message() -> None:
+    with pytest.raises(MessageFormatError, match="the text has a lone surrogate at 1; send it as bytes"):
+        plain_record("a\udc00", {}, Stamp("i", "c", 1, 1, 1))
