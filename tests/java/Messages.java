@@ -5,6 +5,7 @@ import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.Seriali
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 import jakarta.jms.BytesMessage;
+import jakarta.jms.CompletionListener;
 import jakarta.jms.Destination;
 import jakarta.jms.JMSException;
 import jakarta.jms.MapMessage;
@@ -212,14 +213,23 @@ final class Messages {
   /** Send with the description's options: delivery_mode, priority, time_to_live and delivery_delay in milliseconds. */
   static void send(MessageProducer producer, Destination destination, Message message, JsonNode options)
       throws JMSException {
+    send(producer, destination, message, options, null);
+  }
+
+  /** The same without waiting; the listener hears of its end. */
+  static void send(
+      MessageProducer producer, Destination destination, Message message, JsonNode options, CompletionListener listener)
+      throws JMSException {
     producer.setDeliveryDelay(options.path("delivery_delay").asLong(0));
     producer.setDisableMessageTimestamp(options.path("disable_timestamp").asBoolean(false));
-    producer.send(
-        destination,
-        message,
-        options.path("delivery_mode").asInt(2),
-        options.path("priority").asInt(4),
-        options.path("time_to_live").asLong(0));
+    int mode = options.path("delivery_mode").asInt(2);
+    int priority = options.path("priority").asInt(4);
+    long timeToLive = options.path("time_to_live").asLong(0);
+    if (listener == null) {
+      producer.send(destination, message, mode, priority, timeToLive);
+    } else {
+      producer.send(destination, message, mode, priority, timeToLive, listener);
+    }
   }
 
   // --------------------------------------------------------------------------------------------------- describing

@@ -2,6 +2,7 @@ import com.datastax.oss.pulsar.jms.PulsarConnectionFactory;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.JsonNode;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
+import jakarta.jms.CompletionListener;
 import jakarta.jms.Connection;
 import jakarta.jms.Destination;
 import jakarta.jms.JMSException;
@@ -14,8 +15,12 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The real Java client, driven by another program: one JSON request on each line of standard input, one answer on
@@ -24,7 +29,8 @@ import java.util.Map;
  *
  * <p>Requests: {"op": "subscribe", "destination", "selector", "subscription", "mode"} makes a consumer, with mode one
  * of "plain" (default), "durable", "shared", "shared_durable"; {"op": "send", "destination", "message", "options"}
- * answers the sent message's headers; {"op": "receive", "destination", "count", "timeout"} answers the descriptions of
+ * answers the sent message's headers; {"op": "send_all", "destination", "items": [{"message", "options"}]} sends each
+ * without waiting for the one before, and answers the headers of all; {"op": "receive", "destination", "count", "timeout"} answers the descriptions of
  * up to count messages, waiting timeout milliseconds for each; {"op": "unsubscribe", "destination"} closes the
  * consumer. The end of the input ends the program. Descriptions: see Messages.
  */
@@ -72,7 +78,7 @@ public final class Peer {
     return Messages.JSON.writeValueAsString(answer);
   }
 
-  private JsonNode serve(JsonNode request) throws JMSException {
+  private JsonNode serve(JsonNode request) throws Exception {
     JsonNode destination = request.get("destination");
     switch (request.get("op").asText()) {
       case "subscribe":
@@ -85,11 +91,40 @@ public final class Peer {
         Message message = Messages.build(session, request.get("message"));
         Messages.send(producer, Messages.destination(session, destination), message, request.path("options"));
         return Messages.headers(message);
+      case "send_all":
+        return sendAll(Messages.destination(session, destination), request.get("items"));
       case "receive":
         return receive(request);
       default:
         throw new IllegalArgumentException("no such request: " + request.get("op"));
     }
+  }
+
+  private ArrayNode sendAll(Destination destination, JsonNode items) throws Exception {
+    List<CompletableFuture<Message>> sent = new ArrayList<>();
+    for (JsonNode item : items) {
+      CompletableFuture<Message> future = new CompletableFuture<>();
+      CompletionListener listener =
+          new CompletionListener() {
+            @Override
+            public void onCompletion(Message message) {
+              future.complete(message);
+            }
+
+            @Override
+            public void onException(Message message, Exception error) {
+              future.completeExceptionally(error);
+            }
+          };
+      Message message = Messages.build(session, item.get("message"));
+      Messages.send(producer, destination, message, item.path("options"), listener);
+      sent.add(future);
+    }
+    ArrayNode headers = Messages.JSON.createArrayNode();
+    for (CompletableFuture<Message> future : sent) {
+      headers.add(Messages.headers(future.get(60, TimeUnit.SECONDS)));
+    }
+    return headers;
   }
 
   private MessageConsumer subscribe(JsonNode request) throws JMSException {

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -112,6 +113,20 @@ class JavaPeer:
             The headers of the sender's object after the send.
         """
         headers: Described = await self._request("send", destination=destination, message=message, options=options)
+        return headers
+
+    async def send_all(self, destination: Described, items: Sequence[Described]) -> list[Described]:
+        """Send messages without waiting for each, so that the producer can batch them.
+
+        Args:
+            destination: queue or topic.
+            items: messages as ``send`` takes them, each with its options under ``options``.
+
+        Returns:
+            The headers of the sender's objects after the sends.
+        """
+        given = [{"message": item, "options": item.get("options", {})} for item in items]
+        headers: list[Described] = await self._request("send_all", destination=destination, items=given)
         return headers
 
     async def receive(self, destination: Described, count: int = 1, timeout: float = 20.0) -> list[Described]:
