@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 import attrs
 
 from benchmarks.broker import java_jars, started_broker
-from benchmarks.catalog import all_scenarios
+from benchmarks.catalog import all_scenarios, jmsaio_url
 from benchmarks.java_peer import JavaError, compile_program
-from jmsaio.bench import Progress, render_table, run_scenarios
+from benchmarks.spark.catalog import reason_without, spark_scenarios
+from jmsaio.bench import Progress, Workload, render_table, run_scenarios
+from jmsaio.bench.runner import Measure, measure
 from jmsaio.bench.scenario import Scenario
 from jmsaio.launcher import LauncherError
 
@@ -37,6 +39,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-java", action="store_true", help="leave the Java peer out")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (default 5, with --smoke 1)")
     parser.add_argument("--smoke", action="store_true", help="tiny amounts: shows that every row runs")
+    parser.add_argument("--spark", action="store_true", help="with the rows of Spark (pip install 'jmsaio[spark]')")
+    parser.add_argument("--spark-messages", type=int, metavar="N", help="messages of a row of Spark (default 200000)")
     parser.add_argument("--only", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio", help="loop of the asyncio rows")
     parser.add_argument("--json-file", metavar="FILE", help="write all samples and the summary")
@@ -67,17 +71,36 @@ def tell(progress: Progress) -> None:
         print(f"[{place}] round {progress.round + 1}: {progress.scenario.name}", file=sys.stderr, flush=True)
 
 
-def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
+def _workload(options: argparse.Namespace) -> Workload:
+    usual = Workload.smoke() if options.smoke else Workload()
+    return usual if options.spark_messages is None else attrs.evolve(usual, spark_messages=options.spark_messages)
+
+
+@contextlib.contextmanager
+def _carrying_out(spark: bool) -> Iterator[Measure]:
+    """What carries out tasks, also those of Spark if they are wanted."""
+    if not spark:
+        yield measure
+        return
+    from benchmarks.spark.session import SessionRun
+
+    with SessionRun(str(_ROOT)) as run:
+        yield run
+
+
+def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario], carry_out: Measure) -> int:
     report = run_scenarios(
         scenarios,
         rounds=options.rounds,
         smoke=options.smoke,
         only=options.only,
         loop=options.loop,
+        workload=_workload(options),
         json_file=options.json_file,
         plot_file=options.plot,
         progress=tell,
         directory=_ROOT,
+        carry_out=carry_out,
     )
     columns = shutil.get_terminal_size((120, 24)).columns
     print(render_table(report, width=max(100, columns), color=sys.stdout.isatty()))
@@ -85,6 +108,16 @@ def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
     for goal in missed if options.check else ():
         print(f"missed: {attrs.asdict(goal)}", file=sys.stderr)
     return 1 if report.failures() or (options.check and missed) else 0
+
+
+def _spark_scenarios(url: str | None, web_url: str | None) -> list[Scenario]:
+    """The rows of Spark. Raises ValueError without a broker, or without Spark."""
+    if url is None or web_url is None:
+        raise ValueError("--spark needs a broker: give its URL, or --broker")
+    reason = reason_without()
+    if reason is not None:
+        raise ValueError(reason)
+    return spark_scenarios(url, jmsaio_url(url, web_url))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -100,7 +133,10 @@ def main(arguments: Sequence[str]) -> int:
             java = stack.enter_context(class_path(java_jars(options.java_jars) if wants_java else []))
             if url is not None and web_url is None:
                 web_url = web_url_of(url)
-            return _measure(options, all_scenarios(url, web_url or "", java))
+            scenarios = all_scenarios(url, web_url or "", java)
+            if options.spark:
+                scenarios += _spark_scenarios(url, web_url)
+            return _measure(options, scenarios, stack.enter_context(_carrying_out(options.spark)))
     except (ValueError, JavaError, LauncherError, OSError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2

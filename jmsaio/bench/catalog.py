@@ -17,6 +17,11 @@ REFERENCES = {
     Group.EMBEDDED: ("embedded.bare",),
     Group.SELECTOR: (),
     Group.IDLE: (),
+    # The rows of Spark name those that they are compared with.
+    Group.SPARK_READ: (),
+    Group.SPARK_PARTS: (),
+    Group.SPARK_STREAM: (),
+    Group.SPARK_WRITE: (),
 }
 
 GOALS = (
@@ -29,6 +34,19 @@ GOALS = (
     Goal("embedded.through", 0.27, "embedded.bare"),
     Goal("selector.three-terms", 1_000_000),
     Goal("idle.consumers", 20.0, at_most=True),
+    Goal("spark.read-one", 0.65, "spark.loop-columns"),
+    Goal("spark.read-one", 1.4, "spark.loop-columns", at_most=True, metric="cpu_us"),
+    Goal("spark.read-one", 1.8, "spark.tuples"),
+    Goal("spark.read-two", 0.8, "spark.loop-columns"),
+    Goal("spark.read-two", 0.33, "spark.loop-bare"),
+    Goal("spark.build", 0.7, "spark.loop-touch", at_most=True),
+    Goal("spark.ready-two", 1.3, "spark.ready-one"),
+    Goal("spark.selector", 1.2, "spark.read-one"),
+    Goal("spark.batch", 2.5, "spark.batch-ready", at_most=True),
+    Goal("spark.write", 1.2, "spark.send-jmsaio"),
+    Goal("spark.write", 1.5, "spark.send-raw"),
+    Goal("spark.write-dedup", 0.5, "spark.write"),
+    Goal("spark.archive", 0.7, "spark.read-two"),
 )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from jmsaio.model.version import __version__
 
 #: Packages whose version matters for the figures.
-_PACKAGES = ("pulsar-client", "anyio", "attrs", "uvloop")
+_PACKAGES = ("pulsar-client", "anyio", "attrs", "uvloop", "pyspark", "pyarrow")
 
 
 def environment() -> dict[str, str]:

@@ -41,11 +41,24 @@ class Sample:
 
 @attrs.frozen
 class Ratio:
-    """Paired ratios of a row to a reference row, with the goal if there is one."""
+    """Paired ratios of a row to a reference row.
+
+    Attributes:
+        reference: name of the reference row.
+        values: the ratios.
+        goal: the goal if there is one.
+        metric: what is compared; None: the main metric of the group.
+    """
 
     reference: str
     values: Spread
     goal: Goal | None
+    metric: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The reference, and what is compared unless it is the main metric."""
+        return self.reference if self.metric is None else f"{self.reference}:{self.metric}"
 
 
 @attrs.frozen
@@ -135,16 +148,23 @@ class Report:
 
     def _ratios(self, scenario: Scenario, values: dict[int, float], key: str) -> list[Ratio]:
         ratios = []
-        for reference in REFERENCES[scenario.group]:
+        for reference in (*REFERENCES[scenario.group], *scenario.references):
             found = spread(paired_ratios(values, self._by_round(reference, key)))
             if reference != scenario.name and found is not None:
                 ratios.append(Ratio(reference, found, find_goal(scenario.name, reference)))
+        for goal in GOALS:
+            if goal.scenario == scenario.name and goal.metric is not None and goal.reference is not None:
+                own, other = (self._by_round(name, goal.metric) for name in (scenario.name, goal.reference))
+                found = spread(paired_ratios(own, other))
+                if found is not None:
+                    ratios.append(Ratio(goal.reference, found, goal, goal.metric))
         return ratios
 
 
 def find_goal(scenario: str, reference: str | None) -> Goal | None:
-    """The goal of a row (against a reference row, or for its figure itself), or None."""
-    return next((goal for goal in GOALS if (goal.scenario, goal.reference) == (scenario, reference)), None)
+    """The goal of a row for its main figure (itself, or against a reference row), or None."""
+    wanted = (scenario, reference, None)
+    return next((goal for goal in GOALS if (goal.scenario, goal.reference, goal.metric) == wanted), None)
 
 
 def write_json(report: Report, file: str | os.PathLike[str]) -> None:
@@ -170,9 +190,13 @@ def read_json(file: str | os.PathLike[str]) -> Report:
         data["environment"],
         Workload(**data["workload"]),
         data["loop"],
-        tuple(Scenario(**{**item, "group": Group[item["group"]]}) for item in data["scenarios"]),
+        tuple(_scenario(item) for item in data["scenarios"]),
         tuple(Sample(**item) for item in data["samples"]),
     )
+
+
+def _scenario(item: dict[str, Any]) -> Scenario:
+    return Scenario(**{**item, "group": Group[item["group"]], "references": tuple(item.get("references", ()))})
 
 
 def _summary(row: Row) -> dict[str, object]:
@@ -182,5 +206,5 @@ def _summary(row: Row) -> dict[str, object]:
         "metric": metric.key,
         **attrs.asdict(row.value),
         "details": row.details,
-        "ratios": {ratio.reference: attrs.asdict(ratio.values) for ratio in row.ratios},
+        "ratios": {ratio.name: attrs.asdict(ratio.values) for ratio in row.ratios},
     }

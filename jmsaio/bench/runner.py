@@ -46,6 +46,8 @@ class Progress:
 
 #: Called with the progress of a run.
 Listener = Callable[[Progress], None]
+#: What carries out a task: with the seconds that it may take and the directory of child processes.
+Measure = Callable[[Task, float, "str | os.PathLike[str] | None"], Metrics]
 
 
 class MeasurementError(Exception):
@@ -109,8 +111,19 @@ def run_scenarios(
     plot_file: str | os.PathLike[str] | None = None,
     progress: Listener | None = None,
     directory: str | os.PathLike[str] | None = None,
+    carry_out: Measure | None = None,
 ) -> Report:
-    """Measure the given rows as ``run`` does; child processes start in ``directory`` (default: the current one)."""
+    """Measure the given rows as ``run`` does.
+
+    Args:
+        scenarios: the rows.
+        rounds, smoke, only, loop, workload, json_file, plot_file, progress: as for ``run``.
+        directory: where child processes start; default: the current one.
+        carry_out: carries out each task, and raises MeasurementError when it can't; default: ``measure``.
+
+    Raises:
+        As ``run``.
+    """
     chosen = select(scenarios, only)
     if plot_file is not None:
         require_plot()
@@ -123,7 +136,7 @@ def run_scenarios(
         for scenario in order:
             if progress is not None:
                 progress(Progress(len(samples), count * len(chosen), number, scenario))
-            samples.append(_sample(scenario, number, amounts, loop, directory))
+            samples.append(_sample(scenario, number, amounts, loop, directory, carry_out or measure))
     if progress is not None:
         progress(Progress(len(samples), count * len(chosen), count - 1, None))
     report = Report(environment(), amounts, loop, tuple(chosen), tuple(samples))
@@ -164,15 +177,20 @@ def interleaved(scenarios: Sequence[Scenario], rounds: int) -> list[list[Scenari
 
 
 def _sample(
-    scenario: Scenario, number: int, workload: Workload, loop: str, directory: str | os.PathLike[str] | None
+    scenario: Scenario,
+    number: int,
+    workload: Workload,
+    loop: str,
+    directory: str | os.PathLike[str] | None,
+    carry_out: Measure,
 ) -> Sample:
     load, pace = load_average(), yardstick()
     topic = f"bench-{scenario.name.replace('.', '-')}-{time.time_ns()}"
     task = Task(scenario.target, scenario.url, topic, loop, workload, scenario.extra)
     try:
         if scenario.prepare is not None:
-            measure(attrs.evolve(task, target=scenario.prepare), scenario.timeout, directory)
-        return Sample(number, scenario.name, load, pace, measure(task, scenario.timeout, directory))
+            carry_out(attrs.evolve(task, target=scenario.prepare), scenario.timeout, directory)
+        return Sample(number, scenario.name, load, pace, carry_out(task, scenario.timeout, directory))
     except MeasurementError as error:
         return Sample(number, scenario.name, load, pace, failure=str(error))
 

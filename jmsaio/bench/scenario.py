@@ -16,6 +16,14 @@ class Group(enum.Enum):
     EMBEDDED = "Embedded broker"
     SELECTOR = "Selector"
     IDLE = "Idle consumers"
+    SPARK_READ = "Spark: read"
+    SPARK_PARTS = "Spark: CPU of the parts of a read"
+    SPARK_STREAM = "Spark: one micro-batch"
+    SPARK_WRITE = "Spark: write"
+
+
+#: The blocks of Spark.
+SPARK_GROUPS = frozenset({Group.SPARK_READ, Group.SPARK_PARTS, Group.SPARK_STREAM, Group.SPARK_WRITE})
 
 
 @attrs.frozen
@@ -42,6 +50,10 @@ METRICS = {
     Group.EMBEDDED: RATE,
     Group.SELECTOR: RATE,
     Group.IDLE: Metric("kb_each", "kB each", 1),
+    Group.SPARK_READ: RATE,
+    Group.SPARK_PARTS: Metric("cpu_us", "us CPU", 1),
+    Group.SPARK_STREAM: Metric("batch_ms", "ms"),
+    Group.SPARK_WRITE: RATE,
 }
 
 
@@ -58,6 +70,7 @@ class Scenario:
         prepare: ``module:function`` that runs first in a separate child process, for example to fill the topic.
         timeout: seconds after which the child process is ended.
         extra: passed on to the task.
+        references: rows that it is compared with, besides those of its group.
     """
 
     name: str
@@ -68,6 +81,7 @@ class Scenario:
     prepare: str | None = None
     timeout: float = 120.0
     extra: dict[str, str] = attrs.field(factory=dict)
+    references: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -79,12 +93,14 @@ class Goal:
         bound: the value to reach.
         reference: name of the row it is compared with by paired ratios; None compares the figure itself.
         at_most: the bound is an upper one.
+        metric: the metric by which it is compared with ``reference``; None: the main one of its group.
     """
 
     scenario: str
     bound: float
     reference: str | None = None
     at_most: bool = False
+    metric: str | None = None
 
     def is_met(self, value: float) -> bool:
         """Whether ``value`` (the median) reaches the bound."""

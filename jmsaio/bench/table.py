@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from jmsaio.bench.report import Ratio, Report, Row
-from jmsaio.bench.scenario import METRICS, Goal, Group, Metric
+from jmsaio.bench.scenario import METRICS, SPARK_GROUPS, Goal, Group, Metric
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,6 +20,15 @@ FOOT = (
     "(Starlight for JMS) carries its own JMS layer and its warm round counts. Receive rows run from the first message "
     "to the last of a full backlog, latency from the call of send to the text in the receiver's hands."
 )
+#: Said below a table with rows of Spark.
+SPARK_FOOT = (
+    "Rows of Spark: one session for all; time of the query, from its planning to its last row. CPU: of the tasks' "
+    "Python processes; of the whole process for loops and senders. Each message has five properties, 13 on the wire. "
+    "A loop is one process with pulsar-client's Reader: bare, reading every part of a message (touch), or building by "
+    "hand the columns that the source builds (columns). Ready batches are made before the query and need no broker."
+)
+#: What else is said of a row, by metric.
+_NOTES = {"jvm_cpu_us": "{:.1f} us CPU of the JVM", "bytes_row": "{:.0f} bytes a row"}
 
 
 def render_table(report: Report, width: int | None = None, color: bool = False) -> str:
@@ -82,6 +91,7 @@ def _remarks(row: Row, metric: Metric) -> list[str]:
     remarks = [_ratio(ratio) for ratio in row.ratios]
     if row.goal is not None:
         remarks.append(_verdict(row.goal, row.value.median, _number(row.goal.bound, metric)))
+    remarks += [form.format(row.details[name]) for name, form in _NOTES.items() if name in row.details]
     return remarks
 
 
@@ -89,6 +99,8 @@ def _ratio(ratio: Ratio) -> str:
     values = ratio.values
     peer = ratio.reference.partition(".")[2]
     text = f"{values.median:.2f} x {peer}"
+    if ratio.metric is not None:
+        text = f"{ratio.metric}: {text}"
     if values.count > 1:
         text += f" [{values.low:.2f}..{values.high:.2f}]"
     if ratio.goal is not None:
@@ -103,14 +115,17 @@ def _verdict(goal: Goal, value: float, bound: str) -> str:
 
 def _foot(report: Report) -> list[str]:
     work, load, pace = report.workload, report.load(), report.yardstick()
-    lines = [
-        FOOT,
-        f"Workload: {work.messages:,} messages, text of {work.characters} characters, 3 typed properties, window and "
-        f"prefetch {work.window:,}, batch {work.batch_messages:,} / {work.batch_delay * 1e3:g} ms, "
-        f"{work.workers:,} workers; latency {work.rate:,} messages a second for {work.seconds:g} s; "
-        f"loop {report.loop}.",
-        "Environment: " + ", ".join(f"{name} {value}" for name, value in report.environment.items()) + ".",
-    ]
+    groups = {row.scenario.group for row in report.rows()}
+    lines = []
+    if groups - SPARK_GROUPS:
+        lines += [FOOT, _workload(report)]
+    if groups & SPARK_GROUPS:
+        lines += [
+            SPARK_FOOT,
+            f"Workload: {work.spark_messages:,} messages, text of {work.spark_characters} characters, micro-batches of "
+            f"{work.spark_batch:,} rows.",
+        ]
+    lines.append("Environment: " + ", ".join(f"{name} {value}" for name, value in report.environment.items()) + ".")
     if load is not None and pace is not None:
         warning = " Load above 1: the figures are those of a busy machine." if load.median > 1 else ""
         lines.append(
@@ -118,3 +133,13 @@ def _foot(report: Report) -> list[str]:
             f"took {pace.median:.0f} ms ({pace.low:.0f}..{pace.high:.0f}).{warning}"
         )
     return lines
+
+
+def _workload(report: Report) -> str:
+    work = report.workload
+    return (
+        f"Workload: {work.messages:,} messages, text of {work.characters} characters, 3 typed properties, window and "
+        f"prefetch {work.window:,}, batch {work.batch_messages:,} / {work.batch_delay * 1e3:g} ms, "
+        f"{work.workers:,} workers; latency {work.rate:,} messages a second for {work.seconds:g} s; "
+        f"loop {report.loop}."
+    )

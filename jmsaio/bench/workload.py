@@ -30,6 +30,9 @@ class Workload:
         consumers: idle consumers whose memory is measured.
         sessions: sessions that share these consumers.
         jvm_rounds: rounds of the Java peer in one JVM, of which only the last, warm one counts.
+        spark_messages: messages of one measurement in Spark.
+        spark_characters: length of the text that each of them carries.
+        spark_batch: rows of a micro-batch.
     """
 
     messages: int = 40_000
@@ -45,6 +48,9 @@ class Workload:
     consumers: int = 1_000
     sessions: int = 10
     jvm_rounds: int = 3
+    spark_messages: int = 200_000
+    spark_characters: int = 256
+    spark_batch: int = 10_000
 
     @classmethod
     def smoke(cls) -> Workload:
@@ -58,6 +64,8 @@ class Workload:
             consumers=50,
             sessions=5,
             jvm_rounds=1,
+            spark_messages=2_000,
+            spark_batch=500,
         )
 
     @property

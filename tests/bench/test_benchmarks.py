@@ -47,7 +47,7 @@ def test_every_row_is_there_with_a_target_that_exists() -> None:
             assert callable(find_target(row.prepare))
     names = {row.name for row in rows}
     assert {name for references in REFERENCES.values() for name in references} <= names
-    assert {goal.scenario for goal in GOALS} <= names
+    assert {goal.scenario for goal in GOALS if not goal.scenario.startswith("spark.")} <= names
 
 
 @pytest.mark.usefixtures("root_on_path")
@@ -72,6 +72,14 @@ def test_raw_rows_carry_three_string_properties() -> None:
     from benchmarks.properties import raw_properties
 
     assert raw_properties(7) == {"region": "EU", "amount": "7", "kind": "order"}
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_rows_of_spark_need_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.__main__ import main
+
+    assert main(["--spark", "--smoke"]) == 2
+    assert "--spark needs a broker" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("root_on_path")

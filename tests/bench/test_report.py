@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from jmsaio.bench.report import Report, find_goal, read_json, write_json
+from jmsaio.bench.report import Report, Sample, find_goal, read_json, write_json
+from jmsaio.bench.scenario import Group, Scenario
 from jmsaio.bench.statistics import Spread
+from jmsaio.bench.workload import Workload
 
 
 def test_rows_keep_the_order_and_leave_out_what_was_not_measured(report: Report) -> None:
@@ -26,6 +28,26 @@ def test_a_reference_is_not_compared_with_itself(report: Report) -> None:
 def test_goals_are_found_and_missed_ones_told(report: Report) -> None:
     assert report.rows()[1].ratios[0].goal == find_goal("send.jmsaio", "send.raw")
     assert [goal.scenario for goal in report.missed()] == ["idle.consumers"]
+
+
+def test_a_row_of_its_own_references_is_compared_by_other_metrics_too(tmp_path: Path) -> None:
+    rows = (
+        Scenario("spark.loop-columns", "loop", Group.SPARK_READ, "benchmarks.spark.loops:columns", "pulsar://b:6650"),
+        Scenario("spark.read-one", "ours", Group.SPARK_READ, "benchmarks.spark.reading:one_task", "pulsar://b:6650",
+                 references=("spark.loop-columns",)),
+    )  # fmt: skip
+    samples = (
+        Sample(0, "spark.loop-columns", 0.5, 30.0, {"per_second": 20_000.0, "cpu_us": 40.0}),
+        Sample(0, "spark.read-one", 0.5, 30.0, {"per_second": 10_000.0, "cpu_us": 50.0}),
+    )
+    report = Report({}, Workload(), "asyncio", rows, samples)
+    rate, cpu = report.rows()[1].ratios
+    assert (rate.name, rate.values.median, cpu.name, cpu.values.median) == (
+        "spark.loop-columns", 0.5, "spark.loop-columns:cpu_us", 1.25,
+    )  # fmt: skip
+    assert report.missed() == [rate.goal]
+    write_json(report, tmp_path / "report.json")
+    assert read_json(tmp_path / "report.json") == report
 
 
 def test_failures_are_kept(report: Report) -> None:

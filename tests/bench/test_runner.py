@@ -114,3 +114,15 @@ def test_a_tiny_run_of_our_own_rows() -> None:
     assert [sample.failure for sample in report.failures()] == []
     assert [row.scenario.name for row in report.rows()] == ["embedded.bare", "embedded.through", "selector.three-terms"]
     assert report.rows()[1].ratios[0].reference == "embedded.bare"
+
+
+def test_who_carries_out_tasks_can_be_chosen(tmp_path: Path) -> None:
+    def carry_out(task: Task, timeout: float, directory: object) -> dict[str, float]:
+        if task.target.endswith("broken"):
+            raise MeasurementError("it is broken")
+        return {"per_second": timeout}
+
+    rows = [scenario("send.raw", "plain", prepare="targets:told"), scenario("send.jmsaio", "broken")]
+    report = run_scenarios(rows, rounds=1, directory=tmp_path, carry_out=carry_out)
+    assert [row.value.median for row in report.rows()] == [120.0]
+    assert [sample.failure for sample in report.failures()] == ["it is broken"]

@@ -1,8 +1,10 @@
 import subprocess
 import sys
 
-from jmsaio.bench.report import Report
+from jmsaio.bench.report import Report, Sample
+from jmsaio.bench.scenario import Group, Scenario
 from jmsaio.bench.table import render_table
+from jmsaio.bench.workload import Workload
 
 
 def test_the_table_shows_figures_ratios_goals_and_failures(report: Report) -> None:
@@ -23,6 +25,16 @@ def test_the_foot_says_what_was_measured(report: Report) -> None:
     assert "three string properties" in text
     assert "python CPython 3.11" in text
     assert "Load before a measurement: 0.60 (0.50..0.70); a fixed piece of work took 30 ms (30..30)" in text
+
+
+def test_a_table_of_spark_alone_says_what_its_rows_are() -> None:
+    row = Scenario("spark.archive", "archive", Group.SPARK_READ, "benchmarks.spark.reading:archive", "pulsar://b:6650")
+    sample = Sample(0, row.name, 0.5, 30.0, {"per_second": 9.0, "cpu_us": 7.0, "jvm_cpu_us": 3.0, "bytes_row": 144.0})
+    text = " ".join(render_table(Report({}, Workload(), "asyncio", (row,), (sample,)), width=140).split())
+    assert "3.0 us CPU of the JVM" in text
+    assert "144 bytes a row" in text
+    assert "200,000 messages, text of 256 characters" in text
+    assert "three string properties" not in text
 
 
 def test_without_color_there_is_no_escape(report: Report) -> None:

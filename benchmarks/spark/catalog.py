@@ -1,0 +1,78 @@
+"""The rows of Spark, and those that they are compared with."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+
+import attrs
+
+from benchmarks.spark.messages import CHARACTERS, SOURCE
+from jmsaio.bench.scenario import Group, Scenario
+
+_HERE = "benchmarks.spark"
+_LARGE = "4096"
+
+
+def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
+    """The rows of one run.
+
+    Args:
+        raw_url: the broker, as pulsar-client takes it.
+        url: the same as jmsaio takes it.
+    """
+    stamp = time.time_ns()
+    rows = [
+        Scenario("spark.loop-bare", "bare Reader loop", Group.SPARK_READ, f"{_HERE}.loops:bare", raw_url),
+        Scenario("spark.loop-columns", "Reader loop that builds the columns", Group.SPARK_READ,
+                 f"{_HERE}.loops:columns", raw_url),
+        Scenario("spark.read-one", "Spark, one task", Group.SPARK_READ, f"{_HERE}.reading:one_task", url,
+                 references=("spark.loop-columns", "spark.tuples")),
+        Scenario("spark.read-two", "Spark, two tasks", Group.SPARK_READ, f"{_HERE}.reading:two_tasks", url,
+                 references=("spark.loop-columns", "spark.loop-bare", "spark.read-one")),
+        Scenario("spark.read-four", "Spark, four splits", Group.SPARK_READ, f"{_HERE}.reading:four_splits", url,
+                 references=("spark.read-one",)),
+        Scenario("spark.three", "Spark, three columns", Group.SPARK_READ, f"{_HERE}.reading:three_columns", url,
+                 references=("spark.read-one",)),
+        Scenario("spark.selector", "Spark, a selector passes 1 %", Group.SPARK_READ, f"{_HERE}.reading:selector", url,
+                 references=("spark.read-one",)),
+        Scenario("spark.tuples", "Spark, tuples in place of Arrow", Group.SPARK_READ, f"{_HERE}.reading:tuples", url),
+        Scenario("spark.archive", "archive to Parquet, two tasks", Group.SPARK_READ, f"{_HERE}.reading:archive", url,
+                 references=("spark.read-two",)),
+        Scenario("spark.loop-4k", "Reader loop that builds the columns, 4 KB", Group.SPARK_READ,
+                 f"{_HERE}.loops:columns", raw_url, extra={CHARACTERS: _LARGE}),
+        Scenario("spark.read-4k", "Spark, one task, 4 KB", Group.SPARK_READ, f"{_HERE}.reading:one_task", url,
+                 extra={CHARACTERS: _LARGE}, references=("spark.loop-4k",)),
+        Scenario("spark.ready-one", "Spark, ready batches, one task", Group.SPARK_READ, f"{_HERE}.reading:ready_one",
+                 url),
+        Scenario("spark.ready-two", "Spark, ready batches, two tasks", Group.SPARK_READ, f"{_HERE}.reading:ready_two",
+                 url, references=("spark.ready-one",)),
+        Scenario("spark.loop-touch", "pulsar-client's part: each part of a message", Group.SPARK_PARTS,
+                 f"{_HERE}.loops:touch", raw_url),
+        Scenario("spark.build", "records to columns", Group.SPARK_PARTS, f"{_HERE}.loops:build", raw_url,
+                 references=("spark.loop-touch",)),
+        Scenario("spark.batch-ready", "ready batches", Group.SPARK_STREAM, f"{_HERE}.streaming:ready", url),
+        Scenario("spark.batch", "from the broker", Group.SPARK_STREAM, f"{_HERE}.streaming:broker", url,
+                 references=("spark.batch-ready",)),
+        Scenario("spark.send-raw", "raw send_async, Python callback", Group.SPARK_WRITE, f"{_HERE}.loops:send_raw",
+                 raw_url),
+        Scenario("spark.send-jmsaio", "jmsaio send_async", Group.SPARK_WRITE, f"{_HERE}.loops:send_jmsaio", url),
+        Scenario("spark.write", "Spark, one task", Group.SPARK_WRITE, f"{_HERE}.writing:write", url,
+                 references=("spark.send-jmsaio", "spark.send-raw")),
+        Scenario("spark.write-dedup", "Spark, one task, dedup", Group.SPARK_WRITE, f"{_HERE}.writing:dedup", url,
+                 references=("spark.write",)),
+    ]  # fmt: skip
+    return [attrs.evolve(row, extra=row.extra | _source(row, stamp)) for row in rows]
+
+
+def _source(row: Scenario, stamp: int) -> dict[str, str]:
+    """The queue that a row reads: one for each length of texts."""
+    if row.group is Group.SPARK_WRITE or "ready" in row.name:
+        return {}
+    return {SOURCE: f"bench-spark-{row.extra.get(CHARACTERS, 'usual')}-{stamp}"}
+
+
+def reason_without() -> str | None:
+    """Why the rows of Spark can't be measured here; None where they can."""
+    missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
+    return f"the rows of Spark need {' and '.join(missing)}: pip install 'jmsaio[spark]'" if missing else None

@@ -1,0 +1,119 @@
+"""The message that all rows of Spark carry: a text and five properties of JMS, which are 13 on the wire."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import _pulsar
+import attrs
+
+from benchmarks.raw import open_client
+from jmsaio.bench.meter import Meter, Metrics
+from jmsaio.bench.workload import AMOUNT, REGION, REGION_VALUE, Task, Workload
+
+#: Property that is the same for each hundredth message: what the selector asks for.
+PERCENT: Final = "percent"
+PRICE: Final = "price"
+EXPRESS: Final = "express"
+#: Type words of the properties that are no strings.
+WORDS: Final = {AMOUNT: "int", PERCENT: "int", PRICE: "double", EXPRESS: "boolean"}
+CONNECTION: Final = "6ed4cbc1-4f0b-4d3c-9a4e-1d6b6f3e2a90"
+#: Key of ``Task.extra``: the queue that a row reads, which is filled once for all rows.
+SOURCE: Final = "source"
+#: Key of ``Task.extra``: characters of a text, where that is not the workload's.
+CHARACTERS: Final = "characters"
+#: Messages in an entry, whatever the speed of the sender.
+ENTRY: Final = 100
+_NAMESPACE: Final = "persistent://public/default/"
+_SUBSCRIPTION: Final = "jms-queue"
+
+
+def work_of(task: Task) -> Workload:
+    """The workload of a row, its messages and characters those of Spark.
+
+    Of longer texts there are fewer, but no less than an entry.
+    """
+    work = task.workload
+    characters = int(task.extra.get(CHARACTERS, work.spark_characters))
+    messages = max(ENTRY, work.spark_messages * work.spark_characters // characters)
+    return attrs.evolve(work, messages=messages, characters=characters)
+
+
+def topic_of(queue: str) -> str:
+    """The full name of a queue's topic."""
+    return _NAMESPACE + queue
+
+
+def texts(number: int) -> dict[str, str]:
+    """The properties of a message as text."""
+    return {
+        REGION: REGION_VALUE,
+        AMOUNT: str(number),
+        PERCENT: str(number % 100),
+        PRICE: str(number * 0.25),
+        EXPRESS: "false" if number % 2 else "true",
+    }
+
+
+def typed(number: int) -> dict[str, str | int | float | bool]:
+    """The same properties as values."""
+    return {
+        REGION: REGION_VALUE,
+        AMOUNT: number,
+        PERCENT: number % 100,
+        PRICE: number * 0.25,
+        EXPRESS: number % 2 == 0,
+    }
+
+
+def wire_properties(number: int, now: int) -> dict[str, str]:
+    """The 13 properties on the wire.
+
+    Args:
+        number: of the message, from 0.
+        now: milliseconds since the epoch.
+    """
+    wire = {
+        "JMSPulsarMessageType": "text",
+        "JMSConnectionID": CONNECTION,
+        "JMSDeliveryTime": str(now),
+        "JMSMessageId": f"ID:{CONNECTION}:1:1:{number}",
+    }
+    for name, text in texts(number).items():
+        wire[name] = text
+        if name in WORDS:
+            wire[f"{name}_jsmtype"] = WORDS[name]
+    return wire
+
+
+def native_messages(work: Workload) -> Iterator[Any]:
+    """The messages of a workload as pulsar-client sends them."""
+    for number in range(work.messages):
+        now = time.time_ns() // 1_000_000
+        builder = _pulsar.MessageBuilder()
+        builder.content(work.text)
+        builder.properties(wire_properties(number, now))
+        builder.event_timestamp(now)
+        yield builder.build()
+
+
+def fill(task: Task) -> Metrics:
+    """Fill the queue that a row reads, in entries of ``ENTRY`` messages; its subscription keeps them."""
+    work, topic = work_of(task), topic_of(task.extra[SOURCE])
+    client = open_client(attrs.evolve(task, url=task.url.partition("?")[0]))  # that of jmsaio's rows, too
+    client.subscribe(topic, _SUBSCRIPTION).close()
+    producer = client.create_producer(
+        topic,
+        batching_enabled=True,
+        batching_max_messages=ENTRY,
+        batching_max_publish_delay_ms=10_000,  # an entry ends when it is full
+        max_pending_messages=0,
+    )
+    with Meter() as meter:
+        for message in native_messages(work):
+            producer._producer.send_async(message, None)
+        producer.flush()
+    client.close()
+    return meter.metrics(work.messages)
