@@ -1,0 +1,110 @@
+"""Dead letters: where each comes from, how often it was sent there again, and the record that is sent there.
+
+A client that moves a message to its dead letter topic adds properties that tell its origin: jmsaio, pulsar-client and
+the Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, and only Java ``REAL_SUBSCRIPTION``. What is sent to the
+origin has none of them: the Java client keeps a ``REAL_TOPIC`` that is there, whatever topic a message fails on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jmsaio.codec import headers, properties
+from jmsaio.codec.view import expiration
+from jmsaio.model.destinations import Resolved
+from jmsaio.model.wire import EXPIRATION, ORIGIN_MESSAGE_ID, REAL_TOPIC, TYPE_SUFFIX, OutgoingRecord, ReceivedRecord
+from jmsaio.transport.administration import Admin
+from jmsaio.transport.topics import list_partitions, list_topics
+
+#: The subscription that gave a message up, as Pulsar's Java client writes it.
+REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
+#: Property of a message that was sent again: how often, an int.
+REDRIVE_COUNT: Final = "jmsaio_redrive_count"
+#: Property of a message that was sent again: the id that it had at its origin when it failed for the first time. Copies
+#: of one message have the same.
+ORIGINAL_PLACE: Final = "jmsaio_origin_message_id"
+#: What the Java client counts and writes beside it when it delivers a message later (``reconsumeLater``).
+_RETRIES: Final = ("RECONSUMETIMES", "DELAY_TIME", "RETRY_TOPIC")
+_OF_LETTERS: Final = frozenset(
+    {REAL_TOPIC, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, *_RETRIES}
+    | {properties.EXPIRED_AT, properties.EXPIRED_AT + TYPE_SUFFIX}
+)
+_SUFFIX: Final = "-DLQ"
+
+
+def origin_of(wire: Mapping[str, str]) -> str | None:
+    """The full name of the topic, or of its partition, that a dead letter comes from; None if it does not tell.
+
+    Args:
+        wire: the record's properties.
+    """
+    topic = wire.get(REAL_TOPIC, "")
+    return topic if topic.startswith(("persistent://", "non-persistent://")) else None
+
+
+def redrive_count(wire: Mapping[str, str]) -> int:
+    """How often a message was sent to its origin again; 0 where the property is not a number.
+
+    Args:
+        wire: the record's properties.
+    """
+    text = wire.get(REDRIVE_COUNT, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+
+
+def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
+    """The record that is sent in place of a dead letter.
+
+    It has no properties of a dead letter, counts one more redrive, and has ``ORIGINAL_PLACE``. A JMSExpiration that
+    has passed is left out: the message would be given up at once. So is one that had passed before it was moved
+    (``JMS_jmsaio_expired_at``).
+
+    Args:
+        letter: as received.
+        now: milliseconds since the epoch.
+
+    Raises:
+        MalformedMessageError: properties that can't be read.
+    """
+    found = letter.properties
+    wire = {name: text for name, text in found.items() if name not in _OF_LETTERS}
+    place = str(letter.message_id).removeprefix("ID:")
+    wire.setdefault(ORIGINAL_PLACE, found.get(ORIGIN_MESSAGE_ID) or place)
+    properties.write({REDRIVE_COUNT: redrive_count(found) + 1}, wire)
+    if 0 < expiration(letter) <= now:
+        wire.pop(EXPIRATION, None)
+        wire.pop(EXPIRATION + TYPE_SUFFIX, None)
+    return OutgoingRecord(letter.payload, wire, letter.key, letter.event_time, priority=headers.priority(wire))
+
+
+def dead_letter_topic(topic: str, subscription: str) -> str:
+    """The full name of the topic that dead letters go to where no policy names one.
+
+    Args:
+        topic: full name of the topic, or of the partition, whose messages fail.
+        subscription: the subscription that gives them up.
+    """
+    return f"{topic}-{subscription}{_SUFFIX}"
+
+
+async def find_dead_letter_topics(admin: Admin, origin: Resolved, subscription: str) -> list[str]:
+    """The full names of the dead letter topics of a subscription, partitioned ones by the name of the whole.
+
+    Each partition has one of its own, since consumers are consumers of partitions; a Java client that delivers messages
+    later (``enableRetry``) has one for the whole topic.
+
+    Args:
+        admin: of the broker.
+        origin: the destination whose messages fail.
+        subscription: the subscription that gives them up.
+
+    Raises:
+        TransportError: the broker does not answer.
+
+    Cancelling changes nothing.
+    """
+    topics = await list_topics(admin, origin)
+    names = [name for topic in topics for name in dict.fromkeys([topic, *await list_partitions(admin, topic)])]
+    letters = [dead_letter_topic(name, subscription) for name in names]
+    return [topic for topic in letters if await list_partitions(admin, topic)]

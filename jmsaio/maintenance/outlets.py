@@ -1,0 +1,123 @@
+"""Senders to the topics that messages are moved to."""
+
+from __future__ import annotations
+
+import asyncio
+from random import random
+from typing import Final
+
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
+from jmsaio.rules.routing import make_route
+from jmsaio.transport.base import Sender, SenderOptions, Transport
+
+#: Seconds to wait for outcomes where ``producerConfig.sendTimeoutMs`` sets no bound.
+_LONGEST_WAIT: Final = 300.0
+
+
+@attrs.define(eq=False)
+class Outlets:
+    """One sender for each topic, opened when it is needed, and so many at a time as ``jms.maxNumOfProducers`` allows.
+
+    Args:
+        transport: opens the senders.
+        configuration: its ``producer`` says how.
+    """
+
+    _transport: Transport
+    _configuration: Configuration
+    _senders: dict[str, Sender] = attrs.field(init=False, factory=dict)
+    _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
+
+    async def check(self, topic: str) -> None:
+        """Refuse a topic that would not keep what is sent to it. Asked once; without administration never.
+
+        Args:
+            topic: full name of a topic or of a partition.
+
+        Raises:
+            NotFoundError: there is no such topic.
+            InvalidDestinationError: it has no subscription.
+            TransportError: the broker does not answer.
+        """
+        if topic not in self._checked:
+            self._checked[topic] = await self._find_fault(topic)
+        fault = self._checked[topic]
+        if fault is not None:
+            raise fault
+
+    async def _find_fault(self, topic: str) -> JMSError | None:
+        admin = self._transport.admin
+        if admin is None:
+            return None
+        try:
+            if (await admin.stats(topic)).subscriptions:
+                return None
+        except NotFoundError:
+            return NotFoundError(f"{topic} does not exist any more: name another destination (--to)")
+        except JMSError as error:
+            return error
+        return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")
+
+    async def sender(self, topic: str) -> Sender:
+        """The sender to a topic, with room for a record.
+
+        Raises:
+            OperationTimeoutError: the broker confirms nothing of what is on its way.
+            JMSError: as ``check`` and ``Transport.open_sender``; the same again for the next record.
+
+        Cancelling changes nothing.
+        """
+        await self.check(topic)
+        sender = self._senders.get(topic)
+        if sender is None:
+            try:
+                sender = await self._open(topic)
+            except JMSError as error:
+                self._checked[topic] = error
+                raise
+        if sender.full:
+            try:
+                async with asyncio.timeout(_LONGEST_WAIT):
+                    await sender.ready()
+            except TimeoutError:
+                late = f"{topic}: the broker has confirmed nothing for {_LONGEST_WAIT:g} s"
+                raise OperationTimeoutError(late) from None
+        return sender
+
+    async def _open(self, topic: str) -> Sender:
+        config = self._configuration
+        while len(self._senders) >= config.max_num_of_producers:
+            oldest, sender = next(iter(self._senders.items()))
+            await self._drain(sender)
+            del self._senders[oldest]
+            await sender.aclose(config.close_timeout)
+        mapping = config.priority_mapping if config.enable_jms_priority else None
+        options = SenderOptions(
+            config=config.producer,
+            route=make_route(mapping, False, random),
+            window_records=config.send_window_messages,
+            window_bytes=config.send_window_bytes,
+        )
+        sender = self._senders[topic] = await self._transport.open_sender(topic, options)
+        return sender
+
+    async def _drain(self, sender: Sender) -> None:
+        await sender.drain(self._configuration.producer.send_timeout or _LONGEST_WAIT)
+
+    async def drain(self) -> None:
+        """Wait until every record has its outcome.
+
+        Raises:
+            OperationTimeoutError: one has none in time.
+        """
+        for sender in self._senders.values():
+            await self._drain(sender)
+
+    async def aclose(self) -> None:
+        """Close every sender; what is not stored within ``close_timeout`` seconds is in doubt. Idempotent."""
+        while self._senders:
+            _, sender = self._senders.popitem()
+            await sender.aclose(self._configuration.close_timeout)

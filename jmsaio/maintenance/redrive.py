@@ -1,0 +1,303 @@
+"""Sends dead letters to where they come from: each is sent, and acknowledged when the broker has it."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import anyio
+import attrs
+
+from jmsaio.codec.view import header
+from jmsaio.config import Configuration
+from jmsaio.errors import JMSError
+from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven
+from jmsaio.maintenance.outlets import Outlets
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.selector import Selector
+from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
+
+#: Records that are looked at at a time.
+_AT_ONCE: Final = 500
+#: Seconds to wait until the broker has all acknowledgements.
+_ACKNOWLEDGED: Final = 30.0
+#: Different errors that are told.
+_ERRORS: Final = 5
+
+
+class Left(enum.Enum):
+    """Why a dead letter was left where it is."""
+
+    TOO_OFTEN = "redriven too often"
+    NO_ORIGIN = "no origin"
+    FAILED = "failed"
+
+
+@attrs.frozen(kw_only=True)
+class RedriveOrder:
+    """Which dead letters of one topic are sent where.
+
+    Attributes:
+        topic: full name of a dead letter topic without partitions, or of one partition.
+        subscription: where they are taken from and acknowledged.
+        durable: False: the subscription does not exist, and ends with the redrive.
+        end: the last one that is looked at.
+        selector: others are left alone; None: all are sent.
+        to: full name of the topic that all are sent to; None: each goes to where it comes from.
+        max_redrives: one that was sent so often already is left.
+        dry_run: only count: nothing is sent, and everything is given back.
+        patience: seconds without another one after which the rest counts as out of reach.
+    """
+
+    topic: str
+    subscription: str
+    durable: bool = True
+    end: WireId
+    selector: str | None = None
+    to: str | None = None
+    max_redrives: int = 3
+    dry_run: bool = False
+    patience: float = 5.0
+
+
+@attrs.frozen(kw_only=True)
+class Redriven:
+    """What became of the dead letters of one topic.
+
+    Attributes:
+        topic: its full name.
+        sent: how many were sent, or would be, by the full name of the topic that they went to.
+        not_selected: how many the selector did not select.
+        left: how many were left, by the value of the reason (``Left``).
+        errors: why some failed, a few sentences.
+        complete: all up to the end were seen; else others hold the rest.
+    """
+
+    topic: str
+    sent: Mapping[str, int]
+    not_selected: int
+    left: Mapping[str, int]
+    errors: Sequence[str]
+    complete: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing that was selected is left."""
+        return self.complete and not self.left and not self.errors
+
+
+async def redrive(transport: Transport, configuration: Configuration, order: RedriveOrder) -> Redriven:
+    """Send dead letters again, at least once.
+
+    One that was sent, but whose acknowledgement did not reach the broker, is sent again by the next call; the property
+    ``jmsaio_origin_message_id`` tells such copies. All others stay on the subscription.
+
+    Args:
+        transport: client of the broker.
+        configuration: of the transport. Its ``consumer`` and ``producer`` count, but for the dead letter policy.
+        order: which, and where to.
+
+    Raises:
+        InvalidSelectorError: ``order.selector`` is none.
+        ConsumerBusyError: the subscription has a consumer that does not share it.
+        TransportError: the broker does not answer; what was sent by then may be acknowledged or not.
+
+    Cancelling loses nothing: no dead letter is acknowledged before the broker has what was sent in its place.
+    """
+    work = _Redriving(transport, configuration, order)
+    try:
+        await work.open()
+        await work.run()
+        await work.finish()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await work.aclose()
+    return work.outcome()
+
+
+class _Refused(Exception):
+    """A dead letter is not sent."""
+
+    def __init__(self, why: Left, text: str = "") -> None:
+        super().__init__(text)
+        self.why = why
+
+
+class _Redriving:
+    """One call of ``redrive``."""
+
+    def __init__(self, transport: Transport, configuration: Configuration, order: RedriveOrder) -> None:
+        self._transport = transport
+        self._configuration = configuration
+        self._order = order
+        self._selector = None if order.selector is None else Selector(order.selector)
+        self._woken = asyncio.Event()
+        self._receiver: Receiver | None = None
+        self._outlets = Outlets(transport, configuration)
+        self._seen: set[WireId] = set()
+        self._flying: dict[WireId, list[ReceivedRecord]] = {}  # what was sent in their place is on its way
+        self._stored: set[WireId] = set()  # what was sent in their place is stored
+        self._held: list[SetAside] = []
+        self._sent: Counter[str] = Counter()
+        self._left: Counter[Left] = Counter()
+        self._errors: dict[str, None] = {}
+        self._not_selected = 0
+        self._complete = False
+
+    async def open(self) -> None:
+        """Subscribe."""
+        # What is held must not come again, and must not become a dead letter of a dead letter topic.
+        config = attrs.evolve(self._configuration.consumer, dead_letter=None, ack_timeout=None)
+        subscription = Subscription(
+            topics=(self._order.topic,),
+            name=self._order.subscription,
+            type=SubscriptionType.SHARED,
+            config=config,
+            position=Position.EARLIEST,
+            durable=self._order.durable,
+            selective=True,
+        )
+        self._receiver = await self._transport.open_receiver(subscription, self._woken.set)
+
+    async def run(self) -> None:
+        """Take and send until the end, or until nothing comes any more."""
+        assert self._receiver is not None
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        while not self._complete:
+            self._woken.clear()
+            records = self._receiver.receive(_AT_ONCE)
+            for record in records:
+                await self._take(self._receiver, record)
+            if records:
+                last = loop.time()
+                continue
+            try:
+                async with asyncio.timeout_at(last + self._order.patience):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+
+    async def _take(self, receiver: Receiver, record: ReceivedRecord) -> None:
+        place = record.message_id
+        if _in_order(place) >= _in_order(self._order.end):
+            self._complete = True
+        if _in_order(place) > _in_order(self._order.end):
+            self._hold(receiver, record)
+        elif place not in self._seen:
+            self._seen.add(place)
+            await self._decide(receiver, record)
+        elif place in self._flying:  # here and below: the connection was lost meanwhile
+            self._flying[place].append(record)
+        elif place in self._stored:
+            self._acknowledge(receiver, [record])
+        else:
+            self._hold(receiver, record)
+
+    async def _decide(self, receiver: Receiver, record: ReceivedRecord) -> None:
+        """Send one, or hold it back."""
+        try:
+            if self._is_selected(record):
+                await self._send(receiver, record)
+                return
+            self._not_selected += 1
+        except _Refused as refused:
+            self._leave(refused.why, str(refused))
+        except JMSError as error:
+            self._leave(Left.FAILED, f"{record.message_id}: {error}")
+        self._hold(receiver, record)
+
+    def _is_selected(self, record: ReceivedRecord) -> bool:
+        return self._selector is None or self._selector.matches_record(record, header) is True
+
+    async def _send(self, receiver: Receiver, record: ReceivedRecord) -> None:
+        wire, order = record.properties, self._order
+        target = origin_of(wire) if order.to is None else order.to
+        if target is None:
+            text = "a dead letter without REAL_TOPIC does not tell where it comes from: name a destination (--to)"
+            raise _Refused(Left.NO_ORIGIN, text)
+        if split_partition(target)[0] == split_partition(order.topic)[0]:
+            raise _Refused(Left.FAILED, f"{target} is the dead letter topic itself: name another destination (--to)")
+        if redrive_count(wire) >= order.max_redrives:
+            raise _Refused(Left.TOO_OFTEN)
+        outgoing = redriven(record, round(self._transport.clock.now() * 1000))
+        if order.dry_run:
+            await self._outlets.check(target)
+            self._sent[target] += 1
+            self._hold(receiver, record)
+            return
+        sender, place = await self._outlets.sender(target), record.message_id
+        sender.send(outgoing, partial(self._done, receiver, place, target))
+        self._flying[place] = [record]  # the outcome is never told inside the call
+
+    def _done(
+        self, receiver: Receiver, letter: WireId, target: str, place: WireId | None, error: JMSError | None
+    ) -> None:
+        records = self._flying.pop(letter)
+        if error is None:
+            self._sent[target] += 1
+            self._stored.add(letter)
+            self._acknowledge(receiver, records)
+        else:
+            self._leave(Left.FAILED, f"{target}: {error}")
+            for record in records:
+                self._hold(receiver, record)
+
+    def _acknowledge(self, receiver: Receiver, records: Sequence[ReceivedRecord]) -> None:
+        try:
+            receiver.acknowledge(records)
+        except JMSError as error:  # the broker has lost this consumer, and sends them again
+            self._tell(str(error))
+
+    def _hold(self, receiver: Receiver, record: ReceivedRecord) -> None:
+        self._held += receiver.set_aside([record])
+
+    def _leave(self, why: Left, text: str) -> None:
+        self._left[why] += 1
+        self._tell(text)
+
+    def _tell(self, text: str) -> None:
+        if text and len(self._errors) < _ERRORS:
+            self._errors[text] = None
+
+    async def finish(self) -> None:
+        """Wait for outcomes, then until the broker has the acknowledgements."""
+        assert self._receiver is not None
+        try:
+            await self._outlets.drain()
+            await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
+        except JMSError as error:  # what was sent is counted, and may be sent again
+            self._tell(str(error))
+
+    async def aclose(self) -> None:
+        """Give back what was left, and close. What is on its way still counts, as far as it is stored in time."""
+        await self._outlets.aclose()
+        receiver, self._receiver = self._receiver, None
+        if receiver is None:
+            return
+        try:
+            receiver.negative_acknowledge(self._held, 0.0, counted=False)
+        except JMSError:
+            pass  # closed already: the broker redelivers them
+        finally:
+            await receiver.aclose(self._configuration.close_timeout)
+
+    def outcome(self) -> Redriven:
+        """What became of them."""
+        return Redriven(
+            topic=self._order.topic,
+            sent=dict(self._sent),
+            not_selected=self._not_selected,
+            left={why.value: count for why, count in self._left.items()},
+            errors=tuple(self._errors),
+            complete=self._complete,
+        )
+
+
+def _in_order(place: WireId) -> tuple[int, int, int]:
+    return place.ledger, place.entry, place.batch_index
