@@ -59,6 +59,7 @@ class Round:
         twice: places whose message is there more than once. A message that the broker stored twice has two: its sender
             sends it again when the topic is unloaded.
         backlog: entries that the subscription still has.
+        error: why a driver ended before its time; "" where none did.
     """
 
     killed: str
@@ -68,11 +69,12 @@ class Round:
     missing: list[str]
     twice: list[str]
     backlog: int
+    error: str = ""
 
     @property
     def good(self) -> bool:
         """Each message once, and the subscription behind the last."""
-        return not self.missing and not self.twice and not self.backlog
+        return not (self.missing or self.twice or self.backlog or self.error)
 
 
 def drive(url: str, queue: str, folder: Path, once: bool) -> None:
@@ -296,7 +298,11 @@ async def run_rounds(broker: TestBroker, rounds: int, seed: int, keep: Path | No
     """Some rounds, which kill one after the other; each is printed."""
     chance, found = random.Random(seed), []
     for number in range(rounds):
-        found.append(await run_round(broker, WHAT[number % len(WHAT)], chance, keep))
+        what = WHAT[number % len(WHAT)]
+        try:
+            found.append(await run_round(broker, what, chance, keep))
+        except RuntimeError as error:
+            found.append(Round(what, 0, 0, 0, [], [], 0, str(error)))
         print(f"round {number}: {found[-1]}", flush=True)
     return found
 
@@ -321,7 +327,7 @@ def main() -> None:
     bad = [one for one in found if not one.good]
     print(
         f"{len(found)} rounds, {sum(one.sent for one in found)} messages, {sum(one.tasks > 0 for one in found)} kills "
-        f"of a worker in a task: {len(bad)} rounds with a loss or a repetition"
+        f"of a worker in a task: {len(bad)} rounds with a loss, a repetition or an error"
     )
     raise SystemExit(bool(bad))
 

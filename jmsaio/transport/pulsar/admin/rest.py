@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -37,7 +38,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     transaction_buffer_path,
 )
 from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS, has_advanced, place_body, read_log
-from jmsaio.transport.pulsar.admin.turns import creating
+from jmsaio.transport.pulsar.admin.turns import create_whole, creating
 
 if TYPE_CHECKING:
     import httpx
@@ -253,7 +254,8 @@ class RestAdmin:
         """Create a subscription (and a missing topic); False if it exists. Waits for those who subscribe to it."""
         path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
         async with creating(topic, name, self._config.operation_timeout):
-            return await self._create(path, start_position(position), what, {"replicated": "false"})
+            create = partial(self._create, path, start_position(position), what, {"replicated": "false"})
+            return await create_whole(create, partial(self.delete_subscription, topic, name))
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         """Delete a subscription with its backlog; ``force`` also with connected consumers."""

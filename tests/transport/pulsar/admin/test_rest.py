@@ -621,6 +621,18 @@ async def test_a_cursor_after_acknowledging_out_of_order(
     await broker_admin.delete_topic(topic)
 
 
+async def test_a_subscription_whose_cursor_the_broker_did_not_reset_is_made_anew(make_admin: MakeAdmin) -> None:
+    """It is at the end of the topic, and would skip what is stored."""
+    reason = "Unable to find position for position specified: unable to persist readPosition for cursor reset 567:-1"
+    failed = Answer(412, {"reason": reason})
+    async with scripted(failed, Answer(204), failed, Answer(404, {"reason": "none"}), Answer(204)) as server:
+        assert await make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST)
+    assert [one.method for one in server.requests] == ["PUT", "DELETE", "PUT", "DELETE", "PUT"]
+    async with scripted(failed) as server:
+        error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST))
+    assert isinstance(error, AdminError) and error.status == 412
+
+
 async def test_a_precondition_that_fails_is_not_taken_for_what_is_there_already(make_admin: MakeAdmin) -> None:
     async with scripted(Answer(412, {"reason": "no such policy"})) as server:
         error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST))
