@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -85,10 +85,29 @@ class Redriven:
     errors: Sequence[str]
     complete: bool
 
-    @property
-    def is_whole(self) -> bool:
-        """Nothing that was selected is left."""
-        return self.complete and not self.left and not self.errors
+
+def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
+    """What became of the dead letters of several topics, for a summary in JSON.
+
+    Args:
+        outcomes: of each topic.
+
+    Returns:
+        ``sent``, ``not_selected``: how many; ``targets``: how many were sent, or would be, by topic; ``left``: how many
+        by reason; ``unseen``: topics of which others hold some; ``errors``: a few sentences.
+    """
+    outcomes = list(outcomes)
+    targets: Counter[str] = sum((Counter(each.sent) for each in outcomes), Counter())
+    left: Counter[str] = sum((Counter(each.left) for each in outcomes), Counter())
+    errors = dict.fromkeys(text for each in outcomes for text in each.errors)
+    return {
+        "sent": targets.total(),
+        "not_selected": sum(each.not_selected for each in outcomes),
+        "targets": dict(sorted(targets.items())),
+        "left": dict(left),
+        "unseen": [each.topic for each in outcomes if not each.complete],
+        "errors": list(errors)[:_ERRORS],
+    }
 
 
 async def redrive(transport: Transport, configuration: Configuration, order: RedriveOrder) -> Redriven:

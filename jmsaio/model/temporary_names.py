@@ -8,6 +8,8 @@ QUEUE_PREFIX: Final = "jms-temp-queue-"
 TOPIC_PREFIX: Final = "jms-temp-topic-"
 #: Of jmsaio's subscriptions that have no name of their own and end with their consumer.
 SUBSCRIPTION_PREFIX: Final = "jmsaio-nd-"
+#: Of subscriptions that jobs make to know how far they came. They stay until ``jmsaio spark cleanup`` deletes them.
+JOB_PREFIX: Final = "jmsaio-spark-"
 
 
 def is_temporary(topic: str) -> bool:

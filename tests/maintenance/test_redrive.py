@@ -9,7 +9,7 @@ import pytest
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
-from jmsaio.maintenance.redrive import Left, redrive
+from jmsaio.maintenance.redrive import Left, Redriven, redrive, summarize
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC
 from jmsaio.transport.base import Position
 from tests.kit.records import texts
@@ -20,7 +20,7 @@ from tests.transport.contract.harness import GUARD
 async def test_dead_letters_come_back_and_leave_the_dead_letter_topic(letters: Letters) -> None:
     await letters.fail(message("a", "group", region="EU"), message("b"))
     done = await letters.redrive()
-    assert (done.sent, done.left, done.errors, done.is_whole) == ({letters.topic: 2}, {}, (), True)
+    assert (done.sent, done.left, done.errors, done.complete) == ({letters.topic: 2}, {}, (), True)
     back = await letters.waiting()
     assert sorted(texts(back)) == ["a", "b"]
     (first,) = [each for each in back if each.payload == b"a"]
@@ -42,7 +42,7 @@ async def test_a_message_keeps_its_first_id_and_is_left_when_it_failed_too_often
         await letters.fail()
     assert len(places) == 1
     done = await letters.redrive(max_redrives=2)
-    assert (done.sent, done.left, done.is_whole) == ({}, {Left.TOO_OFTEN.value: 1}, False)
+    assert (done.sent, done.left) == ({}, {Left.TOO_OFTEN.value: 1})
     assert texts(await letters.waiting(letters.dead)) == ["poison"]
     assert await letters.waiting() == []
 
@@ -50,7 +50,7 @@ async def test_a_message_keeps_its_first_id_and_is_left_when_it_failed_too_often
 async def test_only_what_the_selector_selects_is_sent_and_the_rest_stays(letters: Letters) -> None:
     await letters.put(message("tea", region="EU"), message("coffee", region="US"))
     done = await letters.redrive(selector="region = 'EU'")
-    assert (done.sent, done.not_selected, done.is_whole) == ({letters.topic: 1}, 1, True)
+    assert (done.sent, done.not_selected, done.left) == ({letters.topic: 1}, 1, {})
     assert texts(await letters.waiting()) == ["tea"]
     assert texts(await letters.waiting(letters.dead)) == ["coffee"]
 
@@ -113,7 +113,7 @@ async def test_what_another_consumer_holds_is_told_as_not_seen(letters: Letters)
     other = await letters.inbox(letters.dead)
     await other.take(1)
     done = await letters.redrive(patience=1.0)
-    assert (done.sent, done.complete, done.is_whole) == ({}, False, False)
+    assert (done.sent, done.complete) == ({}, False)
     await other.close()
     assert texts(await letters.waiting(letters.dead)) == ["held"]
 
@@ -144,7 +144,7 @@ async def test_nothing_is_lost_wherever_a_redrive_is_cancelled(letters: Letters)
         back, left = await letters.waiting(), await letters.waiting(letters.dead)
         assert {*texts(back), *texts(left)} == set("abcdef")
         if left:
-            assert (await letters.redrive()).is_whole
+            assert (await letters.redrive()).complete
         assert await letters.waiting(letters.dead) == []
         inbox = await letters.inbox()
         back = await inbox.take(len(await letters.waiting()))
@@ -164,3 +164,12 @@ async def test_a_partition_gets_its_letters_back(letters: Letters) -> None:
     assert (await one.redrive()).sent == {one.topic: 1}
     (back,) = await one.waiting()
     assert (texts([back]), back.topic) == (["x"], one.topic)
+
+
+def test_a_summary_adds_up_what_became_of_each_topic() -> None:
+    one = Redriven(topic="a", sent={"t": 2}, not_selected=1, left={"failed": 1}, errors=("why",), complete=True)
+    other = attrs.evolve(one, topic="b", sent={"t": 1, "s": 4}, not_selected=0, left={"failed": 2}, complete=False)
+    assert summarize([one, other]) == {
+        "sent": 7, "not_selected": 1, "targets": {"s": 4, "t": 3}, "left": {"failed": 3}, "unseen": ["b"],
+        "errors": ["why"],
+    }  # fmt: skip

@@ -1,0 +1,65 @@
+"""Subscriptions that jobs made are found and deleted, and no others."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from jmsaio.errors import AdminError, ConfigurationError, IllegalStateError, NotFoundError
+from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
+from jmsaio.transport.base import Position
+from tests.maintenance.letters import QUEUE, Letters
+
+OWN = "jmsaio-spark-archive"
+
+
+async def test_only_what_jobs_made_is_found_and_deleted(letters: Letters) -> None:
+    admin = letters.harness.admin
+    for name in (OWN, "jmsaio-spark-redrive", "keeper", "jmsaio-nd-x"):
+        await admin.create_subscription(letters.topic, name, Position.EARLIEST)
+    await letters.harness.fill(letters.topic, "x")
+    found = await find_job_cursors(admin, [letters.topic])
+    assert [(one.subscription, one.backlog, one.consumers) for one in found] == [
+        (OWN, 1, 0), ("jmsaio-spark-redrive", 1, 0),
+    ]  # fmt: skip
+    (one,) = await find_job_cursors(admin, [letters.topic], OWN)
+    assert await delete_job_cursors(admin, [one]) == {one: None}
+    assert set((await admin.stats(letters.topic)).subscriptions) == {
+        QUEUE, "jmsaio-spark-redrive", "keeper", "jmsaio-nd-x",
+    }  # fmt: skip
+
+
+async def test_a_partitioned_topic_is_cleaned_as_a_whole(letters: Letters) -> None:
+    topic = letters.harness.topic("parted")
+    await letters.harness.admin.create_topic(topic, 2)
+    await letters.harness.admin.create_subscription(topic, OWN, Position.EARLIEST)
+    found = await find_job_cursors(letters.harness.admin, [topic])
+    assert [(one.topic, one.subscription) for one in found] == [(topic, OWN)]
+    assert list((await delete_job_cursors(letters.harness.admin, found)).values()) == [None]
+    for index in range(2):
+        assert (await letters.harness.admin.stats(f"{topic}-partition-{index}")).subscriptions == {}
+
+
+async def test_one_with_consumers_is_kept(letters: Letters) -> None:
+    inbox = await letters.harness.inbox(letters.topic, name=OWN)
+    (one,) = await find_job_cursors(letters.harness.admin, [letters.topic])
+    (reason,) = (await delete_job_cursors(letters.harness.admin, [one])).values()
+    assert isinstance(reason, IllegalStateError)
+    assert "it has 1 consumers" in str(reason)
+    (reason,) = (await delete_job_cursors(letters.harness.admin, [attrs.evolve(one, consumers=0)])).values()
+    assert isinstance(reason, AdminError)
+    await inbox.close()
+    assert OWN in (await letters.harness.admin.stats(letters.topic)).subscriptions
+
+
+async def test_names_of_others_are_refused_before_anything_is_deleted(letters: Letters) -> None:
+    admin = letters.harness.admin
+    await admin.create_subscription(letters.topic, OWN, Position.EARLIEST)
+    own = JobCursor(topic=letters.topic, subscription=OWN, backlog=0, consumers=0)
+    with pytest.raises(ConfigurationError, match=f"{QUEUE} was not made by a job"):
+        await find_job_cursors(admin, [letters.topic], QUEUE)
+    with pytest.raises(ConfigurationError, match="was not made by a job"):
+        await delete_job_cursors(admin, [own, attrs.evolve(own, subscription=QUEUE)])
+    assert set((await admin.stats(letters.topic)).subscriptions) == {QUEUE, OWN}
+    with pytest.raises(NotFoundError):
+        await find_job_cursors(admin, [letters.harness.topic("missing")])
