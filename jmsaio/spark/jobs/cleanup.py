@@ -1,0 +1,79 @@
+"""Deletes subscriptions that jobs made. Needs no session of Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from jmsaio.errors import JMSError
+from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
+from jmsaio.maintenance.redrive_planning import letter_topics, require_admin
+from jmsaio.model.destinations import resolve
+from jmsaio.spark.files import configuration_of
+from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.transport.registry import connected
+
+
+@attrs.frozen(kw_only=True)
+class CleanupOrder:
+    """What is deleted.
+
+    Attributes:
+        connection: the options of the data source that name the broker: ``url`` and connection options.
+        destination: ``queue://name`` or ``topic://name``, also of several: ``multi:``, ``regex:``.
+        of: the name of a subscription: its dead letter topics are cleaned in place of the destination.
+        subscription: only this one; None: all whose name begins with ``jmsaio-spark-``.
+    """
+
+    connection: Mapping[str, str]
+    destination: str
+    of: str | None = None
+    subscription: str | None = None
+
+
+def clean_up(order: CleanupOrder, *, dry_run: bool = False) -> dict[str, Any]:
+    """Delete subscriptions that jobs made, with what they keep; one with consumers is kept.
+
+    Args:
+        order: which.
+        dry_run: only find them.
+
+    Returns:
+        The summary: ``cursors``, each with its ``state``: ``found``, ``deleted`` or ``kept``, and why.
+
+    Raises:
+        ConfigurationError: no job makes a subscription of that name, or there is no administration.
+        NotFoundError: no such topic.
+        TransportError: the broker does not answer.
+    """
+    began = time.monotonic()
+    results = asyncio.run(_clean_up(order, dry_run))
+    return {
+        "job": "cleanup",
+        "dry_run": dry_run,
+        "destination": order.destination,
+        "deleted": 0 if dry_run else sum(error is None for error in results.values()),
+        "kept": sum(error is not None for error in results.values()),
+        "cursors": [_describe(one, error, dry_run) for one, error in results.items()],
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+async def _clean_up(order: CleanupOrder, dry_run: bool) -> dict[JobCursor, JMSError | None]:
+    configuration = configuration_of(parse_options(order.connection, Use.WRITE))
+    resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
+    async with connected(configuration) as transport:
+        admin = require_admin(transport)
+        topics = await letter_topics(admin, resolved, order.of)
+        found = await find_job_cursors(admin, topics, order.subscription)
+        return dict.fromkeys(found) if dry_run else await delete_job_cursors(admin, found)
+
+
+def _describe(one: JobCursor, error: JMSError | None, dry_run: bool) -> dict[str, Any]:
+    state = "found" if dry_run else "deleted" if error is None else "kept"
+    return {**attrs.asdict(one), "state": state, "reason": None if error is None else str(error)}

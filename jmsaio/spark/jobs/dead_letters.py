@@ -1,0 +1,191 @@
+"""A report on dead letters: how many there are of each origin and kind, since when, and samples. It only reads."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import attrs
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from jmsaio.maintenance.dead_letters import REAL_SUBSCRIPTION, REDRIVE_COUNT
+from jmsaio.maintenance.redrive_planning import letter_topics, require_admin
+from jmsaio.model.destinations import resolve
+from jmsaio.model.wire import REAL_TOPIC
+from jmsaio.spark.files import configuration_of
+from jmsaio.spark.jobs.failures import own_errors
+from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.transport.registry import connected
+
+#: Samples of a group.
+_SAMPLES: Final = 3
+#: Characters of a sample's body.
+_BODY: Final = 200
+_COLUMNS: Final = ("topic", "position", "publish_time", "JMSMessageID", "JMSType", "properties", "payload")
+_PARTITION: Final = "-partition-[0-9]{1,9}$"
+
+
+@attrs.frozen(kw_only=True)
+class ReportOrder:
+    """What is reported.
+
+    Attributes:
+        connection: the options of the data source that name the broker: ``url`` and connection options.
+        destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
+        of: the name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
+            subscription. None: ``destination`` has the dead letters.
+        properties: names of properties whose values make groups, too.
+        selector: only dead letters that it selects; None: all.
+        pending: leave out what the subscription of a queue has acknowledged.
+        bodies: samples have the first 200 characters of a text body.
+        groups: groups at most, those with the most dead letters.
+    """
+
+    connection: Mapping[str, str]
+    destination: str
+    of: str | None = None
+    properties: Sequence[str] = ()
+    selector: str | None = None
+    pending: bool = False
+    bodies: bool = False
+    groups: int = 100
+
+
+def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, Any]:
+    """Count dead letters by origin, subscription, JMSType and chosen properties.
+
+    Args:
+        session: one that knows ``format("jms")``.
+        order: which.
+
+    Returns:
+        The summary: totals, and the groups, largest first. The time of a dead letter is when it became one, by the
+        clock of the client that moved it; ``bytes`` are those of bodies. ``redriven`` ones were sent to their origin
+        before, and failed again. Samples are the oldest ones.
+
+    Raises:
+        ConfigurationError: an option that can't be used.
+        NotFoundError: no such topic.
+        TransportError: the broker failed.
+    """
+    began = time.monotonic()
+    with own_errors():
+        topics = asyncio.run(_topics(order))
+        frame = session.read.format("jms").options(**_options(order, topics)).load()
+        grouped = group_letters(frame, order)
+        sums = [f.coalesce(f.sum(name), f.lit(0)) for name in ("letters", "bytes", "redriven")]
+        largest = f.max_by(f.struct("*"), f.struct("letters", -f.col("first")), order.groups)
+        ((letters, size, redriven, found),) = grouped.agg(*sums, largest).collect()
+    rows = sorted(found or (), key=lambda row: (-row.letters, row.first or 0))
+    now = round(time.time() * 1000)
+    return {
+        "job": "dlq report",
+        "destination": order.destination,
+        "topics": topics,
+        "letters": letters,
+        "bytes": size,
+        "redriven": redriven,
+        "groups": [describe_group(row, order.properties, now) for row in rows],
+        "letters_of_other_groups": letters - sum(row.letters for row in rows),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+async def _topics(order: ReportOrder) -> list[str]:
+    """The full names of the topics with dead letters, where they were asked for by their origin."""
+    if order.of is None:
+        return []
+    configuration = configuration_of(parse_options(order.connection, Use.WRITE))
+    resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
+    async with connected(configuration) as transport:
+        return await letter_topics(require_admin(transport), resolved, order.of)
+
+
+def _options(order: ReportOrder, topics: Sequence[str]) -> dict[str, str]:
+    columns = [*_COLUMNS, "text"] if order.bodies else [*_COLUMNS]
+    return {
+        **order.connection,
+        "destination": f"queue://multi:{','.join(topics)}" if topics else order.destination,
+        "body": "both" if order.bodies else "raw",
+        "columns": ",".join(columns),
+        **({"view": "pending"} if order.pending else {}),
+        **({} if order.selector is None else {"selector": order.selector}),
+    }
+
+
+def group_letters(frame: DataFrame, order: ReportOrder) -> DataFrame:
+    """The groups: ``origin``, ``subscription``, ``type`` and ``p0``, ``p1`` ... for the chosen properties.
+
+    Args:
+        frame: dead letters, with the columns of this report.
+        order: which properties, and whether samples have bodies.
+    """
+    wire, real = f.col("properties"), f.col("properties")[REAL_TOPIC]
+    keys = {
+        "origin": f.regexp_replace(real, _PARTITION, ""),
+        "subscription": f.coalesce(wire[REAL_SUBSCRIPTION], _subscription(real)),
+        "type": f.col("JMSType"),
+        **{f"p{index}": wire[name] for index, name in enumerate(order.properties)},
+    }
+    batch = f.col("position.batch")
+    sample = {
+        "id": f.col("JMSMessageID"),
+        "topic": f.col("topic"),
+        "position": f.concat_ws(":", "position.ledger", "position.entry", f.when(batch > 0, batch)),
+        **({"body": f.substring("text", 1, _BODY)} if order.bodies else {}),
+    }
+    published = f.unix_millis("publish_time")
+    return frame.groupBy(*[key.alias(name) for name, key in keys.items()]).agg(
+        f.count("*").alias("letters"),
+        f.coalesce(f.sum(f.octet_length("payload")), f.lit(0)).alias("bytes"),
+        f.count_if(wire[REDRIVE_COUNT].try_cast("int") > 0).alias("redriven"),
+        f.min(published).alias("first"),
+        f.max(published).alias("last"),
+        f.min_by(
+            f.struct(*[one.alias(name) for name, one in sample.items()]),
+            f.struct("publish_time", "topic", "position"),
+            _SAMPLES,
+        ).alias("samples"),
+    )
+
+
+def _subscription(real: Column) -> Column:
+    """The subscription that is part of a topic's name: ``<origin>-<subscription>-DLQ``; NULL for another name."""
+    base = f.regexp_replace("topic", _PARTITION, "")
+    rest = f.substr(base, f.length(real) + f.lit(2), f.length(base) - f.length(real) - f.lit(len("--DLQ")))
+    named = f.regexp_replace(rest, "^partition-[0-9]{1,9}-", "")
+    return f.when(base.startswith(f.concat(real, f.lit("-"))) & base.endswith("-DLQ"), named)
+
+
+def describe_group(row: Row, properties: Sequence[str], now: int) -> dict[str, Any]:
+    """A group for the summary.
+
+    Args:
+        row: of ``group_letters``.
+        properties: the chosen ones.
+        now: ms since the epoch.
+    """
+    return {
+        "origin": row.origin,
+        "subscription": row.subscription,
+        "type": row.type,
+        "properties": {name: row[f"p{index}"] for index, name in enumerate(properties)},
+        "letters": row.letters,
+        "bytes": row.bytes,
+        "redriven": row.redriven,
+        "first": _iso(row.first),
+        "last": _iso(row.last),
+        "oldest_age": None if row.first is None else round(max(0, now - row.first) / 1000),
+        "samples": [each.asDict() for each in row.samples or ()],
+    }
+
+
+def _iso(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

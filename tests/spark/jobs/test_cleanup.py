@@ -1,0 +1,49 @@
+"""Subscriptions that jobs made are deleted."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.jobs.cleanup import CleanupOrder, clean_up
+from jmsaio.transport.base import Position
+from tests.maintenance.letters import QUEUE, Letters
+from tests.support.broker import TestBroker
+
+CURSOR = "jmsaio-spark-redrive"
+
+
+async def make(broker: TestBroker) -> Letters:
+    """A cursor on a dead letter topic."""
+    letters = await Letters.start(load(broker.url))
+    await letters.harness.admin.create_subscription(letters.dead, CURSOR, Position.EARLIEST)
+    await letters.stop()
+    return letters
+
+
+def test_a_cursor_is_found_and_then_deleted(pulsar_broker: TestBroker) -> None:
+    letters = asyncio.run(make(pulsar_broker))
+    order = CleanupOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{letters.topic}", of=QUEUE)
+    found = clean_up(order, dry_run=True)
+    assert found["cursors"] == [
+        {
+            "topic": letters.dead, "subscription": CURSOR, "backlog": 0, "consumers": 0, "state": "found",
+            "reason": None,
+        }
+    ]  # fmt: skip
+    assert found["deleted"] == 0
+    done = clean_up(order)
+    assert (done["deleted"], done["kept"], done["cursors"][0]["state"]) == (1, 0, "deleted")
+    assert clean_up(order)["cursors"] == []
+
+
+def test_another_subscription_is_refused(pulsar_broker: TestBroker) -> None:
+    letters = asyncio.run(make(pulsar_broker))
+    order = CleanupOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{letters.dead}", subscription=QUEUE
+    )  # fmt: skip
+    with pytest.raises(ConfigurationError, match="was not made by a job"):
+        clean_up(order)

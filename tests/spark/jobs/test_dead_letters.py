@@ -1,0 +1,73 @@
+"""The report on dead letters."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from jmsaio.config import load
+from jmsaio.errors import NotFoundError
+from jmsaio.maintenance.dead_letters import REAL_SUBSCRIPTION, REDRIVE_COUNT
+from jmsaio.model.wire import REAL_TOPIC, TYPE
+from jmsaio.spark.jobs.dead_letters import ReportOrder, describe_group, report_dead_letters
+from tests.maintenance.letters import QUEUE, Letters, message
+from tests.support.broker import TestBroker
+
+
+async def fill(broker: TestBroker) -> tuple[str, str]:
+    """Dead letters; the names of their origin and of their topic."""
+    letters = await Letters.start(load(broker.url))
+    part = f"{letters.topic}-partition-3"
+    await letters.put(
+        message("one", region="EU", **{TYPE: "tea"}),
+        message("two", region="EU", **{TYPE: "tea", REDRIVE_COUNT: "2"}),
+        message("three" * 100, region="US", **{TYPE: "tea", REDRIVE_COUNT: "many"}),
+        message("java", **{REAL_TOPIC: part, REAL_SUBSCRIPTION: "billing"}),
+        message("lost", **{REAL_TOPIC: ""}),
+    )
+    await letters.stop()
+    return letters.topic, letters.dead
+
+
+def test_dead_letters_are_counted_by_origin_subscription_type_and_property(
+    spark: SparkSession, pulsar_broker: TestBroker
+) -> None:
+    origin, dead = asyncio.run(fill(pulsar_broker))
+    order = ReportOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{origin}", of=QUEUE, properties=["region"],
+        bodies=True, groups=3,
+    )  # fmt: skip
+    summary = report_dead_letters(spark, order)
+    assert (summary["topics"], summary["letters"], summary["redriven"]) == ([dead], 5, 1)
+    assert (summary["bytes"], summary["letters_of_other_groups"]) == (514, 1)
+    tea = summary["groups"][0]
+    assert (tea["origin"], tea["subscription"], tea["type"], tea["properties"]) == (
+        origin, QUEUE, "tea", {"region": "EU"},
+    )  # fmt: skip
+    assert (tea["letters"], tea["bytes"], tea["redriven"]) == (2, 6, 1)
+    assert tea["first"].endswith("Z")
+    assert 0 <= tea["oldest_age"] < 300
+    assert [(each["body"], each["topic"]) for each in tea["samples"]] == [("one", dead), ("two", dead)]
+    assert all(each["position"].count(":") == 1 and each["id"].startswith("ID:") for each in tea["samples"])
+    others = {(each["origin"], each["subscription"], each["properties"]["region"]) for each in summary["groups"][1:]}
+    assert others < {(origin, QUEUE, "US"), (origin, "billing", None), ("", None, None)}
+
+
+def test_a_subscription_without_dead_letters_is_told_before_a_query(pulsar_broker: TestBroker) -> None:
+    order = ReportOrder(connection={"url": pulsar_broker.url}, destination="queue://nothing-failed", of="nobody")
+    with pytest.raises(NotFoundError, match="nothing-failed has no topic with dead letters"):
+        report_dead_letters(None, order)  # type: ignore[arg-type] # no session is asked
+
+
+def test_a_group_is_told_with_its_age() -> None:
+    row = Row(
+        origin="o", subscription=None, type=None, p0="EU", letters=2, bytes=3, redriven=0, first=1000, last=61_000,
+        samples=[Row(id="ID:1:2:-1")],
+    )  # fmt: skip
+    assert describe_group(row, ["region"], 121_000) == {
+        "origin": "o", "subscription": None, "type": None, "properties": {"region": "EU"}, "letters": 2, "bytes": 3,
+        "redriven": 0, "first": "1970-01-01T00:00:01Z", "last": "1970-01-01T00:01:01Z", "oldest_age": 120,
+        "samples": [{"id": "ID:1:2:-1"}],
+    }  # fmt: skip
