@@ -52,18 +52,17 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
 ) -> None:
     queue, told = name("on"), list[Mapping[str, Any]]()
     order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
-    ids = send(pulsar_broker.url, queue, ["a", "b", "c"])
+    ids = send(pulsar_broker.url, queue, ["a", "b"])
 
     def tell(record: Mapping[str, Any]) -> None:
         told.append(record)
         if len(told) == 1:
-            ids.extend(send(pulsar_broker.url, queue, ["d"]))
+            ids.extend(send(pulsar_broker.url, queue, ["c"]))
 
     summary = archive_on(spark, order, lambda: len(told) > 1, pace=Pace(entries=2, interval=1), tell=tell)
-    assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 2, 4)]
-    assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (1, round(told[0]["seconds"] / 2))
-    assert told[0]["rows_per_second"] is not None
-    assert (summary["rows"], summary["archived"], "stopped" in summary) == (4, 4, False)
+    assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 1, 3)]
+    assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (0, 0)
+    assert (summary["rows"], summary["archived"], "stopped" in summary) == (3, 3, False)
     assert [row.JMSMessageID for row in spark.read.parquet(str(tmp_path)).orderBy("position").collect()] == ids
 
 
