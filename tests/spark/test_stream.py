@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
@@ -16,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 import jmsaio.spark
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.stream import StreamReader
-from tests.spark.use import send
+from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -33,11 +32,6 @@ def run(frame: DataFrame, folder: Path) -> StreamingQuery:
     query = writer.option("path", str(folder / "files")).trigger(availableNow=True).start()
     assert query.awaitTermination(100)
     return query
-
-
-def backlog(broker: TestBroker, queue: str, subscription: str) -> int:
-    stats = httpx.get(f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}/stats").json()
-    return int(stats["subscriptions"][subscription]["msgBacklog"])
 
 
 def test_a_restarted_stream_goes_on_and_stores_each_message_once(

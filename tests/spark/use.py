@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import anyio
+import httpx
 from pyspark.sql import DataFrame, SparkSession
 
 import jmsaio
@@ -44,3 +45,9 @@ def receive(url: str, queue: str, count: int) -> list[jmsaio.Message]:
             return found
 
     return anyio.run(run)
+
+
+def backlog(broker: TestBroker, queue: str, subscription: str) -> int:
+    """Messages of a queue without partitions that a subscription has left."""
+    stats = httpx.get(f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}/stats").json()
+    return int(stats["subscriptions"][subscription]["msgBacklog"])

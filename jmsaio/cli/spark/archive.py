@@ -54,13 +54,21 @@ from jmsaio.cli.spark.signals import stop_by_signal
 @click.option(
     "--accept-loss", is_flag=True, help="Go on when messages behind the archive are gone; the exit code is 4."
 )
+@click.option(
+    "--consume",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME]",
+    help="Acknowledge what is archived on this subscription, such as jms-queue; by default one of the archive's own.",
+)
 @session_options
 def archive(
     destination: str, folder: Path, topic: bool, url: str | None, settings: tuple[str, ...], as_range: bool,
     once: bool, entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
-    until: str | None, accept_loss: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
+    until: str | None, accept_loss: bool, consume: str | None, master: str, conf: tuple[str, ...],
+    as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Archive the messages of DESTINATION in Parquet files in FOLDER; nothing is acknowledged.
+    """Archive the messages of DESTINATION in Parquet files in FOLDER. Nothing is acknowledged without --consume.
 
     Goes on until interrupted, unless --range or --once asks for what is stored now. A run goes on where the last one
     ended, and a message is archived once. The same command goes on after a failure. Ctrl-C, or SIGTERM, ends it when
@@ -76,6 +84,7 @@ def archive(
     order = ArchiveOrder(
         connection=read_source(url, settings), destination=full_name(destination, topic), folder=folder,
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
+        consume=_subscription(folder) if consume == "" else consume,
     )  # fmt: skip
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
@@ -92,6 +101,12 @@ def archive(
         else:
             summary = _archive_on(session, order, entries, interval, output, show)
     return _write_archive(output, summary)
+
+
+def _subscription(folder: Path) -> str:
+    from jmsaio.spark.jobs.consuming import subscription_of
+
+    return subscription_of(folder)
 
 
 def _describe(order: Any) -> dict[str, Any]:
@@ -125,9 +140,13 @@ def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
         text = f"{summary['rows']} messages archived in {summary['files']} files, {summary['archived']} in all"
     if not output.as_json:
         _write_partitions(output, summary)
-    stopped = summary.get("stopped")
-    write_summary(output, summary, f"{text}; stopped, the same command goes on: {stopped}" if stopped else text)
-    return DATA_LOSS if summary["lost"] else PARTLY if stopped else OK
+    stopped, unmoved = summary.get("stopped"), summary.get("unmoved")
+    if stopped:
+        text += f"; stopped, the same command goes on: {stopped}"
+    if unmoved:
+        text += f"; {summary['subscription']} was not moved, the same command does it"
+    write_summary(output, summary, text)
+    return DATA_LOSS if summary["lost"] else PARTLY if stopped or unmoved else OK
 
 
 @click.command()

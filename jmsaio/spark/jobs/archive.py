@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,11 +20,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.errors import IllegalStateError
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, plan_archive
+from jmsaio.spark.jobs.consuming import ArchiveCursor
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, places_json, plan_archive
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, Part, read_manifest, write_manifest
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time as read_time
+from jmsaio.spark.planning.losses import read_losses
 from jmsaio.spark.session import set_for_now
 
 #: Where a run writes, in the archive's folder; the underscore hides it from whoever reads the folder.
@@ -46,12 +48,14 @@ class Run:
         parts: what it read of each partition.
         files: how many it wrote.
         undecodable: how many of its rows could not be read in whole.
+        lost: what was gone when it was to be read, one sentence each.
     """
 
     manifest: Manifest
     parts: tuple[Part, ...]
     files: int
     undecodable: int
+    lost: tuple[str, ...] = ()
 
 
 def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
@@ -72,33 +76,46 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
     began = time.monotonic()
     with open_archive(order) as archived:
         plan = plan_archive(order, archived)
+        archived = accept(order, archived, plan)
+        cursor = ArchiveCursor.begin(order, archived)  # not before the plan, which asks whether it was there
         runs: list[Run] = []
-        if plan.extents or plan.lost:
+        if plan.extents:
             with own_errors():
-                frame = session.read.format("jms").options(**order.options(archived, plan.ends())).load()
-                runs.append(store_run(frame, order, archived, plan))
-        return summarize(order, archived, runs, plan.lost, began)
+                options = {**plan.options(order), "endingOffsets": places_json(plan.ends())}
+                frame = session.read.format("jms").options(**options).load()
+                runs.append(store_run(frame, order, archived, plan.extents))
+                cursor.follow(runs[-1].manifest)
+        return {**summarize(order, archived, runs, plan.lost, began), **cursor.summary()}
 
 
-def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Run:
+def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
+    """The manifest with the losses of a plan, written, so that they are told once."""
+    if plan.losses:
+        archived = archived.after_losses(plan.losses)
+        write_manifest(order.folder, archived)
+    return archived
+
+
+def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> Run:
     """Add the rows of a run to the archive, whole or not at all.
 
     Args:
         frame: the rows, with all columns and ``body=raw``.
         order: whose times choose among them.
         archived: what is there.
-        plan: what the run reads, as far as that is known before.
+        extents: what the run reads of each partition.
     """
     staging, session = order.folder / _STAGING, frame.sparkSession
     with set_for_now(session, _SETTINGS):
         _write(frame, order, staging)
         found = _count(session, staging)
-    parts = tuple(_parts(archived, plan, found))
+    parts = tuple(_parts(archived, extents, found))
     undecodable = sum(row.undecodable for row in found.values())
+    lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
     files = _publish(staging, order.folder, archived.runs + 1)
-    manifest = archived.after_run(parts, plan.lost)
+    manifest = archived.after_run(parts, lost)
     write_manifest(order.folder, manifest)
-    return Run(manifest, parts, files, undecodable)
+    return Run(manifest, parts, files, undecodable, lost)
 
 
 def summarize(
@@ -110,7 +127,7 @@ def summarize(
         order: what was archived where.
         archived: what was there before.
         runs: what was added.
-        lost: what is gone, in sentences.
+        lost: what was gone before they began, in sentences.
         began: when that began, by ``time.monotonic``.
     """
     added: dict[str, Part] = {}
@@ -124,7 +141,7 @@ def summarize(
         "undecodable": sum(run.undecodable for run in runs),
         "files": sum(run.files for run in runs),
         "archived": (runs[-1].manifest if runs else archived).rows,
-        "lost": list(lost),
+        "lost": [*lost, *(sentence for run in runs for sentence in run.lost)],
         "partitions": [_shown(added[topic]) for topic in sorted(added)],
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -171,7 +188,8 @@ def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
             reason = f"another run archives into {order.folder}: wait for its end, or name another folder"
             raise IllegalStateError(reason) from None
         archived = _archived(order)
-        shutil.rmtree(order.folder / _STAGING, ignore_errors=True)
+        for left in (order.folder / _STAGING, order.losses):
+            shutil.rmtree(left, ignore_errors=True)
         for path in order.folder.glob(f"*/*/{_prefix(archived.runs + 1)}*"):
             path.unlink()
         yield archived
@@ -214,11 +232,11 @@ def count_rows(frame: DataFrame) -> DataFrame:
     )
 
 
-def _parts(archived: Manifest, plan: ArchivePlan, found: Mapping[str, Row]) -> Iterator[Part]:
+def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Row]) -> Iterator[Part]:
     """What the run has added. A topic may have been made while it ran: what was read of it counts."""
-    extents, ends = {extent.topic: extent for extent in plan.extents}, archived.ends()
-    for topic in sorted({*extents, *found}):
-        row, extent = found.get(topic), extents.get(topic)
+    by_topic, ends = {extent.topic: extent for extent in extents}, archived.ends()
+    for topic in sorted({*by_topic, *found}):
+        row, extent = found.get(topic), by_topic.get(topic)
         starts = [] if extent is None else [extent.start]
         stops = [] if extent is None else [extent.end]
         if row is not None:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 import attrs
 
-from jmsaio.errors import DataLossError
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.destinations import Resolved
+from jmsaio.model.partitions import split_partition
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.planning.batch_planning import Wanted, look, plan_batch
-from jmsaio.spark.planning.plan import Stored
-from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.planning.batch_planning import Wanted, list_sources, look, plan_batch
+from jmsaio.spark.planning.cursor import StreamCursor
+from jmsaio.spark.planning.losses import Losses
+from jmsaio.spark.planning.offsets import is_trimmed
+from jmsaio.spark.planning.plan import Stored, locate, weigh
+from jmsaio.spark.planning.ranges import Loss, Range
+from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import connected
+from jmsaio.transport.topics import list_partitions
+
+#: Where tasks note what is lost, in the archive's folder; the underscore hides it from whoever reads the folder.
+_LOSSES: Final = "_losses"
+_GONE: Final = "the topic, or the partition, does not exist any more"
 
 
 @attrs.frozen(kw_only=True)
@@ -32,6 +44,11 @@ class ArchiveOrder:
         since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest on.
         until: publish time of the first messages that are left out, likewise; None: up to the last.
         fail_on_data_loss: fail when messages are gone that should follow what is archived already; else go on.
+        consume: subscription that is moved behind what is archived; None: none is. Not with a selector or times, which
+            leave out messages.
+
+    Raises:
+        ConfigurationError: ``consume`` together with one of these.
     """
 
     connection: Mapping[str, str]
@@ -41,6 +58,20 @@ class ArchiveOrder:
     since: str | None = None
     until: str | None = None
     fail_on_data_loss: bool = True
+    consume: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        filters = [name for name in ("selector", "since", "until") if getattr(self, name) is not None]
+        if self.consume is not None and filters:
+            raise ConfigurationError(
+                f"consume would acknowledge messages that {filters[0]} leaves out of the archive: archive all, or "
+                "consume nothing"
+            )
+
+    @property
+    def losses(self) -> Path:
+        """The folder where tasks note what is lost."""
+        return self.folder / _LOSSES
 
     def manifest(self) -> Manifest:
         """The manifest of an archive that was not begun yet."""
@@ -48,26 +79,17 @@ class ArchiveOrder:
             destination=self.destination, selector=self.selector, since=self.since, until=self.until
         )  # fmt: skip
 
-    def options(self, archived: Manifest, ends: Mapping[str, Place] | None = None) -> dict[str, str]:
-        """The options of the data source for the next run.
-
-        Args:
-            archived: what is there.
-            ends: where the run ends, by topic; topics that are not named end with their last message.
-        """
-        filters = {"selector": self.selector, "endingTime": self.until}
-        starts = archived.ends()
-        if starts:
-            filters["startingOffsets"] = _offsets(starts)
-        else:
-            filters["startingTime"] = self.since  # it would win over offsets; later runs leave out what is earlier
-        if ends:
-            filters["endingOffsets"] = _offsets(ends)
+    def reader_options(self) -> dict[str, str]:
+        """The options of the data source that say what is read, but not from where to where."""
+        filters = {"selector": self.selector, "endingTime": self.until, "startingTime": self.since}
+        losses = {"failOnDataLoss": "true"}
+        if not self.fail_on_data_loss:
+            losses = {"failOnDataLoss": "false", "dataLossFolder": str(self.losses)}
         return {
             **self.connection,
             "destination": self.destination,
             "body": "raw",
-            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+            **losses,
             **{name: text for name, text in filters.items() if text},
         }
 
@@ -96,16 +118,33 @@ class ArchivePlan:
     """What a run reads.
 
     Attributes:
+        destination: what of the archive's destination exists, as ``queue://name`` or ``topic://name``; "" for nothing.
+        starts: where it goes on, by topic; topics that are not named start at their oldest message, or by time.
         extents: of each partition that has something, by topic.
-        lost: what is gone that should have been archived, one sentence each.
+        losses: what is gone that should have been archived.
     """
 
-    extents: tuple[Extent, ...]
-    lost: tuple[str, ...] = ()
+    destination: str
+    starts: Mapping[str, Place] = attrs.field(factory=dict)
+    extents: tuple[Extent, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What is gone, one sentence each."""
+        return tuple(map(str, self.losses))
 
     def ends(self) -> dict[str, Place]:
         """Where the run ends, by topic."""
         return {extent.topic: extent.end for extent in self.extents}
+
+    def options(self, order: ArchiveOrder) -> dict[str, str]:
+        """The options of the data source for the run, but for its end."""
+        options = {**order.reader_options(), "destination": self.destination}
+        if self.starts:
+            options.pop("startingTime", None)  # it would win over offsets; later runs leave out what is earlier
+            options["startingOffsets"] = places_json(self.starts)
+        return options
 
 
 def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
@@ -117,22 +156,72 @@ def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
         NotFoundError: no such topic.
         TransportError: the broker does not answer.
     """
-    try:
-        strict = attrs.evolve(order, fail_on_data_loss=True)
-        return ArchivePlan(tuple(asyncio.run(_look(parse_options(strict.options(archived), Use.READ)))))
-    except DataLossError as loss:
-        if order.fail_on_data_loss:
-            raise
-        extents = asyncio.run(_look(parse_options(order.options(archived), Use.READ)))
-        return ArchivePlan(tuple(extents), (str(loss),))
+    return asyncio.run(_plan(order, archived, parse_options(order.reader_options(), Use.READ)))
 
 
-async def _look(options: SourceOptions) -> list[Extent]:
+async def _plan(order: ArchiveOrder, archived: Manifest, options: SourceOptions) -> ArchivePlan:
     configuration = configuration_of(options)
+    wanted = Wanted.by(options, configuration)
+    whole = wanted.source
     async with connected(configuration) as transport:
-        ranges = await plan_batch(transport, Wanted.by(options, configuration))
+        source = await _without_gone(transport, whole, archived)
+        stores = await look(transport, await list_sources(transport, source))
+        kept = await _kept(transport, order, stores)
+        starts, losses = locate_all(archived.ends(), stores, kept)
+        Losses(order.fail_on_data_loss).tell_all(losses)
+        wanted = attrs.evolve(wanted, source=source, data_loss_folder=None)
+        if starts:
+            wanted = attrs.evolve(wanted, starting=starts, starting_time=None)
+        ranges = await plan_batch(transport, wanted)
         stores = await look(transport, dict.fromkeys(each.topic for each in ranges))
-    return extents_of(ranges, stores)
+    return ArchivePlan(_text(order, whole, source), starts, tuple(extents_of(ranges, stores)), tuple(losses))
+
+
+async def _without_gone(transport: Transport, source: Resolved, archived: Manifest) -> Resolved:
+    """The topics of a destination without those that were archived once and do not exist any more."""
+    if transport.admin is None or source.pattern is not None:
+        return source
+    known = {split_partition(part.topic)[0] for part in archived.parts}
+    there = [topic for topic in source.topics if topic not in known or await list_partitions(transport.admin, topic)]
+    return attrs.evolve(source, topics=tuple(there))
+
+
+async def _kept(transport: Transport, order: ArchiveOrder, topics: Iterable[str]) -> Container[str]:
+    """The topics of which the subscription keeps what is not archived."""
+    if order.consume is None or transport.admin is None:
+        return ()
+    return await StreamCursor(transport.admin, order.consume, shared=False).kept(topics)
+
+
+def _text(order: ArchiveOrder, whole: Resolved, left: Resolved) -> str:
+    """The destination of an order, or what is left of it."""
+    if left == whole:
+        return order.destination
+    if not left.topics:
+        return ""
+    return f"{order.destination.partition('://')[0]}://multi:{','.join(left.topics)}"
+
+
+def locate_all(
+    ends: Mapping[str, Place], stores: Mapping[str, Stored], kept: Container[str]
+) -> tuple[dict[str, Place], list[Loss]]:
+    """Where an archive goes on, and what is gone behind what it has.
+
+    Args:
+        ends: where it ended, by topic.
+        stores: what each topic stores.
+        kept: topics of which a subscription keeps what is not archived: what was deleted of them had been archived.
+    """
+    starts: dict[str, Place] = {}
+    losses = []
+    for topic, end in ends.items():
+        if topic not in stores:
+            losses.append(Loss(topic, end, None, _GONE))
+            continue
+        starts[topic], loss = locate(topic, end, stores[topic])
+        if loss is not None and not (topic in kept and is_trimmed(loss, stores[topic])):
+            losses.append(loss)
+    return starts, losses
 
 
 def extents_of(ranges: Iterable[Range], stores: Mapping[str, Stored]) -> list[Extent]:
@@ -151,22 +240,12 @@ def extents_of(ranges: Iterable[Range], stores: Mapping[str, Stored]) -> list[Ex
             start=min(each.start for each in parts),
             end=max(each.end for each in parts),
             entries=sum(each.entries() for each in parts),
-            bytes=sum(_bytes(each, stores.get(topic)) for each in parts),
+            bytes=sum(weigh(each, stores[topic].ledgers) for each in parts if topic in stores),
         )
         for topic, parts in sorted(by_topic.items())
     ]
 
 
-def _bytes(part: Range, store: Stored | None) -> int:
-    """By the mean size of the entries of each ledger."""
-    ledgers = {} if store is None else {ledger.id: ledger for ledger in store.ledgers if ledger.entries}
-    sizes = [
-        ledgers[run.ledger].bytes * (run.stop - run.first) / ledgers[run.ledger].entries
-        for run in part.runs()
-        if run.ledger in ledgers
-    ]
-    return round(sum(sizes))
-
-
-def _offsets(places: Mapping[str, Place]) -> str:
+def places_json(places: Mapping[str, Place]) -> str:
+    """Places as the data source reads them."""
     return json.dumps({topic: str(place) for topic, place in places.items()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,11 +16,13 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
 from jmsaio.spark.model import schema
 from jmsaio.spark.model.places import Place, parse_place
+from jmsaio.spark.planning.ranges import Loss
 
 #: Name of the file in the archive's folder. Spark leaves out names with an underscore when it reads the folder.
 NAME: Final = "_manifest.json"
-#: Version of the written form.
-VERSION: Final = 1
+#: Version of the written form. Version 1 has neither ``id`` nor ``next``.
+VERSION: Final = 2
+_READABLE: Final = (1, VERSION)
 
 
 @attrs.frozen(kw_only=True)
@@ -33,6 +36,8 @@ class Part:
         rows: messages that are in the archive; with a selector or times, fewer than were looked at.
         first: publish time of the earliest of them in ms since the epoch; None without rows.
         last: that of the latest.
+        next: where the next run goes on: ``end``, unless what came behind it is gone; None: the topic was gone, and if
+            it comes back, at its oldest message.
     """
 
     topic: str
@@ -41,6 +46,7 @@ class Part:
     rows: int = 0
     first: int | None = None
     last: int | None = None
+    next: Place | None = attrs.field(default=attrs.Factory(lambda part: part.end, takes_self=True))
 
     def followed_by(self, other: Part) -> Part:
         """This part and one of the same partition that was read later."""
@@ -52,6 +58,7 @@ class Part:
             rows=self.rows + other.rows,
             first=min(times, default=None),
             last=max(times, default=None),
+            next=other.next,
         )
 
 
@@ -69,6 +76,7 @@ class Manifest:
         runs: how many runs added something.
         lost: what the broker had deleted before it could be archived, one sentence each.
         parts: by topic, in the order of their names.
+        id: of this archive, and of no other; "" until something was added.
     """
 
     destination: str
@@ -80,6 +88,7 @@ class Manifest:
     runs: int = 0
     lost: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    id: str = ""
 
     @property
     def rows(self) -> int:
@@ -87,8 +96,8 @@ class Manifest:
         return sum(part.rows for part in self.parts)
 
     def ends(self) -> dict[str, Place]:
-        """Where the next run goes on, by topic."""
-        return {part.topic: part.end for part in self.parts}
+        """Where the next run goes on, by topic; a topic that was gone is not among them."""
+        return {part.topic: part.next for part in self.parts if part.next is not None}
 
     def after_run(self, parts: Iterable[Part], lost: Iterable[str] = ()) -> Manifest:
         """The manifest when one more run has added its parts."""
@@ -102,6 +111,18 @@ class Manifest:
             runs=self.runs + 1,
             lost=(*self.lost, *lost),
             parts=tuple(by_topic[topic] for topic in sorted(by_topic)),
+            id=self.id or uuid.uuid4().hex,
+        )
+
+    def after_losses(self, losses: Iterable[Loss]) -> Manifest:
+        """The manifest when losses behind what is archived were accepted: they are noted, and not told again."""
+        found = {loss.topic: loss for loss in losses}
+        return attrs.evolve(
+            self,
+            lost=(*self.lost, *map(str, found.values())),
+            parts=tuple(
+                attrs.evolve(part, next=found[part.topic].found) if part.topic in found else part for part in self.parts
+            ),
         )
 
     def check_same(self, other: Manifest) -> None:
@@ -122,6 +143,7 @@ class Manifest:
         """As it is written."""
         return {
             "version": VERSION,
+            "id": self.id,
             **{name: getattr(self, name) for name in ("tool", "schema", *_FILTERS, "runs")},
             "rows": self.rows,
             "lost": list(self.lost),
@@ -135,7 +157,7 @@ class Manifest:
         Raises:
             ConfigurationError: another version wrote it, or it is no manifest.
         """
-        if data.get("version") != VERSION:
+        if data.get("version") not in _READABLE:
             raise ConfigurationError(
                 f"the manifest is of version {_shown(data.get('version'))}, not {VERSION}: use the version of jmsaio "
                 f"that wrote it ({_shown(data.get('tool'))})"
@@ -145,6 +167,7 @@ class Manifest:
                 **{name: data[name] for name in ("tool", "schema", *_FILTERS, "runs")},
                 lost=tuple(data["lost"]),
                 parts=tuple(_part_from_json(part) for part in data["partitions"]),
+                id=str(data.get("id", "")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(f"this is no manifest of an archive: {type(error).__name__}: {error}") from error
@@ -203,11 +226,13 @@ def _part_to_json(part: Part) -> dict[str, Any]:
         "rows": part.rows,
         "first": time_text(part.first),
         "last": time_text(part.last),
+        "next": None if part.next is None else str(part.next),
     }
 
 
 def _part_from_json(data: Mapping[str, Any]) -> Part:
     what = f"partition {data['topic']}"
+    following = data["next"] if "next" in data else data["end"]
     return Part(
         topic=data["topic"],
         start=parse_place(data["start"], what),
@@ -215,6 +240,7 @@ def _part_from_json(data: Mapping[str, Any]) -> Part:
         rows=int(data["rows"]),
         first=_milliseconds(data["first"]),
         last=_milliseconds(data["last"]),
+        next=None if following is None else parse_place(following, what),
     )
 
 

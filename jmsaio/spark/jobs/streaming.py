@@ -6,6 +6,7 @@ is written with the rows that it counts, and ``archive_range`` goes on with the 
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -16,12 +17,15 @@ import attrs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jmsaio.errors import ConfigurationError
-from jmsaio.spark.jobs.archive import Run, open_archive, store_run, summarize
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, plan_archive
+from jmsaio.errors import ConfigurationError, NotFoundError
+from jmsaio.spark.jobs.archive import Run, accept, open_archive, store_run, summarize
+from jmsaio.spark.jobs.consuming import ArchiveCursor
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.pace import ENTRIES, Pace, Tell, run_record
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.offsets import from_json
 
 #: Seconds between two looks at a query, and at the broker while it has nothing.
 _LOOK: Final = 0.5
@@ -81,11 +85,13 @@ def _archive(
     began = time.monotonic()
     with open_archive(order) as before:
         plan = plan_archive(order, before)
-        runs = _Runs(order, before, plan.lost)
-        stopped = None
-        if plan.extents or plan.lost or pace.interval is not None:
-            stopped = _run(session, runs, pace, stop, tell)
-    summary = summarize(order, before, runs.done, plan.lost, began)
+        if pace.interval is not None and not plan.destination:
+            raise NotFoundError(f"nothing is left of {order.destination}: its topics do not exist any more")
+        accepted = accept(order, before, plan)
+        cursor = ArchiveCursor.begin(order, accepted)
+        runs = _Runs(order, plan, accepted, cursor)
+        stopped = _run(session, runs, pace, stop, tell) if plan.extents or pace.interval is not None else None
+    summary = {**summarize(order, before, runs.done, plan.lost, began), **cursor.summary()}
     return summary if stopped is None else {**summary, "stopped": stopped}
 
 
@@ -95,16 +101,20 @@ class _Runs:
 
     Attributes:
         order: what is archived where.
+        plan: where the stream begins.
         before: what was there before.
-        lost: what is gone, to be noted by the first run.
+        cursor: follows what is archived.
+        checkpoint: of the stream.
         done: what was added.
         failure: why a run was not added.
         at_work: a run is.
     """
 
     order: ArchiveOrder
+    plan: ArchivePlan
     before: Manifest
-    lost: tuple[str, ...]
+    cursor: ArchiveCursor
+    checkpoint: Path | None = None
     done: list[Run] = attrs.field(factory=list)
     failure: Exception | None = None
     at_work: bool = False
@@ -114,8 +124,10 @@ class _Runs:
         archived = self.done[-1].manifest if self.done else self.before
         self.at_work = True
         try:
-            plan = ArchivePlan((), () if self.done else self.lost)
-            self.done.append(store_run(frame, self.order, archived, plan))
+            assert self.checkpoint is not None
+            extents = batch_extents(self.checkpoint, number, archived.ends())
+            self.done.append(store_run(frame, self.order, archived, extents))
+            self.cursor.follow(self.done[-1].manifest)
         except Exception as error:  # Spark would only quote it
             self.failure = error
             raise
@@ -137,15 +149,15 @@ def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool
     return None
 
 
-def stream_options(order: ArchiveOrder, archived: Manifest, pace: Pace) -> dict[str, str]:
+def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[str, str]:
     """The options of the data source for a stream.
 
     Args:
         order: what is archived.
-        archived: what is there.
+        plan: where it begins.
         pace: how it is cut into runs.
     """
-    options = order.options(archived)
+    options = plan.options(order)
     options.pop("endingTime", None)  # a stream has no end: later rows are left out where they are stored
     if "startingOffsets" not in options and "startingTime" not in options:
         options["startingOffsets"] = "earliest"
@@ -153,12 +165,30 @@ def stream_options(order: ArchiveOrder, archived: Manifest, pace: Pace) -> dict[
     if pace.interval is not None:
         options["minEntriesPerTrigger"] = str(pace.entries)
         options["maxTriggerDelay"] = f"{pace.interval:g} s"
+    if order.consume is not None:
+        options |= {"subscription": order.consume, "moveCursor": "false"}
     return options
 
 
+def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) -> list[Extent]:
+    """What a batch of the stream reads of each partition, by the offsets that Spark writes before it starts.
+
+    Args:
+        checkpoint: of the stream.
+        number: of the batch.
+        starts: where it begins, by topic, as far as that is known.
+    """
+    written = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()[-1]
+    ends = from_json(json.loads(written))
+    return [
+        Extent(topic=topic, start=starts.get(topic, end), end=end, entries=0, bytes=0) for topic, end in ends.items()
+    ]
+
+
 def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> None:
-    frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.before, pace)).load()
+    frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.plan, pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
+        runs.checkpoint = Path(folder)
         writer = frame.writeStream.foreachBatch(runs.store).option("checkpointLocation", Path(folder).as_uri())
         timing: dict[str, Any] = {"availableNow": True} if pace.interval is None else {"processingTime": _POLL}
         query = writer.trigger(**timing).start()

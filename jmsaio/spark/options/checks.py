@@ -171,6 +171,12 @@ def _trigger_limits(given: Given) -> None:
 def _cursor(given: Given) -> None:
     if given.values.get("shared_cursor"):
         _needs(given, "sharedCursor", "subscription")
+    _needs(given, "moveCursor", "subscription")
+
+
+def _losses(given: Given) -> None:
+    if given.values.get("fail_on_data_loss", True) and "dataLossFolder" in given.texts:
+        raise given.refuse("dataLossFolder", "has no effect without failOnDataLoss=false")
 
 
 def _needs(given: Given, name: str, other: str) -> None:
@@ -187,4 +193,5 @@ CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
     _times_in_order,
     _trigger_limits,
     _cursor,
+    _losses,
 )

@@ -83,7 +83,9 @@ class SourceOptions:
         offset_poll_interval: least time between looks at the broker.
         subscription: the subscription that follows the stream, or None.
         shared_cursor: move it even while it has consumers.
+        move_cursor: begin at it, and move it; else something else does.
         fail_on_data_loss: fail when messages are gone; else warn.
+        data_loss_folder: where each loss becomes a file, if that is no error; or None.
         on_decode_error: what becomes of a message that can't be read in whole.
         read_timeout: a task fails after this time without a message.
         batch_rows: most rows in an Arrow batch.
@@ -112,7 +114,9 @@ class SourceOptions:
     offset_poll_interval: float = 0.5
     subscription: str | None = None
     shared_cursor: bool = False
+    move_cursor: bool = True
     fail_on_data_loss: bool = True
+    data_loss_folder: str | None = None
     on_decode_error: OnDecodeError = OnDecodeError.ROW
     read_timeout: float = 60.0
     batch_rows: int = 4096

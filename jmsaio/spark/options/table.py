@@ -177,8 +177,18 @@ OPTIONS: Final = (
         doc="move `subscription` even while consumers are connected to it; they lose what the stream has read",
     ),
     OptionRow(
+        name="moveCursor", uses=_STREAM, default="true", read=values.flag, field="move_cursor", admin=True,
+        doc="`false`: the stream neither begins at `subscription` nor moves it; something else does, such as "
+        "`foreachBatch` when it has stored a micro-batch. What the broker deletes behind it is no loss",
+    ),
+    OptionRow(
         name="failOnDataLoss", uses=_READS, default="true", read=values.flag, field="fail_on_data_loss",
         doc="fail when messages that were to be read are gone; `false` warns, counts them, and goes on",
+    ),
+    OptionRow(
+        name="dataLossFolder", uses=_READS, default="", field="data_loss_folder",
+        doc="with `failOnDataLoss=false`: folder, shared by the driver and all workers, in which each loss becomes a "
+        "file of one sentence",
     ),
     OptionRow(
         name="onDecodeError", uses=_READS, default="row", read=values.word_of(OnDecodeError),

@@ -16,8 +16,9 @@ from jmsaio.model.partitions import partition_name
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
 from jmsaio.spark.options.parse import SourceOptions, View
+from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.plan import Limits, Stored, locate, pending, split, stored, whole
-from jmsaio.spark.planning.ranges import Loss, Losses, Range
+from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
@@ -42,6 +43,7 @@ class Wanted:
         pending: subscription whose acknowledged entries are left out, or None.
         limits: how much a task reads.
         fail_on_data_loss: what was asked for and is gone is an error, else a warning.
+        data_loss_folder: where it becomes a file, too, if it is no error; or None.
     """
 
     source: Resolved
@@ -51,6 +53,7 @@ class Wanted:
     pending: str | None = None
     limits: Limits = attrs.field(factory=Limits)
     fail_on_data_loss: bool = True
+    data_loss_folder: str | None = None
 
     @classmethod
     def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
@@ -71,6 +74,7 @@ class Wanted:
             pending=subscription if options.view is View.PENDING else None,
             limits=Limits(options.min_partitions, options.max_entries_per_partition),
             fail_on_data_loss=options.fail_on_data_loss,
+            data_loss_folder=options.data_loss_folder,
         )
 
 
@@ -193,7 +197,7 @@ async def plan_batch(transport: Transport, wanted: Wanted) -> list[Range]:
     """
     topics = await list_sources(transport, wanted.source)
     stores = await look(transport, topics)
-    losses = Losses(wanted.fail_on_data_loss)
+    losses = Losses(wanted.fail_on_data_loss, wanted.data_loss_folder)
     _tell_missing(wanted, stores, losses)
     ranges = []
     for topic, store in stores.items():
@@ -213,7 +217,7 @@ async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str
         DataLossError: a start that was given is not stored, and ``fail_on_data_loss``.
         TransportError: the broker does not answer.
     """
-    losses = Losses(wanted.fail_on_data_loss)
+    losses = Losses(wanted.fail_on_data_loss, wanted.data_loss_folder)
     places = {topic: await _start(transport, topic, store, wanted, losses) for topic, store in stores.items()}
     ends = {topic: store.end for topic, store in stores.items()}  # nothing published so late is stored yet
     return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}

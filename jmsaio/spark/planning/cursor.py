@@ -25,11 +25,15 @@ class StreamCursor:
         admin: of the broker.
         subscription: its name.
         shared: move it even while it has consumers, which then miss what they have not received yet.
+        option: what names it, for errors.
+        remedy: what else to do about consumers, for errors.
     """
 
     admin: Admin
     subscription: str
     shared: bool
+    option: str = "option subscription"
+    remedy: str = ", or set sharedCursor=true"
     _moved: dict[str, Place] = attrs.field(init=False, factory=dict)
     _tried: dict[str, Place] = attrs.field(init=False, factory=dict)
     _there: set[str] = attrs.field(init=False, factory=set)
@@ -83,7 +87,7 @@ class StreamCursor:
                     self._there.add(topic)
         return self._there
 
-    async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> None:
+    async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
         """Acknowledge what lies before ``start``. A failure is a warning: the broker keeps more than it needs to.
 
         A topic that joined the stream, or has lost the subscription, gets it first, so that it keeps what is not read.
@@ -93,9 +97,13 @@ class StreamCursor:
             stores: what each partition stores.
             again: try what failed once more.
 
+        Returns:
+            The topics where that failed now.
+
         Raises:
             ConfigurationError: at the first call, as ``begin``.
         """
+        failed = []
         for topic, store in stores.items():
             place = start.get(topic)
             tried = place is not None and self._tried.get(topic) == place
@@ -103,11 +111,14 @@ class StreamCursor:
                 continue
             last = None if place is None else _entry_before(place, store)
             is_done = await self._try(topic, last, logging.DEBUG if tried else logging.WARNING)
+            if not is_done:
+                failed.append(topic)
             if place is not None:
                 self._tried[topic] = place
                 if is_done:
                     self._moved[topic] = place
         self._checked = True
+        return failed
 
     async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
         """Move the subscription of one topic, if there is something before it; False if that failed."""
@@ -136,8 +147,8 @@ class StreamCursor:
         found = (await self.admin.stats(topic)).subscriptions.get(self.subscription)
         if found is not None and found.consumers:
             raise ConfigurationError(
-                f"option subscription: {self.subscription!r} of {topic} has {found.consumers} consumers, which would "
-                "miss what the stream reads; close them, name another subscription, or set sharedCursor=true",
+                f"{self.option}: {self.subscription!r} of {topic} has {found.consumers} consumers, which would miss "
+                f"what is read; close them, or name another subscription{self.remedy}",
                 key="subscription",
             )
 

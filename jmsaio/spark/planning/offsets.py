@@ -10,7 +10,7 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place, parse_place
-from jmsaio.spark.planning.plan import Limits, Stored, locate, split, whole
+from jmsaio.spark.planning.plan import Limits, Stored, locate, split, weigh, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 
 #: Places by the full name of the partition: the first message of it that was not read.
@@ -87,13 +87,8 @@ def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -
     end = store.end if end is None or store.end is None else min(end, store.end)
     if end is None or start >= end or not store.ledgers:
         return Behind(0, 0)
-    sizes = {ledger.id: ledger for ledger in store.ledgers}
-    entries, size = 0, 0.0
-    for run in Range(topic, start, end, store.entries).runs():
-        ledger, length = sizes[run.ledger], run.stop - run.first
-        entries += length
-        size += ledger.bytes * length / ledger.entries
-    return Behind(entries, round(size))
+    left = Range(topic, start, end, store.entries)
+    return Behind(left.entries(), weigh(left, store.ledgers))
 
 
 @attrs.frozen
@@ -154,7 +149,7 @@ def advance(
                 waiting[topic] = start[topic]
             continue
         starts[topic], loss = _start(topic, start, store)
-        if loss is not None and not (topic in kept and _is_trimmed(loss, store)):
+        if loss is not None and not (topic in kept and is_trimmed(loss, store)):
             losses.append(loss)
     ends = {topic: None if until is None else until.get(topic) for topic in starts}
     behind = {topic: _behind(topic, place, stores[topic], ends[topic]) for topic, place in starts.items()}
@@ -163,7 +158,7 @@ def advance(
     return Step(waiting | end, sum(shares.values()), tuple(losses))
 
 
-def _is_trimmed(loss: Loss, store: Stored) -> bool:
+def is_trimmed(loss: Loss, store: Stored) -> bool:
     """Whether it is the oldest ledgers that are gone."""
     return loss.wanted < store.first
 
@@ -174,8 +169,8 @@ def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
     A batch that reaches into a ledger has an entry of it, unless it ends at its start: the broker may close and delete
     a ledger that nobody has written to.
     """
-    is_trimmed = all(one is None or _is_trimmed(one, store) for one in (loss, ended))
-    return is_trimmed and (ended is None or ended.wanted.entry == 0)
+    is_old = all(one is None or is_trimmed(one, store) for one in (loss, ended))
+    return is_old and (ended is None or ended.wanted.entry == 0)
 
 
 def _limit(behind: Mapping[str, Behind], rate: Rate) -> int | None:

@@ -125,6 +125,22 @@ def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> 
     return _clipped(Range(topic, start, end, store.entries))
 
 
+def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
+    """About how many bytes the entries of a range have, by the mean size of those of each ledger.
+
+    Args:
+        range: one whose entries are looked up.
+        ledgers: of its topic; entries of others do not count.
+    """
+    known = {ledger.id: ledger for ledger in ledgers if ledger.entries}
+    sizes = [
+        known[run.ledger].bytes * _length(run) / known[run.ledger].entries
+        for run in range.runs()
+        if run.ledger in known
+    ]
+    return round(sum(sizes))
+
+
 def pending(range: Range, cursor: Cursor) -> Range | None:
     """What of a range a subscription has not acknowledged, by whole entries; None where that is nothing."""
     mark = cursor.mark_delete

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import attrs
 
-from jmsaio.errors import DataLossError
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
-
-_log = logging.getLogger(__name__)
 
 #: An entry: ledger and number in it.
 Entry = tuple[int, int]
@@ -114,30 +110,6 @@ class Loss:
         """Topic, place wanted, place found and reason, in one sentence."""
         found = "nothing is stored behind it" if self.found is None else f"what is there begins at {self.found}"
         return f"{self.topic}: messages from {self.wanted} on are lost, {found}: {self.reason}"
-
-
-class Losses:
-    """What happens with losses, and how many there were.
-
-    Args:
-        fail: raise at the first one (option ``failOnDataLoss``); else each is a warning in the log.
-    """
-
-    def __init__(self, fail: bool) -> None:
-        self._fail = fail
-        self.count = 0
-
-    def tell(self, loss: Loss) -> None:
-        """Tell of one.
-
-        Raises:
-            DataLossError: the user wants to fail.
-        """
-        self.count += 1
-        if self._fail:
-            text = f"{loss}; with the option failOnDataLoss=false, reading goes on with what is left"
-            raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
-        _log.warning("%s; failOnDataLoss=false: reading goes on with what is left", loss)
 
 
 @attrs.frozen

@@ -30,8 +30,9 @@ from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.batch_planning import look_at
+from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.plan import Stored
-from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Losses, Range, RangeCheck
+from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
 
 #: Other readers that a range opens for missing entries at most. A topic that has shown so many entries that are nothing
@@ -61,6 +62,7 @@ class ReadOptions:
         check_body: see ``to_row``.
         fail_on_decode_error: a message that can't be read in whole is an error, else a row that says so.
         fail_on_data_loss: messages that are stored no more are an error, else a warning.
+        data_loss_folder: where a loss becomes a file, too, if it is no error; or None.
         read_timeout: seconds without a message that was to come, before reading fails.
         batch_rows: rows in a list at most.
         batch_bytes: bytes of messages at which a list ends, and about as many are prefetched at most.
@@ -75,6 +77,7 @@ class ReadOptions:
     check_body: bool = True
     fail_on_decode_error: bool = False
     fail_on_data_loss: bool = True
+    data_loss_folder: str | None = None
     read_timeout: float = 60.0
     batch_rows: int = 4096
     batch_bytes: int = 16 * 1024 * 1024
@@ -93,6 +96,7 @@ class ReadOptions:
             check_body=fails or any(column.name == "decode_error" for column in options.columns),
             fail_on_decode_error=fails,
             fail_on_data_loss=options.fail_on_data_loss,
+            data_loss_folder=options.data_loss_folder,
             read_timeout=options.read_timeout,
             batch_rows=options.batch_rows,
             batch_bytes=options.batch_bytes,
@@ -114,7 +118,7 @@ class RangeReading:
     """
 
     def __init__(self, transport: Transport, range: Range, options: ReadOptions) -> None:
-        self.losses = Losses(options.fail_on_data_loss)
+        self.losses = Losses(options.fail_on_data_loss, options.data_loss_folder)
         self._transport = transport
         self._range = range
         self._options = options

@@ -10,6 +10,7 @@ import attrs
 from jmsaio.spark.options.parse import LATEST, SourceOptions
 from jmsaio.spark.planning.batch_planning import Wanted, list_sources, look, start_places
 from jmsaio.spark.planning.cursor import StreamCursor
+from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import (
     Offsets,
     Rate,
@@ -23,7 +24,7 @@ from jmsaio.spark.planning.offsets import (
     with_behind,
 )
 from jmsaio.spark.planning.plan import Limits, Stored
-from jmsaio.spark.planning.ranges import Loss, Losses, Range
+from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.administration import Position
 from jmsaio.transport.base import Transport
 
@@ -62,7 +63,7 @@ class StreamPlanner:
         """
         stores = await self._look(fresh=True)
         places = await start_places(self.transport, self.wanted, stores)
-        if self._cursor is not None:
+        if self._cursor is not None and self.options.move_cursor:
             position = Position.LATEST if self.options.starting_offsets == LATEST else Position.EARLIEST
             places |= await self._cursor.begin(stores, position)
             self._cursor.leave(places)
@@ -90,7 +91,7 @@ class StreamPlanner:
         stores = await self._look()
         step = advance(start, stores, self._rate() if limited else Rate(), self._until, await self._kept(start))
         self._tell(step.losses)
-        if self._cursor is not None:
+        if self._cursor is not None and self.options.move_cursor:
             await self._cursor.move(start, stores, again=self._looked != looked)
         if limited and not self._is_enough(start, stores, step):
             self._reached = start
@@ -126,9 +127,7 @@ class StreamPlanner:
         return () if self._cursor is None else await self._cursor.kept(start)
 
     def _tell(self, losses: Iterable[Loss]) -> None:
-        told = Losses(self.options.fail_on_data_loss)
-        for loss in losses:
-            told.tell(loss)
+        Losses(self.options.fail_on_data_loss, self.options.data_loss_folder).tell_all(losses)
 
     def _rate(self) -> Rate:
         return Rate(self.options.max_entries_per_trigger, self.options.max_bytes_per_trigger)

@@ -19,6 +19,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         "jobs.archive": SimpleNamespace(archive_range=jobs.archive_range, describe_archive=jobs.describe_archive),
         "jobs.streaming": SimpleNamespace(archive_once=jobs.archive_once, archive_on=jobs.archive_on),
         "jobs.pace": SimpleNamespace(Pace=Pace, pace_text=lambda record: f"{record['run']} runs"),
+        "jobs.consuming": SimpleNamespace(subscription_of=lambda folder: f"own {folder}"),
         "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make),
         "jobs.verify": SimpleNamespace(verify=jobs.verify),
         "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),

@@ -55,6 +55,7 @@ class Jobs:
     driver: list[Finding] = attrs.field(factory=lambda: [Finding("java", "/usr/bin/java")])
     worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
     failure: Exception | None = None
+    more: dict[str, Any] = attrs.field(factory=dict)
     signal: signal.Signals = signal.SIGINT
     asked: list[Any] = attrs.field(factory=list)
     orders: list[dict[str, Any]] = attrs.field(factory=list)
@@ -77,7 +78,7 @@ class Jobs:
         self.orders.append(order.given)
         return {
             "job": "archive", "rows": 7, "files": 2, "archived": 9, "lost": self.lost,
-            "partitions": [{**PARTITION, "rows": 7}],
+            "partitions": [{**PARTITION, "rows": 7}], **self.more,
         }  # fmt: skip
 
     def archive_once(self, session: str, order: Order, entries: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def test_a_range_is_archived_with_what_was_asked_for(
         {
             "connection": {"url": "pulsar://h", "webServiceUrl": "http://h", "connect_timeout": "3.0"},
             "destination": "queue://orders", "folder": tmp_path, "selector": "a = 1", "since": "2026-01-01",
-            "until": "2026-02-01", "fail_on_data_loss": True,
+            "until": "2026-02-01", "fail_on_data_loss": True, "consume": None,
         }
     ]  # fmt: skip
 
@@ -74,6 +74,17 @@ def test_an_archive_goes_on_until_a_signal_ends_it_in_order(
     assert [(line.get("run"), line["rows"]) for line in lines] == [(1, 7), (None, 7)]
     assert main([*arguments, "--no-json"]) == OK
     assert capsys.readouterr().out.splitlines()[-1] == "7 messages archived in 2 files, 9 in all"
+
+
+def test_a_subscription_that_was_not_moved_is_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.more = {"subscription": "jms-queue", "unmoved": ["t"]}
+    arguments = ["spark", "archive", "q", "folder", "--range", *URL, "--no-json"]
+    assert main([*arguments, "--consume", "jms-queue"]) == PARTLY
+    assert jobs.orders[0]["consume"] == "jms-queue"
+    assert capsys.readouterr().out.endswith("; jms-queue was not moved, the same command does it\n")
+    jobs.more = {"subscription": "own", "unmoved": []}
+    assert main([*arguments, "--consume"]) == OK
+    assert jobs.orders[1]["consume"] == "own folder"
 
 
 def test_a_dry_run_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.manifest import NAME, Manifest, Part, read_manifest, require_manifest, time_text, write_manifest
 from jmsaio.spark.model import schema
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.ranges import Loss
 
 TOPIC = "persistent://public/default/orders-partition-0"
 PART = Part(topic=TOPIC, start=Place(5, 0), end=Place(7, 3), rows=10, first=1_700_000_000_123, last=1_700_000_000_456)
@@ -31,7 +32,7 @@ def test_the_file_says_what_a_person_looks_for(tmp_path: Path) -> None:
     assert written["partitions"] == [
         {
             "topic": TOPIC, "start": "5:0", "end": "7:3", "rows": 10,
-            "first": "2023-11-14T22:13:20.123Z", "last": "2023-11-14T22:13:20.456Z",
+            "first": "2023-11-14T22:13:20.123Z", "last": "2023-11-14T22:13:20.456Z", "next": "7:3",
         }
     ]  # fmt: skip
 
@@ -70,6 +71,30 @@ def test_a_run_that_found_no_rows_moves_the_end_only() -> None:
     assert (merged.parts[0].first, merged.parts[0].last) == (PART.first, PART.last)
 
 
+def test_accepted_losses_are_noted_and_not_told_again() -> None:
+    other = Part(topic="persistent://public/default/orders-partition-1", start=Place(1, 0), end=Place(1, 1), rows=1)
+    archived = MANIFEST.after_run([other])
+    losses = [Loss(TOPIC, Place(7, 3), Place(2, 0), "trimmed"), Loss(other.topic, Place(1, 1), None, "deleted")]
+    noted = archived.after_losses(losses)
+    assert noted.ends() == {TOPIC: Place(2, 0)}
+    assert (noted.runs, noted.rows, noted.lost) == (archived.runs, archived.rows, tuple(map(str, losses)))
+    assert Manifest.from_json(noted.to_json()) == noted
+    on = noted.after_run([Part(topic=TOPIC, start=Place(2, 0), end=Place(2, 4), rows=4)])
+    assert (on.parts[0].start, on.parts[0].end, on.parts[0].next) == (Place(2, 0), Place(7, 3), Place(2, 4))
+
+
+def test_a_manifest_of_the_version_before_is_read() -> None:
+    written = MANIFEST.to_json()
+    del written["id"], written["partitions"][0]["next"]
+    assert Manifest.from_json({**written, "version": 1}) == MANIFEST
+
+
+def test_an_archive_has_an_id_of_its_own_from_its_first_run_on() -> None:
+    one, other = MANIFEST.after_run([]), MANIFEST.after_run([])
+    assert MANIFEST.id == "" and one.id and one.id != other.id
+    assert one.after_run([]).id == one.id
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [
@@ -99,9 +124,12 @@ def test_a_run_of_the_same_goes_on() -> None:
     [
         ("{", "can't be read"),
         ("[]", "is no manifest"),
-        ('{"version": 2, "tool": "jmsaio 9"}', "of version 2, not 1.*jmsaio 9"),
+        ('{"version": 3, "tool": "jmsaio 9"}', "of version 3, not 2.*jmsaio 9"),
         ('{"version": 1}', "no manifest of an archive: KeyError"),
-        (json.dumps({**MANIFEST.to_json(), "partitions": [{"topic": "t", "start": "x"}]}), "ledger:entry"),
+        (
+            json.dumps({**MANIFEST.to_json(), "partitions": [{"topic": "t", "start": "x", "end": "1:0"}]}),
+            "ledger:entry",
+        ),
     ],
 )
 def test_what_is_no_manifest_is_refused_with_its_file(tmp_path: Path, text: str, words: str) -> None:

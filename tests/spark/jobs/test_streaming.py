@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +13,43 @@ from pyspark.sql import DataFrame, SparkSession
 from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.spark.jobs import streaming
 from jmsaio.spark.jobs.archive import Run, archive_range, store_run
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan
-from jmsaio.spark.jobs.manifest import Manifest, Part
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent
+from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.pace import Pace
-from jmsaio.spark.jobs.streaming import archive_on, archive_once, stream_options
+from jmsaio.spark.jobs.streaming import archive_on, archive_once, batch_extents, stream_options
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
-from tests.spark.use import send
+from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
 
 ORDER = ArchiveOrder(connection={"url": "pulsar://h"}, destination="queue://orders", folder=Path("x"))
 
 
 def test_a_stream_starts_where_the_archive_ends() -> None:
-    ten = Pace(entries=10)
-    new = stream_options(attrs.evolve(ORDER, until="2026-01-01"), ORDER.manifest(), ten)
+    plan, ten = ArchivePlan("queue://orders"), Pace(entries=10)
+    new = stream_options(attrs.evolve(ORDER, until="2026-01-01"), plan, ten)
     assert (new["startingOffsets"], new["maxEntriesPerTrigger"]) == ("earliest", "10")
     assert "endingTime" not in new
-    assert "startingOffsets" not in stream_options(attrs.evolve(ORDER, since="2026-01-01"), ORDER.manifest(), ten)
-    archived = ORDER.manifest().after_run([Part(topic="t", start=Place(1, 0), end=Place(2, 1))])
-    assert stream_options(ORDER, archived, ten)["startingOffsets"] == '{"t": "2:1"}'
+    assert "startingOffsets" not in stream_options(attrs.evolve(ORDER, since="2026-01-01"), plan, ten)
+    later = ArchivePlan("queue://orders", {"t": Place(2, 1)})
+    assert stream_options(ORDER, later, ten)["startingOffsets"] == '{"t": "2:1"}'
 
 
 def test_a_run_begins_with_enough_entries_or_after_the_interval() -> None:
-    options = stream_options(ORDER, ORDER.manifest(), Pace(entries=10, interval=2.5))
+    order = attrs.evolve(ORDER, consume="follower")
+    options = stream_options(order, ArchivePlan("queue://orders"), Pace(entries=10, interval=2.5))
     assert (options["minEntriesPerTrigger"], options["maxTriggerDelay"]) == ("10", "2.5 s")
+    assert (options["subscription"], options["moveCursor"]) == ("follower", "false")
     parse_options(options, Use.READ_STREAM)
+
+
+def test_a_batch_is_what_spark_has_noted_before_it(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"v": 1, "p": {"t": "5:2", "u": "7:1"}}')
+    first, second = batch_extents(tmp_path, 3, {"t": Place(4, 1)})
+    assert (first.topic, first.start, first.end) == ("t", Place(4, 1), Place(5, 2))
+    assert (second.start, second.end) == (Place(7, 1), Place(7, 1))
 
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession) -> None:
@@ -51,7 +61,9 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
 ) -> None:
     queue, told = name("on"), list[Mapping[str, Any]]()
-    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
     ids = send(pulsar_broker.url, queue, ["a", "b"])
 
     def tell(record: Mapping[str, Any]) -> None:
@@ -63,6 +75,8 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 1, 3)]
     assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (0, 0)
     assert (summary["rows"], summary["archived"], "stopped" in summary) == (3, 3, False)
+    assert (summary["subscription"], summary["unmoved"]) == ("jms-queue", [])
+    assert backlog(pulsar_broker, queue, "jms-queue") == 0
     assert [row.JMSMessageID for row in spark.read.parquet(str(tmp_path)).orderBy("position").collect()] == ids
 
 
@@ -76,10 +90,10 @@ def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
         archive_once(spark, order)
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
 
-    def fail_later(frame: DataFrame, order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Run:
+    def fail_later(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> Run:
         if archived.runs:
             raise OSError("no space left")
-        return store_run(frame, order, archived, plan)
+        return store_run(frame, order, archived, extents)
 
     with monkeypatch.context() as patch:
         patch.setattr(streaming, "store_run", fail_later)

@@ -84,7 +84,15 @@ def test_each_option_sets_its_field(name: str, text: str, use: Use, field: str, 
 
 
 def test_each_option_of_the_table_is_tried_here() -> None:
-    elsewhere = {"url", "columns", "allowInlineSecret", "maxTriggerDelay", "sharedCursor"}
+    elsewhere = {
+        "url",
+        "columns",
+        "allowInlineSecret",
+        "maxTriggerDelay",
+        "sharedCursor",
+        "moveCursor",
+        "dataLossFolder",
+    }
     assert {row.name for row in OPTIONS} == {case[0] for case in HAPPY if "." not in case[0]} | elsewhere
 
 
@@ -92,6 +100,8 @@ def test_options_that_need_another_go_with_it() -> None:
     assert stream(minEntriesPerTrigger="5", maxTriggerDelay="2 min").max_trigger_delay == 120.0
     assert stream(subscription="s", sharedCursor="true").shared_cursor
     assert not stream(sharedCursor="false").shared_cursor
+    assert not stream(subscription="s", moveCursor="false").move_cursor
+    assert stream(failOnDataLoss="false", dataLossFolder="/lost").data_loss_folder == "/lost"
 
 
 def test_columns_come_in_the_order_that_was_asked_for() -> None:
@@ -198,6 +208,8 @@ REFUSED = [
     ({"columns": "text"}, WRITE, "option columns = 'text': belongs to read and readStream, not to write"),
     ({"minEntriesPerTrigger": "5", "maxEntriesPerTrigger": "4"}, STREAM, "is above maxEntriesPerTrigger = 4"),
     ({"maxTriggerDelay": "5s"}, STREAM, "option maxTriggerDelay = '5s': has no effect without minEntriesPerTrigger"),
+    ({"moveCursor": "false"}, STREAM, "option moveCursor = 'false': has no effect without subscription"),
+    ({"dataLossFolder": "x"}, READ, "option dataLossFolder = 'x': has no effect without failOnDataLoss=false"),
     ({"sharedCursor": "true"}, STREAM, "option sharedCursor = 'true': has no effect without subscription"),
     ({"consumerConfig.receiverQueueSize": "x"}, READ, "option consumerConfig.receiverQueueSize = 'x': is not an int"),
     ({"queue": "orders?consumerConfig.receiverQueueSize=x"}, READ, "consumerConfig.receiverQueueSize = 'x'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 
 import attrs
@@ -10,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.errors import DataLossError
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place, parse_place, place_of
-from jmsaio.spark.planning.ranges import Gap, Loss, Losses, Range, RangeCheck, Run
+from jmsaio.spark.planning.ranges import Gap, Range, RangeCheck, Run
 
 T = "persistent://public/default/t"
 LEDGERS = ((5, 4), (7, 0), (8, 3))
@@ -190,21 +188,3 @@ def test_a_reader_that_repeats_and_leaves_out_brings_each_record_once(log: Log, 
         missed |= {(run.ledger, entry) for run in gap.missing for entry in range(run.first, run.stop)}
     assert got == [each for each in expected if each[:2] not in hidden]
     assert missed == hidden
-
-
-LOSS = Loss(T, Place(5, 1), Place(8, 0), "the broker has deleted them")
-
-
-def test_a_loss_fails_with_topic_places_and_option() -> None:
-    with pytest.raises(DataLossError, match=r"from 5:1 on .* begins at 8:0: .* failOnDataLoss=false") as caught:
-        Losses(fail=True).tell(LOSS)
-    assert (caught.value.topic, caught.value.wanted, caught.value.found) == (T, "5:1", "8:0")
-
-
-def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    losses = Losses(fail=False)
-    with caplog.at_level(logging.WARNING):
-        losses.tell(attrs.evolve(LOSS, found=None))
-        losses.tell(LOSS)
-    assert losses.count == 2
-    assert f"{T}: messages from 5:1 on are lost, nothing is stored behind it" in caplog.text

@@ -1,0 +1,84 @@
+"""The subscription that an archive moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import attrs
+import pytest
+from pyspark.sql import SparkSession
+
+import jmsaio
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.jobs import archive
+from jmsaio.spark.jobs.archive import archive_range
+from jmsaio.spark.jobs.consuming import PREFIX, ArchiveCursor, subscription_of
+from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.manifest import Manifest, Part
+from jmsaio.spark.model.places import Place
+from tests.spark.use import backlog, send
+from tests.support.broker import TestBroker
+
+
+def test_each_folder_has_a_subscription_of_its_own(tmp_path: Path) -> None:
+    one = subscription_of(tmp_path / "orders of 2026")
+    assert one.startswith(f"{PREFIX}orders-of-2026-")
+    assert one == subscription_of(tmp_path / "x" / ".." / "orders of 2026")
+    assert one != subscription_of(tmp_path / "other" / "orders of 2026")
+
+
+def test_messages_are_consumed_behind_the_manifest_that_counts_them(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    queue = name("consumed")
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="follower"
+    )
+    send(pulsar_broker.url, queue, ["a", "b", "c"])
+
+    def fail(folder: Path, manifest: Manifest) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(archive, "write_manifest", fail)
+        archive_range(spark, order)
+    assert backlog(pulsar_broker, queue, "follower") == 3
+    summary = archive_range(spark, order)
+    assert (summary["archived"], summary["subscription"], summary["unmoved"]) == (3, "follower", [])
+    assert backlog(pulsar_broker, queue, "follower") == 0
+    assert backlog(pulsar_broker, queue, "jms-queue") == 3
+
+
+def test_a_subscription_with_consumers_is_refused_before_anything_is_archived(
+    pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("busy")
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
+    send(pulsar_broker.url, queue, ["a"])
+
+    async def refuse() -> None:
+        async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+            await session.create_consumer(session.create_queue(queue))
+            with pytest.raises(ConfigurationError, match=r"^consume: 'jms-queue' of .* has 1 consumers"):
+                await anyio.to_thread.run_sync(ArchiveCursor.begin, order, order.manifest())
+
+    anyio.run(refuse)
+    ArchiveCursor.begin(order, order.manifest())
+    assert backlog(pulsar_broker, queue, "jms-queue") == 1
+
+
+def test_a_move_that_fails_is_told_and_leaves_what_was_archived(tmp_path: Path) -> None:
+    nowhere = {"url": "pulsar://127.0.0.1:1?connect_timeout=0.2"}
+    order = ArchiveOrder(connection=nowhere, destination="queue://q", folder=tmp_path, consume="s")
+    archived = order.manifest().after_run([Part(topic="t", start=Place(1, 0), end=Place(1, 1))])
+    cursor = ArchiveCursor(order)
+    cursor.follow(archived)
+    assert cursor.summary() == {"subscription": "s", "unmoved": ["t"]}
+    nothing = ArchiveCursor.begin(attrs.evolve(order, consume=None), order.manifest())
+    nothing.follow(order.manifest())
+    assert nothing.summary() == {}

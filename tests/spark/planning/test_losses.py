@@ -1,0 +1,44 @@
+"""What happens with messages that are gone."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import attrs
+import pytest
+
+from jmsaio.errors import DataLossError
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.losses import Losses, read_losses
+from jmsaio.spark.planning.ranges import Loss
+
+T = "persistent://public/default/t"
+LOSS = Loss(T, Place(5, 1), Place(8, 0), "the broker has deleted them")
+
+
+def test_a_loss_fails_with_topic_places_and_option() -> None:
+    with pytest.raises(DataLossError, match=r"from 5:1 on .* begins at 8:0: .* failOnDataLoss=false") as caught:
+        Losses(fail=True).tell(LOSS)
+    assert (caught.value.topic, caught.value.wanted, caught.value.found) == (T, "5:1", "8:0")
+
+
+def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    losses = Losses(fail=False)
+    with caplog.at_level(logging.WARNING):
+        losses.tell(attrs.evolve(LOSS, found=None))
+        losses.tell(LOSS)
+    assert losses.count == 2
+    assert f"{T}: messages from 5:1 on are lost, nothing is stored behind it" in caplog.text
+
+
+def test_losses_that_may_be_are_noted_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "lost"
+    losses, other = Losses(fail=False, folder=str(folder)), attrs.evolve(LOSS, wanted=Place(6, 0))
+    losses.tell_all([LOSS, other])
+    Losses(fail=False, folder=str(folder)).tell(LOSS)
+    assert read_losses(folder) == (str(LOSS), str(other))
+    (tmp_path / "file").touch()
+    Losses(fail=False, folder=str(tmp_path / "file")).tell(LOSS)
+    assert "the loss can't be noted" in caplog.text
+    assert read_losses(tmp_path / "none") == ()
