@@ -16,7 +16,6 @@ from jmsaio.errors import (
     AdminError,
     ConfigurationError,
     InvalidDestinationError,
-    JMSSecurityError,
     NotFoundError,
     ObjectClosedError,
 )
@@ -37,7 +36,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     topic_path,
     transaction_buffer_path,
 )
-from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS, has_advanced, place_body, read_log
+from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS, ask_buffer, has_advanced, place_body, read_log
 from jmsaio.transport.pulsar.admin.turns import create_whole, creating
 
 if TYPE_CHECKING:
@@ -199,19 +198,17 @@ class RestAdmin:
         Three calls: a place after the last entry that the first one tells is not in the answer of the others.
         """
         what = f"log of {topic}"
-        buffer_path = transaction_buffer_path(topic)
-        internal = await self._internal(topic, what)
-        stats = await self._call("GET", f"{topic_path(topic)}/stats", query=_STATS, what=what)
-        buffer: Any = None
-        has_transactions = True
-        try:
-            buffer = await self._call("GET", buffer_path, what=what)
-        except JMSSecurityError:
-            pass  # no right to ask that: it is not known
-        except AdminError as error:
-            if NO_TRANSACTIONS not in error.reason:
-                raise
-            has_transactions = False
+        buffer_call = partial(self._call, "GET", transaction_buffer_path(topic), what=what)
+        for attempt in range(ATTEMPTS):
+            internal = await self._internal(topic, what)
+            stats = await self._call("GET", f"{topic_path(topic)}/stats", query=_STATS, what=what)
+            try:
+                buffer, has_transactions = await ask_buffer(buffer_call)
+                break
+            except NotFoundError:  # unloaded since it was found, which that call alone does not undo
+                if attempt == ATTEMPTS - 1:
+                    raise
+                await anyio.sleep(_LONGEST_PAUSE)
         with understanding(what):
             return read_log(topic, internal, stats, buffer, has_transactions)
 

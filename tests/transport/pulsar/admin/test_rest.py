@@ -700,6 +700,17 @@ async def test_a_broker_that_is_busy_is_asked_again_for_its_transactions(make_ad
     assert (log.last, log.last_readable) == (WireId(7, 5), WireId(7, 2))
 
 
+async def test_a_topic_that_is_unloaded_while_its_log_is_asked_for_is_found_again(make_admin: MakeAdmin) -> None:
+    """The call for its transactions is the only one that does not load it."""
+    buffer = Answer(200, {"state": "Ready", "maxReadPosition": "7:2"})
+    unloaded = Answer(404, {"reason": f"Topic not found {TOPIC}"})
+    asked = Answer(200, INTERNAL), STATISTICS
+    async with scripted(*asked, unloaded, *asked, buffer) as server:
+        assert (await make_admin(server.url).log(TOPIC)).last_readable == WireId(7, 2)
+    async with scripted(*asked, unloaded, unloaded) as server:
+        assert isinstance(await failure(make_admin(server.url).log(TOPIC)), NotFoundError)
+
+
 @pytest.mark.parametrize("status", [401, 403])
 async def test_the_last_readable_entry_is_unknown_without_the_right_to_ask(make_admin: MakeAdmin, status: int) -> None:
     async with scripted(Answer(200, INTERNAL), STATISTICS, Answer(status, {"reason": "no"})) as server:
