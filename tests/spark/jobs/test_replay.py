@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,7 +14,7 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.replay import ORIGINAL_ID, Counted, ReplayOrder, check_targets, find_targets, pacer, replay
-from tests.spark.use import receive, send
+from tests.spark.use import read, receive, send
 from tests.support.broker import TestBroker
 
 SPACE = "persistent://public/default/"
@@ -103,3 +104,29 @@ def test_an_archive_is_sent_in_order_as_new_messages(
     assert received[0].get_object_property("n") == 2
     assert received[0].jms_type == "order"
     assert received[0].jms_message_id != ids[2]
+
+
+def test_messages_of_a_partition_stay_in_it_and_in_their_order(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue, copy = name("parts"), name("parts-copy")
+    for each in (queue, copy):
+        url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{each}/partitions"
+        httpx.put(url, json=2, timeout=30).raise_for_status()
+    texts = [f"text {number}" for number in range(10)]
+    send(pulsar_broker.url, queue, texts)
+    connection = {"url": pulsar_broker.url}
+    archived = archive_range(
+        spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path)
+    )
+    assert len(archived["partitions"]) == 2
+    assert replay(spark, ReplayOrder(connection=connection, folder=tmp_path, mapping={queue: copy}))["rows"] == 10
+
+    def stored(destination: str) -> list[tuple[int, str]]:
+        rows = read(spark, pulsar_broker, queue=destination, columns="partition, position, text").collect()
+        return [(row.partition, row.text) for row in sorted(rows, key=lambda row: (row.partition, row.position))]
+
+    copied = stored(copy)
+    assert copied == stored(queue)
+    assert sorted(text for _, text in copied) == texts
+    assert {partition for partition, _ in copied} == {0, 1}

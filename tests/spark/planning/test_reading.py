@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -21,6 +22,7 @@ from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.losses import read_losses
 from jmsaio.spark.planning.plan import Limits
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading, ReadOptions
@@ -171,7 +173,9 @@ async def test_the_end_of_a_range_may_be_nothing_for_readers(seam: Seam) -> None
     assert texts(await seam.rows(part)) == SEVEN[:5]
 
 
-async def test_a_topic_that_was_deleted_is_data_loss(seam: Seam, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_topic_that_was_deleted_is_data_loss(
+    seam: Seam, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:  # fmt: skip
     topic = await seam.topic(*SEVEN)
     [part] = await plan(seam, topic)
     admin = seam.transport.admin
@@ -179,8 +183,11 @@ async def test_a_topic_that_was_deleted_is_data_loss(seam: Seam, caplog: pytest.
     await admin.delete_topic(topic, force=True)
     with pytest.raises(DataLossError, match="the topic was deleted"):
         await seam.rows(part)
-    reading = RangeReading(seam.transport, part, ReadOptions(fail_on_data_loss=False))
+    accepting = ReadOptions(fail_on_data_loss=False, data_loss_folder=str(tmp_path))
+    reading = RangeReading(seam.transport, part, accepting)
     assert (await reading.next_rows(), reading.losses.count) == ([], 1)
+    (noted,) = read_losses(tmp_path)
+    assert noted.startswith(f"{topic}: messages from {part.start} on are lost")
     assert "the topic was deleted" in caplog.text
 
 

@@ -1,0 +1,117 @@
+"""Commands of Spark with the orders that the jobs really have, and a dry run that is one."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pyspark  # noqa: F401 - the jobs need it
+import pytest
+
+import jmsaio
+from jmsaio.cli.app import main
+from jmsaio.cli.common.exits import OK, USAGE
+from jmsaio.spark.jobs import archive, replay, streaming
+from jmsaio.spark.jobs.consuming import subscription_of
+from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.pace import Pace
+from jmsaio.spark.jobs.replay import ReplayOrder
+from tests.support.broker import TestBroker
+
+URL = ["-u", "pulsar://h", "-o", "webServiceUrl=http://h"]
+CONNECTION = {"url": "pulsar://h", "webServiceUrl": "http://h", "connect_timeout": "3.0"}
+SUMMARY = {
+    "rows": 0, "files": 0, "archived": 0, "lost": [], "partitions": [], "undecodable": 0, "destinations": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the jobs are called with, by the names of their parameters; they do nothing, and no session starts."""
+    calls: list[dict[str, Any]] = []
+
+    def stand_in(job: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(job)
+
+        def run(*arguments: Any, **named: Any) -> dict[str, Any]:
+            calls.append(dict(signature.bind(*arguments, **named).arguments))
+            return SUMMARY
+
+        return run
+
+    @contextmanager
+    def open_session(master: str, settings: dict[str, str]) -> Iterator[str]:
+        yield "session"
+
+    jobs = ((archive, "archive_range"), (streaming, "archive_once"), (streaming, "archive_on"), (replay, "replay"))
+    for module, name in jobs:
+        monkeypatch.setattr(module, name, stand_in(getattr(module, name)))
+    monkeypatch.setattr("jmsaio.spark.session.open_session", open_session)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        (["--range"], {}),
+        (["--once", "--entries", "7"], {"entries": 7}),
+        (["--entries", "7", "--interval", "5"], {"pace": Pace(entries=7, interval=5.0)}),
+    ],
+)
+def test_each_way_to_archive_gets_the_order_that_was_given(
+    called: list[dict[str, Any]], arguments: list[str], values: dict[str, Any]
+) -> None:
+    assert main(["spark", "archive", "-t", "news", "folder", *URL, *arguments, "--accept-loss", "--consume"]) == OK
+    (call,) = called
+    assert call["order"] == ArchiveOrder(
+        connection=CONNECTION, destination="topic://news", folder=Path("folder"), fail_on_data_loss=False,
+        consume=subscription_of(Path("folder")),
+    )  # fmt: skip
+    assert {name: call[name] for name in values} == values
+
+
+def test_an_order_that_contradicts_itself_is_wrong_usage(
+    called: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["spark", "archive", "q", "folder", *URL, "--consume", "--selector", "a = 1"]) == USAGE
+    assert "messages that selector leaves out" in capsys.readouterr().err
+    assert called == []
+
+
+def test_a_replay_gets_the_order_that_was_given(called: list[dict[str, Any]]) -> None:
+    moves = ["--map-destination", "a=b", "--map-destination", "queue://c=topic://d"]
+    assert main(["spark", "replay", "folder", *URL, *moves, "-s", "a = 1", "--rate", "5", "--allow-same"]) == OK
+    (call,) = called
+    assert call["order"] == ReplayOrder(
+        connection=CONNECTION, folder=Path("folder"), mapping={"a": "b", "queue://c": "topic://d"}, selector="a = 1",
+        rate=5.0, allow_same=True,
+    )  # fmt: skip
+    assert call["dry_run"] is False
+
+
+def test_a_dry_run_says_what_the_broker_has_and_writes_nothing(
+    pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = name("dry")
+
+    async def send() -> None:
+        async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+            producer = await session.create_producer(session.create_queue(queue))
+            for _ in range(3):
+                await producer.send(session.create_text_message("text"))
+
+    anyio.run(send)
+    command = ["spark", "archive", queue, str(tmp_path / "new"), "--dry-run", "-u", pulsar_broker.url]
+    assert main([*command, "--json"]) == OK
+    summary = json.loads(capsys.readouterr().out)
+    (partition,) = summary["partitions"]
+    assert (summary["entries"], partition["topic"]) == (3, f"persistent://public/default/{queue}")
+    assert summary["bytes"] == partition["bytes"] > 0
+    assert main([*command, "--no-json"]) == OK
+    assert f"3 entries, about {summary['bytes']} bytes to archive" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
