@@ -8,7 +8,7 @@ import click
 
 from jmsaio.cli.common.connecting import broker_options, read_connection, run
 from jmsaio.cli.common.exits import ERROR, NOTHING, OK
-from jmsaio.cli.common.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.output import Output, json_option, make_output, printable, shown_age
 from jmsaio.config import Configuration, load
 
 if TYPE_CHECKING:
@@ -91,13 +91,6 @@ def _write(output: Output, one: Leftover, state: str, error: JMSError | None) ->
         })  # fmt: skip
         return
     what = f"topic {one.topic}" if one.subscription is None else f"subscription {one.subscription} of {one.topic}"
-    age = "age unknown, never deleted" if one.idle is None else f"idle for {_age(one.idle)}"
+    age = "age unknown, never deleted" if one.idle is None else f"idle for {shown_age(one.idle)}"
     verdict = {"deleted": ", deleted", "kept": f", not deleted: {error}"}.get(state, "")
     output.line(printable(f"{what}: {age}{verdict}"))
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} seconds"

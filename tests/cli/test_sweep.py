@@ -12,7 +12,6 @@ import pytest
 import jmsaio.maintenance.sweep
 import jmsaio.transport.pulsar.admin
 from jmsaio.cli.app import main
-from jmsaio.cli.sweep import _age
 from jmsaio.errors import AdminError, JMSError
 from jmsaio.maintenance.sweep import Leftover
 from tests.support.broker import TestBroker
@@ -99,11 +98,6 @@ def test_what_cant_be_swept_is_refused_with_the_reason(
 ) -> None:
     assert main(["sweep", *arguments]) == 2
     assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0 seconds"), (119, "119 seconds"), (200000, "2 days")])
-def test_an_age_is_written_in_the_unit_that_fits(seconds: float, text: str) -> None:
-    assert _age(seconds) == text
 
 
 @pytest.mark.broker

@@ -59,6 +59,14 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def shown_age(seconds: float) -> str:
+    """A duration for people, in its largest unit that fits twice: ``3 days``."""
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
 def make_output(as_json: bool | None) -> Output:
     """The output for a ``--json/--no-json`` option, None when it was not given."""
     return Output(as_json=not sys.stdout.isatty() if as_json is None else as_json)

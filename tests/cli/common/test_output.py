@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jmsaio.cli.common.output import Output, make_output, printable
+from jmsaio.cli.common.output import Output, make_output, printable, shown_age
 
 
 def test_json_lines_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,3 +27,8 @@ def test_remarks_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_control_characters_are_escaped_but_tabs_stay() -> None:
     assert printable("a\x1b\x00\x9b\tb\u2028") == "a\\x1b\\x00\\x9b\tb\\u2028"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0 seconds"), (119, "119 seconds"), (200000, "2 days")])
+def test_an_age_is_written_in_the_unit_that_fits(seconds: float, text: str) -> None:
+    assert shown_age(seconds) == text

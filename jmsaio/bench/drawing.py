@@ -1,0 +1,88 @@
+"""Draws bars, panel below panel, into a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Sequence
+
+import attrs
+
+#: Inches.
+_WIDTH, _ROW_HEIGHT, _PANEL_HEIGHT = 9.0, 0.34, 0.9
+_STRONG, _PALE = "#1f77b4", "#b0b0b0"
+
+
+@attrs.frozen(kw_only=True)
+class Bar:
+    """One bar.
+
+    Attributes:
+        label: what it stands for.
+        value: its length.
+        low: the smallest value of its spread; None: no spread is drawn.
+        high: the largest.
+        strong: in the strong colour, else pale.
+    """
+
+    label: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    strong: bool = True
+
+
+@attrs.frozen
+class Panel:
+    """Bars with one scale."""
+
+    title: str
+    bars: Sequence[Bar]
+
+
+def require_matplotlib(what: str) -> None:
+    """Make sure that a picture can be drawn, before minutes are spent on what it shows.
+
+    Args:
+        what: what needs it, for the error.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError(f"{what} needs matplotlib: pip install 'jmsaio[bench]'")
+
+
+def draw(panels: Sequence[Panel], file: str | os.PathLike[str]) -> None:
+    """Draw panels with at least one bar to ``file``; its suffix chooses the format (png, svg, pdf).
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: there is nothing to draw, or the format is unknown.
+        OSError: the file can't be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not panels:
+        raise ValueError("there is nothing to draw")
+    heights = [_PANEL_HEIGHT + _ROW_HEIGHT * len(panel.bars) for panel in panels]
+    figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
+    # A canvas of its own and no pyplot: nothing global, no window system.
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+    for panel, axis in zip(panels, axes[:, 0], strict=True):
+        places = range(len(panel.bars))
+        whiskers = [
+            [bar.value - (bar.value if bar.low is None else bar.low) for bar in panel.bars],
+            [(bar.value if bar.high is None else bar.high) - bar.value for bar in panel.bars],
+        ]
+        has_spread = any(map(any, whiskers))
+        colors = [_STRONG if bar.strong else _PALE for bar in panel.bars]
+        values = [bar.value for bar in panel.bars]
+        axis.barh(places, values, xerr=whiskers if has_spread else None, color=colors, capsize=3)
+        axis.set_yticks(places, labels=[bar.label for bar in panel.bars], parse_math=False)
+        axis.invert_yaxis()
+        axis.set_title(panel.title, loc="left", fontsize=10)
+        axis.tick_params(labelsize=8)
+    figure.savefig(os.fspath(file))
