@@ -7,13 +7,15 @@ import click
 from jmsaio.cli.common.output import show_help_alone
 from jmsaio.cli.spark.archive import archive, verify
 from jmsaio.cli.spark.check import check
+from jmsaio.cli.spark.cleanup import cleanup
+from jmsaio.cli.spark.dlq import dlq
 from jmsaio.cli.spark.replay import replay
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def spark(context: click.Context) -> None:
-    """Archive destinations in Parquet files and send them again, through Apache Spark.
+    """Archive destinations in Parquet files, send them again, and work off dead letters, through Apache Spark.
 
     Needs Java and pip install 'jmsaio[spark]'; 'jmsaio spark check' says what is missing. Runs on this machine by
     default, on a cluster under spark-submit or with --master.
@@ -23,5 +25,5 @@ def spark(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (check, archive, verify, replay):
+for command in (check, archive, verify, replay, dlq, cleanup):
     spark.add_command(command)

@@ -24,10 +24,15 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
 selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that it selects.")
+of_option = click.option(
+    "--of",
+    metavar="SUBSCRIPTION",
+    help="DESTINATION is where messages failed: take the dead letters of this subscription of it (jms-queue).",
+)
 
 
-def session_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options of a session, and refuse the command where Spark is not installed."""
+def needs_extra(command: Callable[P, T]) -> Callable[P, T]:
+    """Refuse the command where Spark is not installed."""
 
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
@@ -35,12 +40,17 @@ def session_options(command: Callable[P, T]) -> Callable[P, T]:
             raise JMSError("Spark is not installed: pip install 'jmsaio[spark]'")
         return command(*arguments, **options)
 
+    return run
+
+
+def session_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options of a session, and refuse the command where Spark is not installed."""
     options = [
         click.option("--master", default="local[2]", show_default=True, metavar="URL", help="Where Spark runs tasks."),
         click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable."),
         json_option,
     ]
-    return functools.reduce(lambda done, option: option(done), reversed(options), run)
+    return functools.reduce(lambda done, option: option(done), reversed(options), needs_extra(command))
 
 
 def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:

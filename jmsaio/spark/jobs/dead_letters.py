@@ -180,9 +180,15 @@ def describe_group(row: Row, properties: Sequence[str], now: int) -> dict[str, A
         "redriven": row.redriven,
         "first": _iso(row.first),
         "last": _iso(row.last),
-        "oldest_age": None if row.first is None else round(max(0, now - row.first) / 1000),
+        "oldest_age": _age(row.first, now),
+        "newest_age": _age(row.last, now),
         "samples": [each.asDict() for each in row.samples or ()],
     }
+
+
+def _age(milliseconds: int | None, now: int) -> int | None:
+    """Seconds since then."""
+    return None if milliseconds is None else round(max(0, now - milliseconds) / 1000)
 
 
 def _iso(milliseconds: int | None) -> str | None:

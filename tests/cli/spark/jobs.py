@@ -17,6 +17,15 @@ import pytest
 from jmsaio.cli.spark.signals import Stop
 
 URL = ["-u", "pulsar://h"]
+GROUP: dict[str, Any] = {
+    "origin": "persistent://public/default/orders", "subscription": "jms-queue", "type": "tea",
+    "properties": {"region": "E|U"}, "letters": 3, "bytes": 90, "redriven": 1, "first": "2026-01-01T00:00:00Z",
+    "last": "2026-01-02T00:00:00Z", "oldest_age": 200_000,
+    "newest_age": 60,
+    "samples": [
+        {"id": "ID:1:2:-1", "topic": "persistent://public/default/dead", "position": "1:2", "body": "a\n\x1bb"},
+    ],
+}  # fmt: skip
 PARTITION = {"topic": "persistent://public/default/orders", "start": "1:0", "end": "2:5"}
 
 
@@ -52,6 +61,10 @@ class Jobs:
     problems: list[str] = attrs.field(factory=list)
     undecodable: int = 0
     stopped: str = ""
+    groups: list[dict[str, Any]] = attrs.field(factory=lambda: [dict(GROUP)])
+    left: dict[str, int] = attrs.field(factory=dict)
+    unseen: list[str] = attrs.field(factory=list)
+    cursors: list[dict[str, Any]] = attrs.field(factory=list)
     driver: list[Finding] = attrs.field(factory=lambda: [Finding("java", "/usr/bin/java")])
     worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
     failure: Exception | None = None
@@ -112,6 +125,30 @@ class Jobs:
         self.orders.append(order.given)
         moved = {"source": "queue://orders", "target": "queue://copy", "rows": 4}
         return {"job": "replay", "rows": 4, "undecodable": self.undecodable, "destinations": [moved]}
+
+    def report_dead_letters(self, session: str, order: Order) -> dict[str, Any]:
+        self.orders.append(order.given)
+        return {
+            "job": "dlq report", "letters": 3 if self.groups else 0, "bytes": 90, "redriven": 1, "groups": self.groups,
+            "letters_of_other_groups": 0,
+        }  # fmt: skip
+
+    def redrive_letters(self, session: str, order: Order) -> dict[str, Any]:
+        self.orders.append(order.given)
+        return {
+            "job": "dlq redrive", "dry_run": False, "sent": 4, "not_selected": 2, "targets": {"orders": 4},
+            "left": self.left, "unseen": self.unseen, "errors": ["no such topic"] if self.left else [],
+        }  # fmt: skip
+
+    def describe_redrive(self, order: Order) -> dict[str, Any]:
+        return {**self.redrive_letters("", order), "dry_run": True}
+
+    def clean_up(self, order: Order, *, dry_run: bool) -> dict[str, Any]:
+        self.orders.append(order.given)
+        return {
+            "job": "cleanup", "deleted": sum(each["state"] == "deleted" for each in self.cursors),
+            "kept": sum(each["state"] == "kept" for each in self.cursors), "cursors": self.cursors,
+        }  # fmt: skip
 
 
 def last(capsys: pytest.CaptureFixture[str]) -> Any:

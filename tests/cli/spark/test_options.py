@@ -14,7 +14,17 @@ from jmsaio.cli.spark.options import read_source
 from tests.cli.spark.jobs import URL, Jobs
 
 
-@pytest.mark.parametrize("command", [["check"], ["archive", "q", "x", "--range"], ["verify", "x"], ["replay", "x"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check"],
+        ["archive", "q", "x", "--range"],
+        ["verify", "x"],
+        ["replay", "x"],
+        ["dlq", "report", "x"],
+        ["cleanup", "x", "--all"],
+    ],
+)
 def test_without_the_extra_one_sentence_says_what_to_install(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,5 +69,5 @@ def test_a_group_is_told_with_its_age() -> None:
     assert describe_group(row, ["region"], 121_000) == {
         "origin": "o", "subscription": None, "type": None, "properties": {"region": "EU"}, "letters": 2, "bytes": 3,
         "redriven": 0, "first": "1970-01-01T00:00:01Z", "last": "1970-01-01T00:01:01Z", "oldest_age": 120,
-        "samples": [{"id": "ID:1:2:-1"}],
+        "newest_age": 60, "samples": [{"id": "ID:1:2:-1"}],
     }  # fmt: skip

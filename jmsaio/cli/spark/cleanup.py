@@ -1,0 +1,50 @@
+"""``jmsaio spark cleanup``."""
+
+from __future__ import annotations
+
+import click
+
+from jmsaio.cli.common.connecting import broker_options
+from jmsaio.cli.common.exits import NOTHING, OK, PARTLY
+from jmsaio.cli.common.output import json_option, make_output, printable
+from jmsaio.cli.spark.options import full_name, needs_extra, of_option, read_source, topic_option
+from jmsaio.cli.spark.running import write_summary
+
+
+@click.command()
+@click.argument("destination")
+@topic_option
+@of_option
+@broker_options
+@click.option("--subscription", metavar="NAME", help="Delete this one.")
+@click.option("--all", "every", is_flag=True, help="Delete all whose name begins with jmsaio-spark-.")
+@click.option("--dry-run", is_flag=True, help="Only list them.")
+@json_option
+@needs_extra
+def cleanup(
+    destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...],
+    subscription: str | None, every: bool, dry_run: bool, as_json: bool | None,
+) -> int:  # fmt: skip
+    """Delete subscriptions that jobs made on DESTINATION: they keep messages until then. Needs no Java.
+
+    An archive with --consume needs its subscription as long as it is to go on. One with consumers is kept, and the exit
+    code is 5; it is 3 if there is none. Subscriptions with other names are never touched.
+    """
+    from jmsaio.spark.jobs.cleanup import CleanupOrder, clean_up
+
+    if (subscription is not None and every) or not (subscription is not None or every or dry_run):
+        raise click.UsageError("give --subscription NAME or --all to delete, or --dry-run to see what there is")
+    order = CleanupOrder(
+        connection=read_source(url, settings), destination=full_name(destination, topic), of=of,
+        subscription=subscription,
+    )  # fmt: skip
+    output = make_output(as_json)
+    summary = clean_up(order, dry_run=dry_run)
+    if not output.as_json:
+        for each in summary["cursors"]:
+            why = f": {each['reason']}" if each["reason"] else f", {each['backlog']} entries behind"
+            output.line(printable(f"{each['state']} {each['subscription']} of {each['topic']}{why}"))
+    count = len(summary["cursors"])
+    text = f"{count} found" if dry_run else f"{summary['deleted']} of {count} deleted"
+    write_summary(output, summary, text)
+    return PARTLY if summary["kept"] else OK if count else NOTHING

@@ -1,0 +1,165 @@
+"""``jmsaio spark dlq``: a report on dead letters, and sending them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from jmsaio.cli.common.connecting import broker_options
+from jmsaio.cli.common.exits import OK, PARTLY
+from jmsaio.cli.common.output import Output, make_output, printable, show_help_alone
+from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
+from jmsaio.cli.spark.options import (
+    full_name,
+    of_option,
+    pairs,
+    read_source,
+    selector_option,
+    session_options,
+    topic_option,
+)
+from jmsaio.cli.spark.running import running, write_summary
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def dlq(context: click.Context) -> None:
+    """Look at dead letters, and send them to where they come from."""
+    show_help_alone(context)
+
+
+def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
+    return click.argument("destination")(topic_option(of_option(broker_options(selector_option(command)))))
+
+
+@dlq.command()
+@_letter_options
+@click.option(
+    "-p", "--property", "names", multiple=True, metavar="NAME", help="Count by this property, too. Repeatable."
+)
+@click.option("--pending", is_flag=True, help="Leave out what the queue's subscription has acknowledged.")
+@click.option("--bodies", is_flag=True, help="Show the first 200 characters of text bodies in samples.")
+@click.option(
+    "--groups", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N", help="Groups at most."
+)  # fmt: skip
+@click.option("--markdown", is_flag=True, help="Write Markdown.")
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw it in this file, .svg, .png or .pdf; needs pip install 'jmsaio[bench]'.",
+)
+@session_options
+def report(
+    destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...], selector: str | None,
+    names: tuple[str, ...], pending: bool, bodies: bool, groups: int, markdown: bool, picture: Path | None,
+    master: str, conf: tuple[str, ...], as_json: bool | None,
+) -> int:  # fmt: skip
+    """Count the dead letters in DESTINATION by origin, subscription, JMSType and properties; nothing is acknowledged.
+
+    Samples are the oldest ones. Bodies are shown only with --bodies.
+    """
+    from jmsaio.spark.jobs.dead_letters import ReportOrder, report_dead_letters
+
+    if markdown and as_json:
+        raise click.UsageError("give --markdown or --json, not both")
+    if picture is not None:
+        _require_picture(picture)
+    order = ReportOrder(
+        connection=read_source(url, settings), destination=full_name(destination, topic), of=of, properties=names,
+        selector=selector, pending=pending, bodies=bodies, groups=groups,
+    )  # fmt: skip
+    output = make_output(False if markdown else as_json)
+    with running(output, master, pairs("--conf", conf)) as session:
+        summary = report_dead_letters(session, order)
+    if picture is not None and summary["groups"]:
+        from jmsaio.bench.drawing import draw
+
+        draw(panels_of(summary), picture)
+    if markdown:
+        click.echo(markdown_of(summary), nl=False)
+    else:
+        _write_report(output, summary)
+    return OK
+
+
+def _require_picture(file: Path) -> None:
+    from jmsaio.bench.drawing import require_matplotlib
+
+    if file.suffix not in (".svg", ".png", ".pdf"):
+        raise click.UsageError(f"--picture needs a name that ends with .svg, .png or .pdf, not {file.name!r}")
+    try:
+        require_matplotlib("--picture")
+    except ImportError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _write_report(output: Output, summary: dict[str, Any]) -> None:
+    if not output.as_json and summary["groups"]:
+        output.console.print(table_of(summary))
+        for text in samples_of(summary):
+            output.line(text)
+    rest = summary["letters_of_other_groups"]
+    more = f", {rest} of them in groups that are not shown (--groups)" if rest else ""
+    again = f", {summary['redriven']} of them redriven before" if summary["redriven"] else ""
+    write_summary(output, summary, f"{summary['letters']} dead letters, {summary['bytes']} bytes{again}{more}")
+
+
+@dlq.command()
+@_letter_options
+@click.option("--to", metavar="DESTINATION", help="Send all to this destination; default: to where each comes from.")
+@click.option(
+    "--max-redrives",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Leave what was redriven so often and failed again.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be sent. Needs no Java.")
+@session_options
+def redrive(
+    destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...], selector: str | None,
+    to: str | None, max_redrives: int, dry_run: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
+) -> int:  # fmt: skip
+    """Send the dead letters in DESTINATION to where they come from, and acknowledge each that was sent.
+
+    A message may be sent twice, when the command is stopped or loses the broker. Each has the properties
+    jmsaio_redrive_count and jmsaio_origin_message_id, which tells copies of one message. The exit code is 5 when
+    something was left.
+    """
+    from jmsaio.spark.jobs.redrive import RedriveJob, describe_redrive, redrive_letters
+
+    job = RedriveJob(
+        connection=read_source(url, settings), destination=full_name(destination, topic), of=of, selector=selector,
+        to=None if to is None else full_name(to, topic=False), max_redrives=max_redrives,
+    )  # fmt: skip
+    output, chosen = make_output(as_json), pairs("--conf", conf)
+    if dry_run:
+        summary = describe_redrive(job)
+    else:
+        with running(output, master, chosen) as session:
+            summary = redrive_letters(session, job)
+    return _write_redriven(output, summary)
+
+
+def _write_redriven(output: Output, summary: dict[str, Any]) -> int:
+    if not output.as_json:
+        for target, count in summary["targets"].items():
+            output.line(printable(f"to {target}: {count}"))
+        for text in summary["errors"]:
+            output.line(printable(f"left: {text}"))
+        for topic in summary["unseen"]:
+            output.line(printable(f"{topic}: not all were handed out; other consumers may hold the rest"))
+    parts = [f"{summary['sent']} dead letters {'to send' if summary['dry_run'] else 'sent'}"]
+    if summary["not_selected"]:
+        parts.append(f"{summary['not_selected']} not selected")
+    parts += [f"{count} left ({reason})" for reason, count in summary["left"].items()]
+    write_summary(output, summary, ", ".join(parts))
+    return PARTLY if summary["left"] or summary["unseen"] or summary["errors"] else OK

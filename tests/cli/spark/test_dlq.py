@@ -1,0 +1,115 @@
+"""``jmsaio spark dlq``: arguments, output and exit codes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from jmsaio.cli.app import main
+from jmsaio.cli.common.exits import OK, PARTLY, USAGE
+from tests.cli.spark.jobs import URL, Jobs, last
+
+REPORT = ["spark", "dlq", "report", "orders", *URL]
+REDRIVE = ["spark", "dlq", "redrive", "orders-DLQ", *URL]
+
+
+def test_the_group_of_dead_letters_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "dlq"]) == OK
+    output = capsys.readouterr().out
+    assert all(name in output for name in ("report", "redrive"))
+
+
+def test_a_report_is_asked_for_with_what_was_given(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--of", "jms-queue", "-p", "region", "-p", "shop", "-s", "a = 1", "--pending", "--bodies", "--json"]
+    assert main([*REPORT, *arguments, "--groups", "7"]) == OK
+    assert last(capsys)["letters"] == 3
+    order = jobs.orders[0]
+    assert (order["destination"], order["of"], order["properties"]) == (
+        "queue://orders", "jms-queue", ("region", "shop"),
+    )  # fmt: skip
+    assert (order["selector"], order["pending"], order["bodies"], order["groups"]) == ("a = 1", True, True, 7)
+
+
+def test_a_report_in_text_is_a_table_with_samples(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main([*REPORT, "--no-json"]) == OK
+    head, line, sample, total = capsys.readouterr().out.splitlines()
+    assert head.split()[:4] == ["origin", "subscription", "JMSType", "region"]
+    assert "public/default/orders" in line
+    assert "E|U" in line
+    assert sample.endswith("ID:1:2:-1 at 1:2 of public/default/dead: a \\x1bb")
+    assert total == "3 dead letters, 90 bytes, 1 of them redriven before"
+
+
+def test_a_report_in_markdown_is_written_when_it_is_piped_too(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*REPORT, "--markdown"]) == OK
+    assert capsys.readouterr().out.startswith("| origin | subscription | JMSType | region | letters |")
+
+
+def test_without_dead_letters_a_report_says_so(jobs: Jobs, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    jobs.groups = []
+    assert main([*REPORT, "--no-json", "--picture", str(tmp_path / "x.svg")]) == OK
+    assert capsys.readouterr().out.startswith("0 dead letters")
+    assert not (tmp_path / "x.svg").exists()
+
+
+def test_a_picture_is_drawn(jobs: Jobs, tmp_path: Path) -> None:
+    assert main([*REPORT, "--picture", str(tmp_path / "letters.svg")]) == OK
+    assert "age of the oldest (hours)" in (tmp_path / "letters.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*REPORT, "--markdown", "--json"], "not both"),
+        ([*REPORT, "--picture", "x.txt"], "ends with .svg, .png or .pdf"),
+        ([*REDRIVE, "--max-redrives", "0"], "--max-redrives"),
+    ],
+)
+def test_wrong_usage_is_refused_before_a_session(
+    jobs: Jobs, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == USAGE
+    assert words in capsys.readouterr().err
+    assert jobs.asked == []
+
+
+def test_a_picture_without_its_library_is_refused_before_a_session(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main([*REPORT, "--picture", "x.svg"]) == USAGE
+    assert "pip install 'jmsaio[bench]'" in capsys.readouterr().err
+    assert jobs.asked == []
+
+
+def test_dead_letters_are_sent_as_asked(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["-t", "--of", "s", "--to", "repaired", "--max-redrives", "5", "--master", "local[1]", "--no-json"]
+    assert main([*REDRIVE, *arguments]) == OK
+    assert capsys.readouterr().out.splitlines() == ["to orders: 4", "4 dead letters sent, 2 not selected"]
+    assert jobs.asked == [("local[1]", {})]
+    order = jobs.orders[0]
+    assert (order["destination"], order["of"], order["to"]) == ("topic://orders-DLQ", "s", "queue://repaired")
+    assert (order["max_redrives"], order["selector"]) == (5, None)
+
+
+def test_a_dry_run_of_a_redrive_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*REDRIVE, "--dry-run", "--no-json"]) == OK
+    assert "4 dead letters to send" in capsys.readouterr().out
+    assert jobs.asked == []
+
+
+def test_what_was_left_is_told_and_has_an_exit_code(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.left = {"failed": 2}
+    assert main([*REDRIVE, "--no-json"]) == PARTLY
+    output = capsys.readouterr().out.splitlines()
+    assert output[1:] == ["left: no such topic", "4 dead letters sent, 2 not selected, 2 left (failed)"]
+    jobs.left, jobs.unseen = {}, ["orders-DLQ"]
+    assert main([*REDRIVE, "--no-json"]) == PARTLY
+    assert "orders-DLQ: not all were handed out" in capsys.readouterr().out
+    assert main([*REDRIVE, "--json"]) == PARTLY
+    assert last(capsys)["unseen"] == ["orders-DLQ"]
