@@ -22,17 +22,17 @@ def check(
 
     The exit code is 1 when something has to be done.
     """
-    from jmsaio.spark.jobs.check import Finding, check_driver, check_session
+    from jmsaio.spark.jobs.check import Finding, check_driver, check_options, check_session
     from jmsaio.spark.session import open_session
 
     source, chosen = read_source(url, settings), pairs("--conf", conf)
     output = make_output(as_json)
+    check_options(source)
     findings = check_driver()
     if not any(each.advice for each in findings):
-        connection = {"brokerServiceUrl" if name == "url" else name: text for name, text in source.items()}
         try:
             with open_session(master, chosen) as session:
-                findings += check_session(session, connection)
+                findings += check_session(session, source)
         except Exception as error:  # whatever keeps Spark from starting
             advice = f"Spark did not start at {master}: {reason_of(error)}; see the lines above, and --master"
             findings.append(Finding("session", "none", advice))

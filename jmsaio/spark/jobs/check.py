@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -16,10 +18,13 @@ from pyspark.sql import functions as f
 
 from jmsaio.model.version import __version__
 from jmsaio.spark.jobs.failures import reason_of
+from jmsaio.spark.options.parse import Use, parse_options
 
 #: Oldest versions that work: of the package, and what to do about an older one.
 _OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"pyspark": (4, 3), "pyarrow": (18,)}
 _OLDEST_JAVA: Final = 17
+#: Seconds for Java to say its version.
+_PATIENCE: Final = 30.0
 _INSTALL: Final = "pip install 'jmsaio[spark]'"
 
 
@@ -44,17 +49,34 @@ def check_driver() -> list[Finding]:
     return [_check_java(), *(check_package(name, found, "here") for name, found in versions.items())]
 
 
-def check_session(session: SparkSession, connection: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
+def check_options(options: Mapping[str, str]) -> None:
+    """Refuse what the data source refuses: options of its connection that are wrong, and secrets that stand in them.
+
+    Args:
+        options: of the data source, those of its connection alone.
+
+    Raises:
+        ConfigurationError: as ``parse_options``.
+    """
+    parse_options(options, Use.WRITE)
+
+
+def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
     """What a session says: its Java, and by a job of one row a worker's interpreter, packages and way to the broker.
 
     Args:
         session: any.
-        connection: connection options for ``jmsaio.config.load``, with secrets by reference.
+        options: of the data source, those of its connection alone; without any, the broker is left out.
         timeout: seconds for the worker to connect.
+
+    Raises:
+        ConfigurationError: as ``check_options``.
     """
-    findings = [_check_jvm(session)]
+    if options:
+        check_options(options)
+    findings = [Finding("java of Spark", _java_of(session))]
     try:
-        report = json.loads(_ask_worker(session, _probe(dict(connection), timeout)))
+        report = json.loads(_ask_worker(session, _probe(dict(options), timeout)))
     except Exception as error:  # whatever keeps a worker from starting
         return [*findings, _no_worker(error)]
     return findings + check_report(report)
@@ -121,13 +143,26 @@ def _check_java() -> Finding:
     found = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if found is None:
         return Finding("java", "missing", f"there is no java: install Java {_OLDEST_JAVA} or later, or set JAVA_HOME")
-    return Finding("java", found)
+    version = _java_version(found)
+    if version and _numbers(version)[0] < _OLDEST_JAVA:
+        advice = f"{found} is Java {version}, too old for Spark: set JAVA_HOME to Java {_OLDEST_JAVA} or later"
+        return Finding("java", f"{found}, {version}", advice)
+    return Finding("java", ", ".join(filter(None, (found, version))))
 
 
-def _check_jvm(session: SparkSession) -> Finding:
-    found = str(session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").head()[0])  # type: ignore[index] # one row
-    advice = f"Spark runs on Java {found}: set JAVA_HOME to Java {_OLDEST_JAVA} or later"
-    return Finding("java of Spark", found, advice if _numbers(found)[0] < _OLDEST_JAVA else "")
+def _java_version(java: str) -> str:
+    """What it says of itself, such as ``17.0.15`` or ``1.8.0_392``; "" if nothing that could be understood."""
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r' version "([^"]+)"', done.stderr)
+    return "" if found is None else found[1]
+
+
+def _java_of(session: SparkSession) -> str:
+    row = session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").head()
+    return str(row[0])  # type: ignore[index] # one row
 
 
 def _no_worker(error: Exception) -> Finding:
@@ -144,7 +179,7 @@ def _ask_worker(session: SparkSession, probe: Callable[[int], str]) -> str:
     return str(session.range(0, 1, 1, 1).select(ask("id")).collect()[0][0])
 
 
-def _probe(connection: dict[str, str], timeout: float) -> Callable[[int], str]:
+def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
     """A function that travels to the worker whole, since jmsaio may be missing there."""
 
     def probe(_: int) -> str:
@@ -155,22 +190,21 @@ def _probe(connection: dict[str, str], timeout: float) -> Callable[[int], str]:
         from importlib.metadata import PackageNotFoundError, version
 
         def find(name: str) -> str | None:
+            if name == "pyspark":  # on a cluster it is Spark's own, which no package manager knows
+                return str(__import__(name).__version__)
             try:
                 return version(name)
             except PackageNotFoundError:
                 return None
 
         async def connect() -> str:
-            from jmsaio.config import load
-            from jmsaio.spark.options.secrets import resolve_secrets
-            from jmsaio.transport.registry import open_transport
+            from jmsaio.spark.files import configuration_of
+            from jmsaio.spark.options.parse import Use, parse_options
+            from jmsaio.transport.registry import connected
 
             try:
-                async with asyncio.timeout(timeout):
-                    transport = await open_transport(
-                        load({"connect_timeout": timeout / 2, **resolve_secrets(connection)})
-                    )
-                    await transport.aclose(timeout)
+                async with asyncio.timeout(timeout), connected(configuration_of(parse_options(options, Use.WRITE))):
+                    pass
             except TimeoutError:
                 return f"no answer within {timeout:g} s"
             except Exception as error:
@@ -178,7 +212,7 @@ def _probe(connection: dict[str, str], timeout: float) -> Callable[[int], str]:
             return ""
 
         packages = {name: find(name) for name in ("jmsaio", "pyspark", "pyarrow")}
-        broker = asyncio.run(connect()) if connection and packages["jmsaio"] is not None else None
+        broker = asyncio.run(connect()) if options and packages["jmsaio"] is not None else None
         return json.dumps({
             "python": sys.executable, "version": platform.python_version(), "packages": packages, "broker": broker,
         })  # fmt: skip

@@ -29,7 +29,10 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         ),
         "jobs.cleanup": SimpleNamespace(CleanupOrder=Order.make, clean_up=jobs.clean_up),
         "jobs.check": SimpleNamespace(
-            Finding=Finding, check_driver=lambda: list(jobs.driver), check_session=jobs.check_session
+            Finding=Finding,
+            check_driver=lambda: list(jobs.driver),
+            check_options=jobs.check_options,
+            check_session=jobs.check_session,
         ),
     }
     for name, module in modules.items():

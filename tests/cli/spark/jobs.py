@@ -15,6 +15,7 @@ import attrs
 import pytest
 
 from jmsaio.cli.spark.signals import Stop
+from jmsaio.errors import ConfigurationError
 
 URL = ["-u", "pulsar://h"]
 GROUP: dict[str, Any] = {
@@ -83,8 +84,12 @@ class Jobs:
     def tasks_done(self, session: str) -> tuple[int, int]:
         return 1, 2
 
-    def check_session(self, session: str, connection: dict[str, str]) -> list[Finding]:
-        self.asked.append(connection)
+    def check_options(self, options: dict[str, str]) -> None:
+        if "authParams" in options:
+            raise ConfigurationError("option authParams: a secret does not belong in an option")
+
+    def check_session(self, session: str, options: dict[str, str]) -> list[Finding]:
+        self.asked.append(options)
         return self.worker
 
     def archive_range(self, session: str, order: Order) -> dict[str, Any]:

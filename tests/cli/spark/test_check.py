@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import ERROR, OK
+from jmsaio.cli.common.exits import ERROR, OK, USAGE
 from tests.cli.spark.jobs import URL, Finding, Jobs, last
 
 
 def test_a_check_says_of_each_thing_whether_it_is_there(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["spark", "check", *URL, "--no-json"]) == OK
     assert capsys.readouterr().out.splitlines() == ["ok    java: /usr/bin/java", "ok    worker: python", "all is there"]
-    assert jobs.asked[1] == {"brokerServiceUrl": "pulsar://h", "connect_timeout": "3.0"}
+    assert jobs.asked[1] == {"url": "pulsar://h", "connect_timeout": "3.0"}
     jobs.worker = [Finding("pyarrow on the worker", "missing", "install it")]
     assert main(["spark", "check", *URL, "--json"]) == ERROR
     summary = last(capsys)
@@ -31,3 +31,9 @@ def test_a_session_that_does_not_start_is_a_finding(jobs: Jobs, capsys: pytest.C
     jobs.failure = RuntimeError("\nJava gateway process exited\nmore")
     assert main(["spark", "check", *URL, "--no-json"]) == ERROR
     assert "session: Spark did not start at local[2]: Java gateway process exited; see" in capsys.readouterr().out
+
+
+def test_a_connection_that_the_source_refuses_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "check", *URL, "-o", "authPlugin=token", "-o", "authParams=token:x"]) == USAGE
+    assert "a secret does not belong in an option" in capsys.readouterr().err
+    assert jobs.asked == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
 from jmsaio.spark.jobs import check
 from jmsaio.spark.jobs.check import check_driver, check_package, check_report, check_session
@@ -59,19 +60,36 @@ def test_java_is_looked_for_where_spark_does(tmp_path: Path, monkeypatch: pytest
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.touch(0o755)
-    assert check_driver()[0] == check.Finding("java", str(java))
+    assert check_driver()[0] == check.Finding("java", str(java))  # it does not say its version
+    for version, advice in (
+        ("17.0.15", ""),
+        ("1.8.0_392", f"{java} is Java 1.8.0_392, too old for Spark: set JAVA_HOME"),
+    ):
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+        found = check_driver()[0]
+        assert found.found == f"{java}, {version}"
+        assert found.advice.startswith(advice) and bool(found.advice) is bool(advice)
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", "")
     assert check_driver()[0].advice.startswith("there is no java: install Java 17")
     assert [each.what for each in check_driver()[1:]] == ["pyspark here", "pyarrow here"]
 
 
+def test_what_the_source_refuses_is_refused_before_a_worker_is_asked(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match="a secret does not belong in an option"):
+        check_session(spark, {"url": "pulsar://h", "authPlugin": "token", "authParams": "token:x"})
+
+
 def test_a_worker_is_asked_and_tells_why_the_broker_is_out_of_reach(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    findings = check_session(spark, {"brokerServiceUrl": "pulsar://127.0.0.1:1"}, 2.0)
+    """It finds a secret among the files that Spark distributes."""
+    (tmp_path / "jmsaio-check-token").write_text("x")
+    spark.sparkContext.addFile(str(tmp_path / "jmsaio-check-token"))
+    options = {"url": "pulsar://127.0.0.1:1", "authPlugin": "token", "authParams": "file:jmsaio-check-token"}
+    findings = check_session(spark, options, 2.0)
     assert [each.what for each in findings if each.advice] == ["broker from the worker"]
-    assert "127.0.0.1:1" in findings[-1].advice
+    assert "no answer within 2 s" in findings[-1].advice or "127.0.0.1:1" in findings[-1].advice
 
     def fail(*arguments: object) -> str:
         raise RuntimeError('Cannot run program "python9"\n')
