@@ -6,10 +6,10 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -23,8 +23,6 @@ from jmsaio.spark.options.parse import Use, parse_options
 #: Oldest versions that work: of the package, and what to do about an older one.
 _OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"pyspark": (4, 3), "pyarrow": (18,)}
 _OLDEST_JAVA: Final = 17
-#: Seconds for Java to say its version.
-_PATIENCE: Final = 30.0
 _INSTALL: Final = "pip install 'jmsaio[spark]'"
 
 
@@ -151,12 +149,12 @@ def _check_java() -> Finding:
 
 
 def _java_version(java: str) -> str:
-    """What it says of itself, such as ``17.0.15`` or ``1.8.0_392``; "" if nothing that could be understood."""
+    """What the file ``release`` beside it says, such as ``17.0.15`` or ``1.8.0_392``; "" without one."""
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        text = Path(java).resolve().parents[1].joinpath("release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return ""
-    found = re.search(r' version "([^"]+)"', done.stderr)
+    found = re.search(r'^JAVA_VERSION="(.+)"', text, re.MULTILINE)
     return "" if found is None else found[1]
 
 

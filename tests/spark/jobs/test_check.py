@@ -65,7 +65,7 @@ def test_java_is_looked_for_where_spark_does(tmp_path: Path, monkeypatch: pytest
         ("17.0.15", ""),
         ("1.8.0_392", f"{java} is Java 1.8.0_392, too old for Spark: set JAVA_HOME"),
     ):
-        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+        (tmp_path / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
         found = check_driver()[0]
         assert found.found == f"{java}, {version}"
         assert found.advice.startswith(advice) and bool(found.advice) is bool(advice)
