@@ -26,8 +26,9 @@ from jmsaio.model.wire import (
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _TOPIC: Final = "topic"
 _EXPIRATION_MARK: Final = EXPIRATION + TYPE_SUFFIX
-#: Digits of the largest number that a header can hold, with its sign.
+#: Digits of the largest number that a header can hold, with its sign; with fewer digits than this, each number fits.
 _LONGEST: Final = 20
+_SHORT: Final = 19
 
 
 def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
@@ -141,6 +142,8 @@ def number(wire: Mapping[str, str], name: str, default: int) -> int:
     text = wire.get(name)
     if text is None:
         return default
+    if len(text) < _SHORT and text.isdecimal() and text.isascii():  # as a clock's milliseconds are
+        return int(text)
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdecimal() or len(text) > _LONGEST:
         return default

@@ -129,12 +129,30 @@ class NativeConsumer:
 
     def take(self, limit: int) -> list[MessageHandle]:
         """Up to ``limit`` native messages that are here, without waiting; fewer: ``wake`` comes with more."""
-        taken: list[MessageHandle] = []
         if self._late is not None and limit > 0:
-            taken.append(self._late)
-            self._late = None
+            return self._take_behind_late(limit)
+        taken: list[MessageHandle] = []
+        self._take_to(taken, limit)
+        return taken
+
+    def _take_to(self, taken: list[MessageHandle], limit: int) -> None:
         while len(taken) < limit and not self._armed and self.failure is None and not self.stopped:
             self._take_here(taken, limit)
+
+    def _take_behind_late(self, limit: int) -> list[MessageHandle]:
+        """The same where a message came late, which may have overtaken the one before it.
+
+        pulsar-client first looks for an armed receive, and then puts a message in its queue. A receive that is armed
+        between the two gets the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
+        machine). So the first of the queue may belong before the late one.
+        """
+        assert self._late is not None
+        taken, self._late = [self._late], None
+        self._take_to(taken, max(limit, 2))
+        if len(taken) > 1 and self.persistent and taken[1].message_id() < taken[0].message_id():
+            taken[0], taken[1] = taken[1], taken[0]
+        if len(taken) > limit:
+            self._late = taken.pop()
         return taken
 
     def peek(self) -> MessageHandle | None:

@@ -71,6 +71,24 @@ async def test_a_late_answer_wakes_and_comes_first() -> None:
     assert native_consumer.take(3) == [late, after]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 10])
+async def test_a_message_that_a_late_one_has_overtaken_comes_first(limit: int) -> None:
+    consumer = FakeConsumer()
+    native_consumer, _ = make(consumer)
+    assert native_consumer.take(5) == []
+    messages = [FakeMessage(entry) for entry in range(4)]
+    consumer.queue.append(messages[0])  # pulsar-client saw no receive when it got this one
+    from_thread(consumer.armed.pop(), _pulsar.Result.Ok, messages[1])
+    consumer.queue += messages[2:]
+    await anyio.lowlevel.checkpoint()
+    found: list[object] = []
+    while len(found) < len(messages):
+        taken = native_consumer.take(limit)
+        assert 0 < len(taken) <= limit
+        found += taken
+    assert found == messages
+
+
 async def test_a_failure_ends_it_after_what_came_before() -> None:
     consumer = FakeConsumer()
     native_consumer, wakes = make(consumer)
