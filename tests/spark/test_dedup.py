@@ -17,7 +17,7 @@ from pyspark.sql.functions import col, struct
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.spark import with_dedup
 from jmsaio.spark.model.dedup import pack
-from tests.spark.use import read, send
+from tests.spark.use import deduplicate, read, send
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -28,11 +28,9 @@ TEXTS = [f"{number:03}" + "x" * 2000 for number in range(COUNT)]
 
 def deduplicated(broker: TestBroker, queue: str) -> str:
     """A queue whose topic drops what it has already."""
-    with httpx.Client(base_url=f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}") as topic:
-        topic.put("").raise_for_status()
-        topic.post("/deduplicationEnabled", json=True).raise_for_status()
-        while topic.get("/deduplicationEnabled", params={"applied": True}).json() is not True:
-            pass
+    url = f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}"
+    httpx.put(url, content="").raise_for_status()
+    deduplicate(broker, queue)
     return queue
 
 

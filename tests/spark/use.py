@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import anyio
@@ -51,3 +52,12 @@ def backlog(broker: TestBroker, queue: str, subscription: str) -> int:
     """Messages of a queue without partitions that a subscription has left."""
     stats = httpx.get(f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}/stats").json()
     return int(stats["subscriptions"][subscription]["msgBacklog"])
+
+
+def deduplicate(broker: TestBroker, queue: str) -> None:
+    """Let the broker drop what a queue has already."""
+    url = f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}/deduplicationEnabled"
+    httpx.post(url, json=True, timeout=30).raise_for_status()
+    end = time.monotonic() + 60
+    while httpx.get(url, params={"applied": True}, timeout=30).json() is not True:
+        assert time.monotonic() < end, f"the broker does not deduplicate {queue}"

@@ -17,6 +17,11 @@ from jmsaio.cli.spark.running import running, write_summary
 @click.argument("folder", type=FOLDER)
 @broker_options
 @click.option("--as-new", is_flag=True, help="Send as new messages, with the old id as a property: the default.")
+@click.option(
+    "--dedup",
+    is_flag=True,
+    help="Send each message once, also when a replay is repeated: for targets that deduplicate.",
+)
 @selector_option
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Messages a second at most.")
 @click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
@@ -24,19 +29,23 @@ from jmsaio.cli.spark.running import running, write_summary
 @click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
 @session_options
 def replay(
-    folder: Path, url: str | None, settings: tuple[str, ...], as_new: bool, selector: str | None, rate: float | None,
-    moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
+    folder: Path, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
+    rate: float | None, moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
+    as_json: bool | None,
 ) -> int:  # fmt: skip
     """Send the messages of the archive in FOLDER, in the order of each partition that they come from.
 
-    A run that fails may have sent some, and sends them again when it is repeated.
+    A run that fails may have sent some, and sends them again when it is repeated, unless --dedup lets the broker drop
+    them.
     """
     from jmsaio.spark.jobs.replay import ReplayOrder
     from jmsaio.spark.jobs.replay import replay as replay_archive
 
+    if as_new and dedup:
+        raise click.UsageError("--as-new and --dedup exclude each other")
     order = ReplayOrder(
         connection=read_source(url, settings), folder=folder, mapping=pairs("--map-destination", moves),
-        selector=selector, rate=rate, allow_same=allow_same,
+        selector=selector, rate=rate, allow_same=allow_same, dedup=dedup,
     )  # fmt: skip
     output = make_output(as_json)
     with running(output, master, pairs("--conf", conf)) as session:

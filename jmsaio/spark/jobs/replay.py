@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,9 +19,10 @@ from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.model.destinations import resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
+from jmsaio.spark.dedup import with_dedup
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.failures import own_errors
-from jmsaio.spark.jobs.manifest import require_manifest
+from jmsaio.spark.jobs.manifest import Manifest, require_manifest
 from jmsaio.spark.jobs.selecting import select_rows
 from jmsaio.spark.jobs.verify import read_archive
 from jmsaio.spark.model.destination_text import parse_destination_text, with_kind
@@ -50,6 +53,8 @@ class ReplayOrder:
         selector: only messages that it selects; None: all.
         rate: messages per second at most, of all tasks together; None: no limit.
         allow_same: messages may be sent to where they come from.
+        dedup: let the broker drop what an earlier replay of the same archive with the same selector has sent; the
+            targets must exist and deduplicate.
     """
 
     connection: Mapping[str, str]
@@ -58,6 +63,22 @@ class ReplayOrder:
     selector: str | None = None
     rate: float | None = None
     allow_same: bool = False
+    dedup: bool = False
+
+    def options(self) -> dict[str, str]:
+        """The options of the data source."""
+        return {**self.connection, **({"dedup": "columns"} if self.dedup else {})}
+
+    def job(self, archived: Manifest) -> str | None:
+        """What names the producers of a replay that deduplicates; None for another.
+
+        The broker drops what lies below the last number of a producer. So an archive that may have other messages, or
+        another selector, needs other producers: else messages would be lost.
+        """
+        if not self.dedup:
+            return None
+        whole = json.dumps([archived.id or str(self.folder.resolve()), self.selector])
+        return f"jmsaio-replay-{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
 
 class Counted(NamedTuple):
@@ -92,11 +113,12 @@ class Target:
 
 
 def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
-    """Send the messages of an archive as new ones, at least once.
+    """Send the messages of an archive as new ones, at least once; with ``dedup`` once, also when that is repeated.
 
     Each has its old JMSMessageID in the property ``jmsaio_original_id``, and the time to live that it had, from now on;
     a delivery time is not kept. Messages of one partition are sent in their order, and to the same partition where the
-    target has as many.
+    target has as many. With ``dedup`` that must not change between two replays, and the broker must remember the
+    producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``).
 
     Args:
         session: one that knows ``format("jms")``.
@@ -108,12 +130,13 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
 
     Raises:
         ConfigurationError: the folder has no archive; or a message would go to where it comes from, and ``allow_same``
-            is not set; or ``mapping`` names a destination that is not archived.
+            is not set; or ``mapping`` names a destination that is not archived; or ``dedup``, and a target does not
+            exist, or does not deduplicate.
         JMSError: a message that can't be sent; those before it may be sent.
     """
     began = time.monotonic()
-    require_manifest(order.folder)
-    configuration = configuration_of(parse_options(order.connection, Use.WRITE))
+    archived = require_manifest(order.folder)
+    configuration = configuration_of(parse_options(order.options(), Use.WRITE))
     frame = read_archive(session, order.folder)
     targets: list[Target] = []
     with own_errors():
@@ -122,8 +145,10 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
             targets = find_targets(_counts(frame), order.mapping)
             if not order.allow_same:
                 check_targets(targets, configuration.system_namespace)
+            look = order.dedup or not dry_run
+            same = asyncio.run(_same_partitions(configuration, targets, order.dedup)) if look else []
             if not dry_run:
-                _send(session, frame, order, targets, asyncio.run(_same_partitions(configuration, targets)))
+                _send(session, frame, order, targets, same, order.job(archived))
     return {
         "job": "replay",
         "dry_run": dry_run,
@@ -190,8 +215,12 @@ def _topic(destination: str, namespace: str) -> str:
     return resolve(parse_destination_text(destination), namespace).topics[0]
 
 
-async def _same_partitions(configuration: Configuration, targets: Iterable[Target]) -> list[str]:
-    """The archived destinations whose target has as many partitions as they have, at least."""
+async def _same_partitions(configuration: Configuration, targets: Iterable[Target], dedup: bool) -> list[str]:
+    """The archived destinations whose target has as many partitions as they have, at least.
+
+    Raises:
+        ConfigurationError: ``dedup``, and a target does not exist or does not deduplicate.
+    """
     found = []
     async with connected(configuration) as transport:
         for each in targets:
@@ -199,36 +228,54 @@ async def _same_partitions(configuration: Configuration, targets: Iterable[Targe
             try:
                 topics = await list_sources(transport, resolved)
             except NotFoundError:  # it is made when the first message is sent
+                if dedup:
+                    raise ConfigurationError(f"dedup: {each.target} does not exist; create it first") from None
                 continue
+            if dedup and transport.admin is not None and not (await transport.admin.log(topics[0])).deduplication:
+                raise ConfigurationError(
+                    f"dedup: the broker does not deduplicate {each.target}; switch it on (brokerDeduplicationEnabled, "
+                    "or set-deduplication of the namespace or topic), or replay as new"
+                )
             if len(topics) >= each.partitions and split_partition(topics[0])[1] >= 0:
                 found.append(each.source)
     return found
 
 
 def _send(
-    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[Target], same: list[str]
-) -> None:
+    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[Target], same: list[str],
+    job: str | None,
+) -> None:  # fmt: skip
     targets = list(targets)
     topics = sum(max(1, each.partitions) for each in targets)
     tasks = max(1, min(topics, session.sparkContext.defaultParallelism))
-    outgoing = outgoing_rows(frame.where("decode_error IS NULL"), targets, same, tasks)
+    frame = frame.where("decode_error IS NULL")
+    outgoing = outgoing_rows(in_order(frame, tasks) if job is None else with_dedup(frame, job), targets, same)
     settings = {}
     if order.rate is not None:
         paced = f.udf(pacer(order.rate / tasks), "boolean", useArrow=False).asNondeterministic()
         outgoing = outgoing.where(paced("time_to_live"))
         settings = dict.fromkeys(_BATCHES, str(max(1, int(order.rate / tasks / _PIECES))))
     with set_for_now(session, settings):
-        outgoing.write.format("jms").options(**order.connection).mode("append").save()
+        outgoing.write.format("jms").options(**order.options()).mode("append").save()
 
 
-def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str], tasks: int) -> DataFrame:
-    """The rows to write, in the order of each partition that they come from.
+def in_order(frame: DataFrame, tasks: int) -> DataFrame:
+    """The rows in the order of each partition that they come from.
 
     Args:
         frame: archived rows.
+        tasks: how many tasks send.
+    """
+    return frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
+
+
+def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str]) -> DataFrame:
+    """The rows to write.
+
+    Args:
+        frame: archived rows, in their order.
         targets: where they go.
         same: archived destinations whose messages keep their partition.
-        tasks: how many tasks send.
     """
     moves = f.create_map(*[f.lit(text) for each in targets for text in (each.source, each.target)])
     changed: dict[str, Column] = {
@@ -240,8 +287,7 @@ def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str], 
     columns = [changed.get(name, f.col(name)).alias(name) for name in names]
     begin = f.coalesce(f.unix_millis("JMSTimestamp"), f.unix_millis("publish_time"))
     life = f.unix_millis("JMSExpiration") - begin
-    ordered = frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
-    return ordered.select(*columns, f.when(life > 0, life).alias("time_to_live"))
+    return frame.select(*columns, f.when(life > 0, life).alias("time_to_live"))
 
 
 def _without_original() -> Column:

@@ -43,6 +43,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
         (["archive", "q", "folder", "--range", *URL, "--conf", "a"], "--conf needs A=B"),
         (["replay", "folder", *URL, "--map-destination", "a="], "--map-destination needs A=B"),
         (["replay", "folder", *URL, "--rate", "0"], "--rate"),
+        (["replay", "folder", *URL, "--as-new", "--dedup"], "--as-new and --dedup exclude each other"),
     ],
 )
 def test_wrong_usage_is_refused_before_anything_starts(

@@ -85,11 +85,13 @@ def test_an_order_that_contradicts_itself_is_wrong_usage(
 
 def test_a_replay_gets_the_order_that_was_given(called: list[dict[str, Any]]) -> None:
     moves = ["--map-destination", "a=b", "--map-destination", "queue://c=topic://d"]
-    assert main(["spark", "replay", "folder", *URL, *moves, "-s", "a = 1", "--rate", "5", "--allow-same"]) == OK
+    assert (
+        main(["spark", "replay", "folder", *URL, *moves, "-s", "a = 1", "--rate", "5", "--allow-same", "--dedup"]) == OK
+    )
     (call,) = called
     assert call["order"] == ReplayOrder(
         connection=CONNECTION, folder=Path("folder"), mapping={"a": "b", "queue://c": "topic://d"}, selector="a = 1",
-        rate=5.0, allow_same=True,
+        rate=5.0, allow_same=True, dedup=True,
     )  # fmt: skip
     assert call["dry_run"] is False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import httpx
 import pytest
 from pyspark.sql import SparkSession
@@ -13,8 +14,9 @@ import jmsaio
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.replay import ORIGINAL_ID, Counted, ReplayOrder, check_targets, find_targets, pacer, replay
-from tests.spark.use import read, receive, send
+from tests.spark.use import deduplicate, read, receive, send
 from tests.support.broker import TestBroker
 
 SPACE = "persistent://public/default/"
@@ -106,27 +108,47 @@ def test_an_archive_is_sent_in_order_as_new_messages(
     assert received[0].jms_message_id != ids[2]
 
 
-def test_messages_of_a_partition_stay_in_it_and_in_their_order(
+def test_another_archive_or_selector_has_other_producers(tmp_path: Path) -> None:
+    order = ReplayOrder(connection={}, folder=tmp_path, dedup=True)
+    archived = Manifest(destination="queue://q", id="one")
+    names = {
+        order.job(archived), order.job(attrs.evolve(archived, id="other")), order.job(attrs.evolve(archived, id="")),
+        attrs.evolve(order, selector="a = 1").job(archived),
+    }  # fmt: skip
+    assert len(names) == 4
+    assert order.job(attrs.evolve(archived, runs=7)) == order.job(archived)
+    assert attrs.evolve(order, dedup=False).job(archived) is None
+
+
+def partition(broker: TestBroker, queue: str) -> None:
+    url = f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue}/partitions"
+    httpx.put(url, json=2, timeout=30).raise_for_status()
+
+
+def test_a_replay_that_is_repeated_sends_each_message_of_a_partition_once(
     spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
 ) -> None:
     queue, copy = name("parts"), name("parts-copy")
-    for each in (queue, copy):
-        url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{each}/partitions"
-        httpx.put(url, json=2, timeout=30).raise_for_status()
+    partition(pulsar_broker, queue)
     texts = [f"text {number}" for number in range(10)]
     send(pulsar_broker.url, queue, texts)
     connection = {"url": pulsar_broker.url}
-    archived = archive_range(
-        spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path)
-    )
-    assert len(archived["partitions"]) == 2
-    assert replay(spark, ReplayOrder(connection=connection, folder=tmp_path, mapping={queue: copy}))["rows"] == 10
+    archive_range(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
 
-    def stored(destination: str) -> list[tuple[int, str]]:
-        rows = read(spark, pulsar_broker, queue=destination, columns="partition, position, text").collect()
-        return [(row.partition, row.text) for row in sorted(rows, key=lambda row: (row.partition, row.position))]
+    order = ReplayOrder(connection=connection, folder=tmp_path, mapping={queue: copy}, dedup=True)
+    with pytest.raises(ConfigurationError, match=f"queue://{copy} does not exist; create it first"):
+        replay(spark, order)
+    partition(pulsar_broker, copy)
+    with pytest.raises(ConfigurationError, match=f"does not deduplicate queue://{copy}"):
+        replay(spark, order, dry_run=True)
+    deduplicate(pulsar_broker, copy)
+    for _ in range(2):
+        assert replay(spark, order)["rows"] == 10
 
-    copied = stored(copy)
-    assert copied == stored(queue)
-    assert sorted(text for _, text in copied) == texts
-    assert {partition for partition, _ in copied} == {0, 1}
+    rows = read(spark, pulsar_broker, queue=f"multi:{queue},{copy}", columns="destination, partition, position, text")
+    stored: dict[str, list[tuple[int, str]]] = {}
+    for row in rows.orderBy("partition", "position").collect():
+        stored.setdefault(row.destination, []).append((row.partition, row.text))
+    assert stored[f"queue://{copy}"] == stored[f"queue://{queue}"]
+    assert sorted(text for _, text in stored[f"queue://{copy}"]) == texts
+    assert {partition for partition, _ in stored[f"queue://{copy}"]} == {0, 1}

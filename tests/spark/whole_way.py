@@ -1,0 +1,317 @@
+"""Messages on their whole way: sent, archived, verified, replayed, compared: ``python -m tests.spark.whole_way``.
+
+Half of them are sent by the real Java client and half by jmsaio, to a queue without partitions and to one with three,
+with bodies and properties of all types in turn. Both queues are archived, and the archive is verified and replayed to
+two other queues. Spark reads all four, and every message is compared with what was sent, field by field.
+
+Some headers belong to the send and not to the message, so a replayed message has others: JMSMessageID (the first one is
+in the property ``jmsaio_original_id``), JMSTimestamp, JMSDeliveryTime, JMSRedelivered, and JMSExpiration, which lies as
+long behind JMSTimestamp as before.
+
+For all 100,000, on a running broker whose addresses the environment names: ``jmsaio broker start``, then
+``python -m tests.spark.whole_way --messages 100000``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+import httpx
+from pyspark.sql import Row, SparkSession
+
+import jmsaio
+from jmsaio import launcher
+from jmsaio.codec import decode
+from jmsaio.codec.properties import value_of
+from jmsaio.launcher.maven import fetch_jars
+from jmsaio.spark.jobs.archive import archive_range
+from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.replay import ORIGINAL_ID, ReplayOrder, replay
+from jmsaio.spark.jobs.verify import verify
+from tests.codec.cases import Described, value
+from tests.codec.described import build, describe, describe_value
+from tests.codec.generated import Generator
+from tests.codec.test_golden import canonical_body, expanded_body
+from tests.codec.test_live_exchange import short
+from tests.java.peer import JavaPeer, queue
+from tests.kit.java_fixtures import JAVA_SOURCES
+from tests.kit.records import Record
+from tests.spark import session
+from tests.spark.use import read
+from tests.support.broker import SERVICE_URL, WEB_URL, TestBroker, external_broker
+from tests.support.java import class_path, compile_java
+
+PARTITIONS: Final = 3
+#: Property that numbers the messages.
+NUMBER: Final = "whole_way_number"
+#: Different messages, which are sent in turn.
+KINDS: Final = 120
+#: Messages in a request to the Java client, and on their way from jmsaio.
+CHUNK: Final = 1000
+MODES: Final = {1: "NON_PERSISTENT", 2: "PERSISTENT"}
+COLUMNS: Final = (
+    "topic, position, partition, key, properties, property_types, JMSMessageID, JMSCorrelationID, correlation_bytes, "
+    "JMSType, JMSReplyTo, reply_to_kind, JMSPriority, JMSDeliveryMode, JMSTimestamp, JMSExpiration, body_type, "
+    "object_format, payload, decode_error"
+)
+#: The columns that are times, as milliseconds.
+TIMES: Final = ("JMSTimestamp", "JMSExpiration")
+
+
+@attrs.frozen
+class Original:
+    """A message as it was sent.
+
+    Attributes:
+        item: its description.
+        message_id: of its send.
+        timestamp: likewise, in ms.
+        expiration: likewise; 0 for none.
+    """
+
+    item: Described
+    message_id: str
+    timestamp: int
+    expiration: int
+
+    @property
+    def life(self) -> int | None:
+        """Its time to live."""
+        return self.expiration - self.timestamp if self.expiration else None
+
+
+@attrs.frozen
+class Report:
+    """What the whole way found.
+
+    Attributes:
+        sent: messages.
+        archived: rows of the archive.
+        replayed: messages that were sent again.
+        problems: what differs, one sentence each; the first hundred.
+        seconds: of each step.
+    """
+
+    sent: int
+    archived: int
+    replayed: int
+    problems: list[str]
+    seconds: Mapping[str, float]
+
+
+def items(count: int) -> list[Described]:
+    """Descriptions of messages, of every kind and with every type of property in turn."""
+    found = Generator(10).messages(KINDS)
+    for item in found:
+        item["options"].pop("disable_timestamp", None)  # a replayed message has a JMSTimestamp
+    return [
+        found[number % KINDS] | {"properties": found[number % KINDS]["properties"] | {NUMBER: value("int", number)}}
+        for number in range(count)
+    ]
+
+
+async def send_from_python(url: str, name: str, given: Sequence[Described]) -> list[Original]:
+    """Send by jmsaio, without waiting for each."""
+    found = []
+    async with jmsaio.connect(url) as connection, connection.create_session() as here:
+        producer = await here.create_producer(here.create_queue(name))
+        for start in range(0, len(given), CHUNK):
+            chunk = [(item, build(item)) for item in given[start : start + CHUNK]]
+            receipts = []
+            for item, message in chunk:
+                options = dict(item["options"])
+                if "time_to_live" in options:
+                    options["time_to_live"] = datetime.timedelta(milliseconds=options["time_to_live"])
+                receipts.append(await producer.send_async(message, **options))
+            await asyncio.gather(*receipts)
+            for item, message in chunk:
+                assert message.jms_message_id is not None
+                found.append(Original(item, message.jms_message_id, message.jms_timestamp, message.jms_expiration))
+    return found
+
+
+async def send_from_java(peer: JavaPeer, name: str, given: Sequence[Described]) -> list[Original]:
+    """Send by the Java client, without waiting for each."""
+    found = []
+    for start in range(0, len(given), CHUNK):
+        chunk = given[start : start + CHUNK]
+        for item, header in zip(chunk, await peer.send_all(queue(name), chunk), strict=True):
+            found.append(Original(item, header["message_id"], header["timestamp"], header["expiration"]))
+    return found
+
+
+def rows_of(spark: SparkSession, broker: TestBroker, *names: str) -> Iterator[Row]:
+    """What queues hold, in the order of each partition."""
+    frame = read(spark, broker, queue=f"multi:{','.join(names)}", body="raw", columns=COLUMNS)
+    columns = [f"unix_millis({name}) AS {name}" if name in TIMES else name for name in COLUMNS.split(", ")]
+    return iter(frame.sortWithinPartitions("topic", "position").selectExpr(*columns).toLocalIterator())
+
+
+def typed(row: Row) -> dict[str, object]:
+    """The properties of a row with their values."""
+    return {name: value_of(text, row.property_types.get(name)) for name, text in row.properties.items()}
+
+
+def correlation(item: Described) -> tuple[str | None, bytes | None]:
+    """The columns of JMSCorrelationID: bytes that are UTF-8 are text."""
+    headers = item["headers"]
+    if "correlation_id_bytes" not in headers:
+        return headers.get("correlation_id"), None
+    content = bytes.fromhex(headers["correlation_id_bytes"])
+    try:
+        return content.decode(), None
+    except UnicodeDecodeError:
+        return None, content
+
+
+def reply_to(item: Described) -> tuple[str | None, str | None]:
+    """The columns of JMSReplyTo."""
+    found = short(item["headers"].get("reply_to"))
+    return (None, None) if found is None else (found["name"], found["kind"])
+
+
+def body(row: Row) -> object:
+    """The body of a row, in the form of ``expected_body``."""
+    payload = None if row.payload is None else bytes(row.payload)
+    return canonical_body(
+        row.body_type, describe(decode(Record(payload, {"JMSPulsarMessageType": row.body_type}), None))["body"]
+    )
+
+
+def expected_body(item: Described) -> object:
+    """The body that was sent."""
+    return canonical_body(item["kind"], expanded_body(item))
+
+
+#: What stays on the whole way: the field, of a row, and of what was sent.
+FIELDS: Final[tuple[tuple[str, Callable[[Row], object], Callable[[Described], object]], ...]] = (
+    ("body_type", lambda row: row.body_type, lambda item: item["kind"]),
+    ("body", body, expected_body),
+    ("object_format", lambda row: row.object_format, lambda item: None),
+    ("decode_error", lambda row: row.decode_error, lambda item: None),
+    ("key", lambda row: row.key, lambda item: item["properties"].get("JMSXGroupID", {}).get("v")),
+    ("JMSType", lambda row: row.JMSType, lambda item: item["headers"].get("type")),
+    ("JMSCorrelationID", lambda row: (row.JMSCorrelationID, row.correlation_bytes), correlation),
+    ("JMSReplyTo", lambda row: (row.JMSReplyTo, row.reply_to_kind), reply_to),
+    ("JMSPriority", lambda row: row.JMSPriority, lambda item: item["options"].get("priority", 4)),
+    ("JMSDeliveryMode", lambda row: row.JMSDeliveryMode, lambda item: MODES[item["options"].get("delivery_mode", 2)]),
+    (
+        "properties",
+        lambda row: {name: describe_value(found) for name, found in typed(row).items() if name != ORIGINAL_ID},
+        lambda item: item["properties"],
+    ),
+)  # fmt: skip
+
+
+def compare(rows: Iterator[Row], sent: Sequence[Original], replayed: bool) -> tuple[list[str], dict[str, list[int]]]:
+    """What differs between rows and what was sent, and the numbers of each partition in their order.
+
+    Args:
+        rows: of the queues.
+        sent: by number.
+        replayed: they are those of messages that were sent again.
+    """
+    problems: list[str] = []
+    order: dict[str, list[int]] = {}
+    missing = set(range(len(sent)))
+    for row in rows:
+        number = typed(row).get(NUMBER)
+        if not isinstance(number, int) or number not in missing:
+            problems.append(f"{row.topic} {row.position}: number {number} is unknown, or there twice")
+            continue
+        missing.remove(number)
+        order.setdefault("main" if row.partition is None else str(row.partition), []).append(number)
+        original = sent[number]
+        for name, of_row, of_item in FIELDS:
+            if of_row(row) != of_item(original.item):
+                problems.append(f"{number}: {name} is {of_row(row)!r:.200}, sent {of_item(original.item)!r:.200}")
+        life = None if row.JMSExpiration is None else row.JMSExpiration - row.JMSTimestamp
+        identity = row.properties.get(ORIGINAL_ID) if replayed else row.JMSMessageID
+        if (life, identity) != (original.life, original.message_id):
+            problems.append(f"{number}: lives {life} ms as {identity}, sent {original.life} as {original.message_id}")
+        if not replayed and row.JMSTimestamp != original.timestamp:
+            problems.append(f"{number}: JMSTimestamp is {row.JMSTimestamp}, sent {original.timestamp}")
+    problems += [f"{number}: is missing" for number in sorted(missing)]
+    return problems, order
+
+
+def go(spark: SparkSession, broker: TestBroker, peer: JavaPeer, count: int) -> Report:
+    """Send ``count`` messages and follow them on their whole way."""
+    one, parts = (f"whole-{uuid.uuid4().hex[:12]}{end}" for end in ("", "-parts"))
+    copies = {one: f"{one}-copy", parts: f"{parts}-copy"}
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        seconds[name] = round(time.monotonic() - began, 1)
+
+    for name in (parts, copies[parts]):
+        url = f"{broker.web_service_url}/admin/v2/persistent/public/default/{name}/partitions"
+        httpx.put(url, json=PARTITIONS, timeout=30).raise_for_status()
+    given, quarter, sent = items(count), count // 4, list[Original]()
+    with step("send"):
+        for number, name in enumerate((one, parts)):
+            first = 2 * number * quarter
+            sent += asyncio.run(send_from_java(peer, name, given[first : first + quarter]))
+            last = first + 2 * quarter if number == 0 else count
+            sent += asyncio.run(send_from_python(broker.url, name, given[first + quarter : last]))
+    connection = {"url": broker.url}
+    with tempfile.TemporaryDirectory(prefix="jmsaio-whole-way-") as folder:
+        order = ArchiveOrder(connection=connection, destination=f"queue://multi:{one},{parts}", folder=Path(folder))
+        with step("archive"):
+            archived = archive_range(spark, order)
+        with step("verify"):
+            verified = verify(spark, Path(folder))
+        with step("replay"):
+            again = replay(spark, ReplayOrder(connection=connection, folder=Path(folder), mapping=copies))
+    with step("compare"):
+        problems, before = compare(rows_of(spark, broker, *copies), sent, replayed=False)
+        others, after = compare(rows_of(spark, broker, *copies.values()), sent, replayed=True)
+    problems = [*verified["problems"], *problems, *(f"replayed {problem}" for problem in others)]
+    problems += [
+        f"partition {name} has another order" for name in {*before, *after} if before.get(name) != after.get(name)
+    ]
+    return Report(count, archived["rows"], again["rows"], problems[:100], seconds)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=100_000)
+    given = parser.parse_args()
+    broker = external_broker()
+    if broker is None:
+        raise SystemExit(f"name a running broker with {SERVICE_URL} and {WEB_URL} (jmsaio broker start)")
+    jars = class_path(*fetch_jars(launcher.JAVA_CLIENT))
+    classes = compile_java(sorted(JAVA_SOURCES.glob("*.java")), jars)
+    spark = session.start()
+    try:
+        with open_peer(broker, class_path(jars, classes)) as peer:
+            report = go(spark, broker, peer, given.messages)
+    finally:
+        spark.stop()
+    print(json.dumps(attrs.asdict(report), indent=2, ensure_ascii=False))
+    raise SystemExit(bool(report.problems))
+
+
+def open_peer(broker: TestBroker, path: str) -> JavaPeer:
+    """The Java client, whose producers send batches."""
+    batching = {"batchingEnabled": True, "batchingMaxPublishDelayMicros": 5000}
+    return JavaPeer(path, broker.service_url, broker.web_service_url, producerConfig=batching)
+
+
+if __name__ == "__main__":
+    main()
