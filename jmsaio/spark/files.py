@@ -17,4 +17,7 @@ def configuration_of(options: SourceOptions) -> Configuration:
         ConfigurationError: a secret that is not there.
     """
     root = SparkFiles._root_directory  # getRootDirectory() raises where a process of Spark has none yet
-    return options.configuration([Path(root)] if root is not None else [])
+    if root is None:
+        return options.configuration()
+    folder = Path(root).absolute()
+    return options.configuration([folder, folder.parent])  # who plans a stream is told of a folder below that of files
