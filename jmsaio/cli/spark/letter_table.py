@@ -16,6 +16,7 @@ Summary = Mapping[str, Any]
 #: Groups in a picture at most.
 _BARS = 20
 _HOUR = 3600
+_DEFAULT = "persistent://public/default/"
 _NUMBERS = ("letters", "redriven", "bytes")
 
 
@@ -38,7 +39,7 @@ def _line(group: Summary) -> list[str]:
 
 
 def _short(origin: str | None) -> str:
-    return (origin or "unknown").removeprefix("persistent://")
+    return (origin or "unknown").removeprefix(_DEFAULT).removeprefix("persistent://")
 
 
 def samples_of(summary: Summary) -> list[str]:
@@ -50,7 +51,7 @@ def samples_of(summary: Summary) -> list[str]:
 
 def _sample(sample: Summary) -> str:
     body = sample.get("body")
-    place = f"{sample['id']} at {sample['position']} of {sample['topic'].removeprefix('persistent://')}"
+    place = f"{sample['id']} at {sample['position']} of {_short(sample['topic'])}"
     return place if body is None else f"{place}: {' '.join(body.split())}"
 
 
@@ -65,7 +66,7 @@ def table_of(summary: Summary) -> Table:
     from rich.table import Table
 
     head, *lines = lines_of(summary)
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in head:
         table.add_column(escape(name), justify="right" if name in _NUMBERS else "left", overflow="fold")
     for line in lines:

@@ -20,7 +20,7 @@ def summary(*groups: dict[str, Any]) -> dict[str, Any]:
 def test_each_group_is_a_line_and_what_is_unknown_is_empty() -> None:
     head, line, unknown = lines_of(summary(GROUP, UNKNOWN))
     assert dict(zip(head, line, strict=True)) == {
-        "origin": "public/default/orders", "subscription": "jms-queue", "JMSType": "tea", "region": "E|U",
+        "origin": "orders", "subscription": "jms-queue", "JMSType": "tea", "region": "E|U",
         "letters": "3", "redriven": "1", "bytes": "90", "oldest": "2 days",
         "newest": "60 seconds",
     }  # fmt: skip
@@ -37,18 +37,18 @@ def test_nothing_of_a_message_is_taken_for_markdown() -> None:
 
 def test_samples_stand_below_the_table_of_markdown() -> None:
     assert markdown_of(summary(GROUP)).splitlines()[3:] == [
-        "", "- public/default/orders jms-queue tea E\\|U: ID:1:2:-1 at 1:2 of public/default/dead: a \\\\x1bb",
+        "", "- orders jms-queue tea E\\|U: ID:1:2:-1 at 1:2 of dead: a \\\\x1bb",
     ]  # fmt: skip
 
 
 def test_a_sample_without_a_body_is_a_place() -> None:
     sample = {name: text for name, text in GROUP["samples"][0].items() if name != "body"}
     (line,) = samples_of(summary({**GROUP, "samples": [sample]}))
-    assert line.endswith(": ID:1:2:-1 at 1:2 of public/default/dead")
+    assert line.endswith(": ID:1:2:-1 at 1:2 of dead")
 
 
 def test_bars_show_counts_and_ages_of_the_largest_groups() -> None:
     counts, ages = panels_of(summary(GROUP, *[UNKNOWN] * 30))
-    assert (len(counts.bars), counts.bars[0].label) == (20, "public/default/orders jms-queue tea E|U")
+    assert (len(counts.bars), counts.bars[0].label) == (20, "orders jms-queue tea E|U")
     assert (counts.bars[0].value, round(ages.bars[0].value), ages.bars[1].value) == (3, 56, 0)
     assert panels_of(summary()) == []
