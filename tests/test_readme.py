@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from jmsaio.cli import main
+from jmsaio.cli.app import app
 from tests.support.documents import Block, all_blocks, blocks, commands, documents, links
 
 #: Seconds that one block or command may take.
@@ -88,6 +90,18 @@ def test_each_python_block_runs_as_pasted(
     execute(source, str(block))
 
 
+def command_of(words: list[str]) -> list[str]:
+    """The words that name a command, with the groups that it is in."""
+    found: click.Command = app
+    names = []
+    for word in words:
+        if not isinstance(found, click.Group) or word not in found.commands:
+            break
+        found = found.commands[word]
+        names.append(word)
+    return names
+
+
 @pytest.mark.parametrize("words", shell_commands())
 def test_command_exists_with_its_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     if any(words[: len(start)] == start for start in HARMLESS):
@@ -95,7 +109,8 @@ def test_command_exists_with_its_options(words: list[str], capsys: pytest.Captur
         assert done.returncode == 0, done.stderr
         assert done.stdout
         return
-    names = [words[0], *(words[1:2] if words[0] in ("broker", "spark") else [])]
+    names = command_of(words)
+    assert names, f"{words[0]} is not a command"
     assert main([*names, "--help"]) == 0
     helped = capsys.readouterr().out
     for word in words:

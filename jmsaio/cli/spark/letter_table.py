@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Summary = Mapping[str, Any]
 #: Groups in a picture at most.
 _BARS = 20
+#: Characters of a bar's label at most.
+_LABEL = 60
 _HOUR = 3600
 _DEFAULT = "persistent://public/default/"
 _NUMBERS = ("letters", "redriven", "bytes")
@@ -97,7 +99,7 @@ def panels_of(summary: Summary) -> Sequence[Panel]:
     groups = summary["groups"][:_BARS]
     if not groups:
         return []
-    labels = [printable(_label(group)) for group in groups]
+    labels = [printable(_label(group))[:_LABEL] for group in groups]
     counts = [Bar(label=label, value=group["letters"]) for label, group in zip(labels, groups, strict=True)]
     ages = [
         Bar(label=label, value=(group["oldest_age"] or 0) / _HOUR, strong=False)

@@ -1,1 +1,4 @@
-"""Jobs around the data source: archive, verify, replay, check. Each is a function and a command of ``jmsaio spark``."""
+"""Jobs around the data source: archive, verify, replay, dead letters, clean-up, check.
+
+Each is a function and a command of ``jmsaio spark``.
+"""

@@ -7,12 +7,13 @@ import logging
 import re
 import zlib
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import attrs
 
 from jmsaio.errors import ConfigurationError, JMSError
 from jmsaio.model.destinations import resolve
+from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest
@@ -23,15 +24,13 @@ from jmsaio.transport.base import Position
 from jmsaio.transport.registry import connected
 
 _log = logging.getLogger(__name__)
-#: How the names of subscriptions begin that jobs make.
-PREFIX: Final = "jmsaio-spark-"
 
 
 def subscription_of(folder: Path) -> str:
     """The subscription of the archive in a folder, where the user names none: no other folder's."""
     whole = folder.resolve()
     readable = re.sub(r"[^\w.-]", "-", whole.name, flags=re.ASCII)
-    return f"{PREFIX}{readable}-{zlib.crc32(str(whole).encode()):08x}"
+    return f"{JOB_PREFIX}{readable}-{zlib.crc32(str(whole).encode()):08x}"
 
 
 @attrs.define(eq=False)

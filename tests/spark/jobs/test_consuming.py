@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 import jmsaio
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.spark.jobs import archive
 from jmsaio.spark.jobs.archive import archive_range
-from jmsaio.spark.jobs.consuming import PREFIX, ArchiveCursor, subscription_of
+from jmsaio.spark.jobs.consuming import ArchiveCursor, subscription_of
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest, Part
 from jmsaio.spark.model.places import Place
@@ -24,7 +25,7 @@ from tests.support.broker import TestBroker
 
 def test_each_folder_has_a_subscription_of_its_own(tmp_path: Path) -> None:
     one = subscription_of(tmp_path / "orders of 2026")
-    assert one.startswith(f"{PREFIX}orders-of-2026-")
+    assert one.startswith(f"{JOB_PREFIX}orders-of-2026-")
     assert one == subscription_of(tmp_path / "x" / ".." / "orders of 2026")
     assert one != subscription_of(tmp_path / "other" / "orders of 2026")
 
