@@ -24,10 +24,11 @@ REDRIVE_COUNT: Final = "jmsaio_redrive_count"
 #: Property of a message that was sent again: the id that it had at its origin when it failed for the first time. Copies
 #: of one message have the same.
 ORIGINAL_PLACE: Final = "jmsaio_origin_message_id"
-#: What the Java client counts and writes beside it when it delivers a message later (``reconsumeLater``).
-_RETRIES: Final = ("RECONSUMETIMES", "DELAY_TIME", "RETRY_TOPIC")
+#: What the Java client writes besides, also when it delivers a message later (``reconsumeLater``). The last name
+#: is a slip of its authors.
+_OF_JAVA: Final = ("RECONSUMETIMES", "DELAY_TIME", "RETRY_TOPIC", "ORIGIN_MESSAGE_IDY_TIME")
 _OF_LETTERS: Final = frozenset(
-    {REAL_TOPIC, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, *_RETRIES}
+    {REAL_TOPIC, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, *_OF_JAVA}
     | {properties.EXPIRED_AT, properties.EXPIRED_AT + TYPE_SUFFIX}
 )
 _SUFFIX: Final = "-DLQ"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import attrs
 
-from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError
+from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
 from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.transport.administration import Admin
+from jmsaio.transport.topics import list_partitions
 
 
 @attrs.frozen(kw_only=True)
@@ -92,7 +94,9 @@ async def _delete(admin: Admin, one: JobCursor) -> JMSError | None:
     if one.consumers:
         return IllegalStateError(f"it has {one.consumers} consumers: a job is at work")
     try:
-        await admin.delete_subscription(one.topic, one.subscription)
+        for topic in await list_partitions(admin, one.topic):
+            with contextlib.suppress(NotFoundError):  # a job makes it only where it has something to do
+                await admin.delete_subscription(topic, one.subscription)
     except JMSError as error:
         return error
     return None

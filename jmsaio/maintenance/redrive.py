@@ -14,7 +14,7 @@ import attrs
 
 from jmsaio.codec.view import header
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError
+from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven
 from jmsaio.maintenance.outlets import Outlets
 from jmsaio.model.partitions import split_partition
@@ -24,6 +24,10 @@ from jmsaio.transport.base import Position, Receiver, Subscription, Subscription
 
 #: Records that are looked at at a time.
 _AT_ONCE: Final = 500
+#: Records on their way at most when others are taken: a process that is killed leaves about as many to be sent again.
+_FLYING: Final = 1000
+#: Seconds to wait until fewer are on their way.
+_LANDED: Final = 300.0
 #: Seconds to wait until the broker has all acknowledgements.
 _ACKNOWLEDGED: Final = 30.0
 #: Different errors that are told.
@@ -156,6 +160,7 @@ class _Redriving:
         self._order = order
         self._selector = None if order.selector is None else Selector(order.selector)
         self._woken = asyncio.Event()
+        self._landed = asyncio.Event()
         self._receiver: Receiver | None = None
         self._outlets = Outlets(transport, configuration)
         self._seen: set[WireId] = set()
@@ -193,6 +198,7 @@ class _Redriving:
             records = self._receiver.receive(_AT_ONCE)
             for record in records:
                 await self._take(self._receiver, record)
+            await self._land()
             if records:
                 last = loop.time()
                 continue
@@ -201,6 +207,17 @@ class _Redriving:
                     await self._woken.wait()
             except TimeoutError:
                 return
+
+    async def _land(self) -> None:
+        """Let outcomes come in, until few enough records are on their way."""
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(_LANDED):
+                while len(self._flying) > _FLYING:
+                    self._landed.clear()
+                    await self._landed.wait()
+        except TimeoutError:
+            raise OperationTimeoutError(f"the broker has confirmed nothing for {_LANDED:g} s") from None
 
     async def _take(self, receiver: Receiver, record: ReceivedRecord) -> None:
         place = record.message_id
@@ -258,6 +275,7 @@ class _Redriving:
         self, receiver: Receiver, letter: WireId, target: str, place: WireId | None, error: JMSError | None
     ) -> None:
         records = self._flying.pop(letter)
+        self._landed.set()
         if error is None:
             self._sent[target] += 1
             self._stored.add(letter)

@@ -32,7 +32,16 @@ def letter(**properties: str) -> Record:
 def test_what_is_sent_has_nothing_of_a_dead_letter() -> None:
     marks = {EXPIRED_AT: "9", EXPIRED_AT + "_jsmtype": "long"}
     sent = redriven(
-        letter(REAL_SUBSCRIPTION="s", RECONSUMETIMES="3", DELAY_TIME="1", RETRY_TOPIC="r", a="b", **marks), NOW
+        letter(
+            REAL_SUBSCRIPTION="s",
+            RECONSUMETIMES="3",
+            DELAY_TIME="1",
+            RETRY_TOPIC="r",
+            a="b",
+            **marks,
+            ORIGIN_MESSAGE_IDY_TIME="x",
+        ),
+        NOW,
     )
     assert sent.properties == {
         "a": "b", ORIGINAL_PLACE: "1:2:-1", REDRIVE_COUNT: "1", f"{REDRIVE_COUNT}_jsmtype": "int",

@@ -40,6 +40,15 @@ async def test_a_partitioned_topic_is_cleaned_as_a_whole(letters: Letters) -> No
         assert (await letters.harness.admin.stats(f"{topic}-partition-{index}")).subscriptions == {}
 
 
+async def test_a_subscription_of_one_partition_alone_is_deleted_too(letters: Letters) -> None:
+    topic = letters.harness.topic("parted")
+    await letters.harness.admin.create_topic(topic, 2)
+    await letters.harness.admin.create_subscription(f"{topic}-partition-1", OWN, Position.EARLIEST)
+    found = await find_job_cursors(letters.harness.admin, [topic])
+    assert list((await delete_job_cursors(letters.harness.admin, found)).values()) == [None]
+    assert await find_job_cursors(letters.harness.admin, [topic]) == []
+
+
 async def test_one_with_consumers_is_kept(letters: Letters) -> None:
     inbox = await letters.harness.inbox(letters.topic, name=OWN)
     (one,) = await find_job_cursors(letters.harness.admin, [letters.topic])

@@ -9,7 +9,7 @@ import pytest
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
-from jmsaio.maintenance.redrive import Left, Redriven, redrive, summarize
+from jmsaio.maintenance.redrive import Left, Redriven, _Redriving, redrive, summarize
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC
 from jmsaio.transport.base import Position
 from tests.kit.records import texts
@@ -152,6 +152,26 @@ async def test_nothing_is_lost_wherever_a_redrive_is_cancelled(letters: Letters)
         inbox.receiver.acknowledge(back)
         await inbox.receiver.settle(GUARD, receipt=True)
         await inbox.close()
+
+
+async def test_many_letters_are_acknowledged_while_others_are_on_their_way(letters: Letters) -> None:
+    bodies = [str(number) for number in range(3000)]
+    await letters.put(*bodies)
+    seen: list[int] = []
+
+    class Watching(_Redriving):
+        async def _land(self) -> None:
+            await super()._land()
+            seen.append(len(self._flying))
+
+    work = Watching(letters.harness.transport, letters.harness.configuration, await letters.order())
+    await work.open()
+    await work.run()
+    await work.finish()
+    await work.aclose()
+    assert max(seen) <= 1000
+    assert work.outcome().sent == {letters.topic: 3000}
+    assert {*texts(await letters.waiting())} == {*bodies}
 
 
 async def test_a_partition_gets_its_letters_back(letters: Letters) -> None:
