@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import attrs
+import httpx
 import pytest
 from pyspark.sql import SparkSession
 
 import jmsaio
-from jmsaio.errors import ConfigurationError
+from jmsaio.errors import ConfigurationError, DataLossError
 from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.spark.jobs import archive
 from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.consuming import ArchiveCursor, subscription_of
-from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
 from jmsaio.spark.jobs.manifest import Manifest, Part
 from jmsaio.spark.model.places import Place
 from tests.spark.use import backlog, send
@@ -83,3 +86,30 @@ def test_a_move_that_fails_is_told_and_leaves_what_was_archived(tmp_path: Path) 
     nothing = ArchiveCursor.begin(attrs.evolve(order, consume=None), order.manifest())
     nothing.follow(order.manifest())
     assert nothing.summary() == {}
+
+
+def test_what_the_broker_deletes_once_it_is_consumed_is_no_loss(
+    pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("trimmed")
+    topic = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}"
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
+    send(pulsar_broker.url, queue, ["a", "b"])
+    (first,) = plan_archive(order, order.manifest()).extents
+    archived = order.manifest().after_run([Part(topic=first.topic, start=first.start, end=first.end, rows=2)])
+    ArchiveCursor.begin(order, archived)
+    httpx.put(f"{topic}/unload", timeout=30).raise_for_status()
+    send(pulsar_broker.url, queue, ["c"])
+
+    end = time.monotonic() + 60
+    while str(first.start.ledger) in json.dumps(httpx.get(f"{topic}/internalStats", timeout=30).json()["ledgers"]):
+        assert time.monotonic() < end, "the broker keeps the ledger that was consumed"
+        httpx.post(f"{topic}/trim", timeout=30)
+    plan = plan_archive(order, archived)
+    assert (plan.lost, [extent.entries for extent in plan.extents]) == ((), [1])
+    assert ArchiveCursor.begin(order, archived).summary()["unmoved"] == []
+    assert backlog(pulsar_broker, queue, "jms-queue") == 1
+    with pytest.raises(DataLossError):
+        plan_archive(attrs.evolve(order, consume=None), archived)
