@@ -39,9 +39,9 @@ def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entrie
         entries: of a run at most.
 
     Returns:
-        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``seconds`` that it took, ``rows_per_second``,
-        ``entries_behind`` (what it has left), and ``seconds_left`` for that at this speed, without what comes
-        meanwhile. The last four are None without ``progress``.
+        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``lost`` (sentences), ``seconds`` that it took,
+        ``rows_per_second``, ``entries_behind`` (what it has left), and ``seconds_left`` for that at this speed, without
+        what comes meanwhile. The last four are None without ``progress``.
     """
     record: dict[str, Any] = {
         "job": "archive",
@@ -49,6 +49,7 @@ def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entrie
         "rows": sum(part.rows for part in run.parts),
         "files": run.files,
         "archived": run.manifest.rows,
+        "lost": list(run.lost),
         **dict.fromkeys(("seconds", "rows_per_second", "entries_behind", "seconds_left")),
     }
     if progress is None:
@@ -57,7 +58,7 @@ def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entrie
     behind = sum(each.entries for each in jmsaio.spark.lag(progress).values())
     record.update(
         seconds=seconds,
-        rows_per_second=round(record["rows"] / seconds),
+        rows_per_second=round(record["rows"] / seconds, 1),
         entries_behind=behind,
         seconds_left=round(behind * seconds / entries),  # a run that leaves something was a full one
     )

@@ -210,7 +210,8 @@ def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bo
 
 def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, told: int, tell: Tell) -> int:
     """Tell of the runs of which Spark has told; how many that were in all."""
-    known = {each["batchId"]: each for each in query.recentProgress} if told < len(runs.done) else {}
+    recent = query.recentProgress if told < len(runs.done) else []
+    known = {each["batchId"]: each for each in recent if "addBatch" in each["durationMs"]}  # others are idle
     while told < len(runs.done) and told in known:
         tell(run_record(told, runs.done[told], known[told], pace.entries))
         told += 1

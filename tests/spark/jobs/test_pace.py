@@ -32,10 +32,10 @@ def progress(behind: int, milliseconds: int) -> dict[str, Any]:
 def test_time_left_is_what_is_left_at_the_speed_of_full_runs() -> None:
     record = run_record(2, RUN, progress(100, 2000), 50)
     assert record == {
-        "job": "archive", "run": 3, "rows": 6, "files": 2, "archived": 6, "seconds": 2.0, "rows_per_second": 3,
-        "entries_behind": 100, "seconds_left": 4,
+        "job": "archive", "run": 3, "rows": 6, "files": 2, "archived": 6, "lost": [], "seconds": 2.0,
+        "rows_per_second": 3.0, "entries_behind": 100, "seconds_left": 4,
     }  # fmt: skip
-    assert pace_text(record) == "3 runs, 6 messages, 3/s, 100 entries behind, 4 s left"
+    assert pace_text(record) == "3 runs, 6 messages, 3.0/s, 100 entries behind, 4 s left"
 
 
 @pytest.mark.parametrize("milliseconds", [0, 10])

@@ -74,6 +74,7 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     summary = archive_on(spark, order, lambda: len(told) > 1, pace=Pace(entries=2, interval=1), tell=tell)
     assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 1, 3)]
     assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (0, 0)
+    assert told[0]["rows_per_second"] is not None
     assert (summary["rows"], summary["archived"], "stopped" in summary) == (3, 3, False)
     assert (summary["subscription"], summary["unmoved"]) == ("jms-queue", [])
     assert backlog(pulsar_broker, queue, "jms-queue") == 0

@@ -157,6 +157,23 @@ async def test_a_topic_that_vanished_is_data_loss_unless_that_is_accepted(seam: 
     assert (await accepting.latest(start, limited=False))["p"] == {}
 
 
+async def test_a_subscription_that_others_move_is_left_where_it_is(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    admin = seam.transport.admin
+    assert admin is not None
+    options = {"startingOffsets": "earliest", "subscription": "follower", "moveCursor": "false"}
+    planning = planner(seam, topic, **options)
+    start = await planning.initial()
+    end = await planning.latest(start, limited=True)
+    assert "follower" not in (await admin.stats(topic)).subscriptions
+    await admin.create_subscription(topic, "follower", Position.LATEST)
+    again = planner(seam, topic, **options)
+    assert await read(seam, again, await again.initial(), end) == NUMBERS
+    await seam.send(topic, "late")
+    await planning.latest(end, limited=True)
+    assert await admin.backlog(topic, "follower") == 1
+
+
 async def test_a_subscription_follows_the_batches_that_are_done(seam: Seam) -> None:
     topic = await seam.topic(*NUMBERS)
     options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "4", "subscription": "follower"}
