@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -42,9 +42,11 @@ class SessionRun:
 
     Args:
         root: of the checkout, where Spark's processes and child processes find ``benchmarks``.
+        settings: Spark's own, besides those of every run.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = {**_SETTINGS, **(settings or {})}
         self._root = root
         self._stack = contextlib.ExitStack()
         self._filled: set[str] = set()
@@ -79,7 +81,7 @@ class SessionRun:
     def _open(self, task: Task) -> SparkSession:
         if self._session is None:
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (self._root, os.environ.get("PYTHONPATH"))))
-            session = self._session = self._stack.enter_context(open_session(_MASTER, _SETTINGS))
+            session = self._session = self._stack.enter_context(open_session(_MASTER, self._settings))
             session.dataSource.register(ReadySource)
             session.dataSource.register(TupleSource)
             for _ in range(2):  # the JVM compiles what both tasks of a query run, and their processes start
@@ -97,7 +99,7 @@ def the_session() -> SparkSession:
 
 def ready(task: Task, kind: str, **options: object) -> DataFrame:
     """Ready batches of a row's workload."""
-    return the_session().read.format("ready").options(**ready_options(task, kind), **_texts(options)).load()
+    return the_session().read.format("ready").options(**(ready_options(task, kind) | _texts(options))).load()
 
 
 def ready_options(task: Task, kind: str) -> dict[str, str]:

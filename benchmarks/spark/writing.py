@@ -25,7 +25,7 @@ def dedup(task: Task) -> Metrics:
     """With ``dedup=columns`` on a topic that deduplicates, a part of the messages."""
     _deduplicate(task)
     rows = max(1, work_of(task).messages // _DEDUP_PART)
-    frame = ready(task, "dedup").limit(rows)
+    frame = ready(task, "dedup", rows=rows)
     return run_query(frame, rows, lambda frame: _save(frame, task, dedup="columns"))
 
 

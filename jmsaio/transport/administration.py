@@ -140,6 +140,18 @@ class Admin(Protocol):
         Cancelling changes nothing.
         """
 
+    async def is_incomplete(self, topic: str, place: WireId) -> bool:
+        """True for an entry that holds a chunk of a message, and not its last one: no reader gets it by itself.
+
+        Args:
+            topic: full name of a topic without partitions, or of one partition.
+            place: the entry; its index in a batch is not looked at.
+
+        Raises:
+            NotFoundError: no such topic.
+            AdminError: no such entry (any more), or the broker failed.
+        """
+
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including the entry at ``place``, whoever has it.
 

@@ -237,9 +237,13 @@ class RangeCheck:
 
     def finish(self) -> Gap | None:
         """What of the range has not come, when nothing more comes. It is done where that is nothing."""
-        gap = self._gap(self._range.end)
+        gap = self.rest()
         self.done = gap is None
         return gap
+
+    def rest(self) -> Gap | None:
+        """What of the range has not come so far."""
+        return self._gap(self._range.end)
 
     def accept(self, gap: Gap) -> None:
         """What is missing in a gap is not waited for any more."""

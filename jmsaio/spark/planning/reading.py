@@ -24,7 +24,13 @@ import attrs
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.codec.view import header
 from jmsaio.config import Configuration, ConsumerConfig
-from jmsaio.errors import MalformedMessageError, OperationTimeoutError, SelectorRuntimeError, TransportError
+from jmsaio.errors import (
+    JMSSecurityError,
+    MalformedMessageError,
+    OperationTimeoutError,
+    SelectorRuntimeError,
+    TransportError,
+)
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
@@ -129,6 +135,7 @@ class RangeReading:
         self._waiting: list[ReceivedRecord] = []
         self._records, self._bytes = 0, 0  # how many became rows, and their size
         self._looks, self._looked_at = _LOOKS, BEGINNING
+        self._silent_at: Place | None = None  # where another reader was opened because nothing came
 
     async def __aenter__(self) -> Self:
         return self
@@ -210,6 +217,7 @@ class RangeReading:
                 await self._sort(records)
             elif (gap := self._check.finish()) is not None and not await self._look_again(gap):
                 await self._give_up(gap)
+                self._check.finish()  # nothing is left to wait for
         return bool(self._waiting)
 
     async def _begin(self) -> bool:
@@ -241,6 +249,7 @@ class RangeReading:
         fitting = self._fitting_queue()
         if not self._check.done and not self._queue / 4 < fitting < self._queue * 4:
             await self._open(self._check.place)
+            self._looks = max(self._looks, 1)  # it may begin between the chunks of a message
 
     async def _read(self) -> list[ReceivedRecord]:
         """The next records; none where no more are to come."""
@@ -252,8 +261,12 @@ class RangeReading:
             async with asyncio.timeout(min(_SILENCE, timeout)):
                 records = await self._reader.read(self._queue, timeout)
         except TimeoutError:
-            if await self._is_over():
+            if await self._is_over() or await self._is_incomplete():
                 return []
+            if self._silent_at != self._check.last:  # pulsar-client may have a message and not tell of it
+                self._silent_at = self._check.last
+                await self._open(self._check.place)
+                self._looks = max(self._looks, 1)
             records = await self._reader.read(self._queue, timeout)
         if records or await self._reader.at_end() or await self._is_over():
             return records
@@ -269,6 +282,23 @@ class RangeReading:
         except TransportError:
             return False  # it is away: the reader waits for it
         return last is None or place_of(last) <= self._check.last
+
+    async def _is_incomplete(self) -> bool:
+        """What has not come of the range is chunks of messages whose last chunk is not stored, or behind the range.
+
+        Such a message belongs to the range of its last chunk, and is read when that is there.
+        """
+        admin, gap = self._transport.admin, self._check.rest()
+        if admin is None or gap is None:
+            return False
+        try:
+            for run in gap.missing:
+                for entry in range(run.first, run.stop):
+                    if not await admin.is_incomplete(self._range.topic, WireId(run.ledger, entry)):
+                        return False
+        except (TransportError, JMSSecurityError):
+            return False  # it can't be told: the reader waits
+        return True
 
     async def _sort(self, records: Sequence[ReceivedRecord]) -> None:
         """Keep what is wanted of records that were read."""

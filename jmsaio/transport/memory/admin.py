@@ -104,6 +104,13 @@ class MemoryAdmin:
                 (ledger,), log.last, log.last, is_readable_known=True, deduplication=self._broker.deduplicates
             )
 
+    async def is_incomplete(self, topic: str, place: WireId) -> bool:
+        """False: messages are stored whole."""
+        with self._broker.lock:
+            self._broker.check_up()
+            self._broker.find(topic)
+            return False
+
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``."""
         with self._broker.lock:

@@ -79,3 +79,13 @@ async def test_only_a_topic_without_partitions_that_exists_has_a_log(harness: Ha
     await harness.admin.create_topic(topic, 2)
     with pytest.raises(InvalidDestinationError, match="partitions"):
         await harness.admin.log(topic)
+
+
+async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    [place] = await harness.send(await harness.sender(topic, batching_enabled=False), "1")
+    assert place is not None
+    assert not await harness.admin.is_incomplete(topic, place)
+    with pytest.raises(NotFoundError):
+        await harness.admin.is_incomplete(harness.topic(), place)

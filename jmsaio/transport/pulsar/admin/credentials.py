@@ -10,12 +10,14 @@ from __future__ import annotations
 import base64
 import enum
 import json
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
 import attrs
 
+from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, JMSSecurityError
 
 
@@ -148,3 +150,33 @@ def _tokens(kind: AuthKind, values: dict[str, str]) -> dict[str, str]:
         path = unquote(token[len("file:") :])  # Java takes it for a URI
         return {"file": "/" + path.lstrip("/") if path.startswith("/") else path}
     return {**values, "token": token.strip()}
+
+
+def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
+    """What a connection with TLS trusts and shows.
+
+    Raises:
+        ConfigurationError: a certificate or key that can't be read.
+    """
+    trusted = config.tls_trust_certs_file_path
+    try:
+        context = ssl.create_default_context(cafile=trusted)
+    except OSError as error:
+        key = "tlsTrustCertsFilePath"
+        raise ConfigurationError(f"option {key} = {trusted!r}: {error.strerror or error}", key=key) from error
+    if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
+        context.check_hostname = False
+    if config.tls_allow_insecure_connection:
+        context.verify_mode = ssl.CERT_NONE
+    certificate = config.tls_certificate_file_path
+    private_key = config.tls_key_file_path
+    if credentials is not None and credentials.kind is AuthKind.TLS:
+        certificate = credentials.values["tlsCertFile"]
+        private_key = credentials.values["tlsKeyFile"]
+    if certificate is not None:
+        try:
+            context.load_cert_chain(certificate, private_key)
+        except OSError as error:  # ssl.SSLError is one
+            text = f"certificate {certificate} with key {private_key}: {error.strerror or error}"
+            raise ConfigurationError(text, key="tlsCertificateFilePath") from error
+    return context

@@ -26,7 +26,7 @@ from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicLog,
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
@@ -36,7 +36,14 @@ from jmsaio.transport.pulsar.admin.paths import (
     topic_path,
     transaction_buffer_path,
 )
-from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS, ask_buffer, has_advanced, place_body, read_log
+from jmsaio.transport.pulsar.admin.storage import (
+    NO_TRANSACTIONS,
+    ask_buffer,
+    has_advanced,
+    is_chunk_before_last,
+    place_body,
+    read_log,
+)
 from jmsaio.transport.pulsar.admin.turns import create_whole, creating
 
 if TYPE_CHECKING:
@@ -212,6 +219,14 @@ class RestAdmin:
         with understanding(what):
             return read_log(topic, internal, stats, buffer, has_transactions)
 
+    async def is_incomplete(self, topic: str, place: WireId) -> bool:
+        """Whether an entry holds a chunk that is not the last one. See ``Admin.is_incomplete``."""
+        path = f"{topic_path(topic)}/ledger/{place.ledger}/entry/{place.entry}"
+        what = f"entry {place.ledger}:{place.entry} of {topic}"
+        answer = await self._answer("HEAD", path, what=what)
+        with understanding(what):
+            return is_chunk_before_last(answer.headers)
+
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``.
 
@@ -341,34 +356,10 @@ class RestAdmin:
         if self._client is None:
             import httpx
 
-            verify: ssl.SSLContext | bool = self._tls() if self._url.startswith("https:") else False
+            secure = self._url.startswith("https:")
+            verify: ssl.SSLContext | bool = tls_context(self._config, self._credentials) if secure else False
             self._client = httpx.AsyncClient(verify=verify, timeout=self._config.operation_timeout, trust_env=False)
         return self._client
-
-    def _tls(self) -> ssl.SSLContext:
-        config = self._config
-        trusted = config.tls_trust_certs_file_path
-        try:
-            context = ssl.create_default_context(cafile=trusted)
-        except OSError as error:
-            key = "tlsTrustCertsFilePath"
-            raise ConfigurationError(f"option {key} = {trusted!r}: {error.strerror or error}", key=key) from error
-        if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
-            context.check_hostname = False
-        if config.tls_allow_insecure_connection:
-            context.verify_mode = ssl.CERT_NONE
-        certificate = config.tls_certificate_file_path
-        private_key = config.tls_key_file_path
-        if self._credentials is not None and self._credentials.kind is AuthKind.TLS:
-            certificate = self._credentials.values["tlsCertFile"]
-            private_key = self._credentials.values["tlsKeyFile"]
-        if certificate is not None:
-            try:
-                context.load_cert_chain(certificate, private_key)
-            except OSError as error:  # ssl.SSLError is one
-                text = f"certificate {certificate} with key {private_key}: {error.strerror or error}"
-                raise ConfigurationError(text, key="tlsCertificateFilePath") from error
-        return context
 
     def _headers(self) -> dict[str, str]:
         credentials = self._credentials

@@ -26,6 +26,12 @@ def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
     }  # fmt: skip
 
 
+def is_chunk_before_last(headers: Mapping[str, str]) -> bool:
+    """Whether the headers of the answer for an entry say that it is a chunk, and not the last one of its message."""
+    chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
+    return chunk is not None and chunks is not None and int(chunk) + 1 < int(chunks)
+
+
 def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> bool:
     """True when the cursor of ``subscription`` is at ``place`` or behind it.
 

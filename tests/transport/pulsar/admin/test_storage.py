@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.pulsar.admin.storage import has_advanced, place_body, read_ledgers, read_log
+from jmsaio.transport.pulsar.admin.storage import has_advanced, is_chunk_before_last, place_body, read_ledgers, read_log
 
 
 def internal(mark: str = "3:-1", last: str = "8:1", state: str = "LedgerOpened") -> dict[str, Any]:
@@ -33,6 +33,13 @@ def test_a_body_carries_the_partition_that_is_asked() -> None:
     assert place_body("persistent://a/b/c", place) == {
         "ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1, "isExcluded": False,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("chunk", "chunks", "before"), [("0", "3", True), ("1", "3", True), ("2", "3", False)])
+def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, before: bool) -> None:
+    headers = {"X-Pulsar-chunk-id": chunk, "X-Pulsar-num-chunks-from-msg": chunks}
+    assert is_chunk_before_last(headers) is before
+    assert not is_chunk_before_last({"X-Pulsar-message-id": "3:4"})
 
 
 @pytest.mark.parametrize(
