@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import ssl
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, JMSSecurityError
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials, tls_context
 
 SECRET = "s3cr3t"
 JAVA = "org.apache.pulsar.client.impl.auth."
@@ -147,3 +150,18 @@ def test_the_basic_header_holds_name_and_password_in_utf8() -> None:
     scheme, _, value = header.partition(" ")
     assert scheme == "Basic"
     assert base64.b64decode(value).decode() == "änn:p:w"
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "mode"),
+    [
+        ({"tls_enable_hostname_verification": False}, False, ssl.CERT_REQUIRED),
+        ({"tls_enable_hostname_verification": True}, True, ssl.CERT_REQUIRED),
+        ({"tls_enable_hostname_verification": True, "tls_allow_insecure_connection": True}, False, ssl.CERT_NONE),
+    ],
+)
+def test_host_names_and_certificates_are_checked_as_configured(
+    options: dict[str, Any], names: bool, mode: ssl.VerifyMode
+) -> None:
+    context = tls_context(attrs.evolve(load("pulsar://broker:6650"), **options), None)
+    assert (context.check_hostname, context.verify_mode) == (names, mode)

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import socket
-import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -440,21 +439,6 @@ async def test_bad_certificates_are_named(
     error = await failure(make_admin("https://127.0.0.1:1", **{option: str(file)}).partitions(TOPIC))
     assert isinstance(error, ConfigurationError)
     assert str(file) in str(error)
-
-
-@pytest.mark.parametrize(
-    ("options", "names", "mode"),
-    [
-        ({"tls_enable_hostname_verification": False}, False, ssl.CERT_REQUIRED),
-        ({"tls_enable_hostname_verification": True}, True, ssl.CERT_REQUIRED),
-        ({"tls_enable_hostname_verification": True, "tls_allow_insecure_connection": True}, False, ssl.CERT_NONE),
-    ],
-)
-async def test_host_names_and_certificates_are_checked_as_configured(
-    make_admin: MakeAdmin, options: dict[str, object], names: bool, mode: ssl.VerifyMode
-) -> None:
-    context = make_admin("https://127.0.0.1:1", **options)._tls()
-    assert (context.check_hostname, context.verify_mode) == (names, mode)
 
 
 @pytest.mark.parametrize(
