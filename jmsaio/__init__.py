@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from jmsaio.client.browser import Enumeration, QueueBrowser
-from jmsaio.client.callbacks.completion import CompletionListener
-from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
-from jmsaio.client.consumer import MessageConsumer, MessageListener
-from jmsaio.client.context import Context
-from jmsaio.client.factory import ConnectionFactory, connect
-from jmsaio.client.jms_producer import JMSProducer
-from jmsaio.client.producer import MessageProducer
-from jmsaio.client.request import QueueRequestor, TopicRequestor
-from jmsaio.client.senders.receipt import Receipt
-from jmsaio.client.session import Session
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
@@ -58,6 +50,19 @@ from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__
 from jmsaio.model.wire import WireId
 from jmsaio.selector import Selector
+
+if TYPE_CHECKING:
+    from jmsaio.client.browser import Enumeration, QueueBrowser
+    from jmsaio.client.callbacks.completion import CompletionListener
+    from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
+    from jmsaio.client.consumer import MessageConsumer, MessageListener
+    from jmsaio.client.context import Context
+    from jmsaio.client.factory import ConnectionFactory, connect
+    from jmsaio.client.jms_producer import JMSProducer
+    from jmsaio.client.producer import MessageProducer
+    from jmsaio.client.request import QueueRequestor, TopicRequestor
+    from jmsaio.client.senders.receipt import Receipt
+    from jmsaio.client.session import Session
 
 __all__ = [
     "AcknowledgeMode",
@@ -133,3 +138,36 @@ __all__ = [
     "__version__",
     "connect",
 ]
+
+#: The client's names and the modules that have them. They are loaded when they are first used: each of Spark's many
+#: processes would spend a quarter of a second on a client that it does not need.
+_CLIENT: Final = {
+    "CompletionListener": "callbacks.completion",
+    "Connection": "connection",
+    "ConnectionFactory": "factory",
+    "ConnectionMetaData": "connection",
+    "Context": "context",
+    "Enumeration": "browser",
+    "ExceptionListener": "connection",
+    "JMSProducer": "jms_producer",
+    "MessageConsumer": "consumer",
+    "MessageListener": "consumer",
+    "MessageProducer": "producer",
+    "QueueBrowser": "browser",
+    "QueueRequestor": "request",
+    "Receipt": "senders.receipt",
+    "Session": "session",
+    "TopicRequestor": "request",
+    "connect": "factory",
+}
+
+if not TYPE_CHECKING:  # a type checker would take every name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _CLIENT:
+            raise AttributeError(f"module 'jmsaio' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"jmsaio.client.{_CLIENT[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

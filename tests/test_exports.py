@@ -55,6 +55,22 @@ def test_importing_loads_no_native_client(modules_after_import: frozenset[str]) 
     assert "_pulsar" not in modules_after_import, "the embedded broker does without it"
 
 
+def test_the_client_is_loaded_when_it_is_first_used() -> None:
+    script = """
+import sys, jmsaio
+assert not any(name.startswith("jmsaio.client") for name in sys.modules), "Spark's processes need no client"
+assert set(jmsaio.__all__) <= set(dir(jmsaio))
+assert jmsaio.connect is jmsaio.client.factory.connect and "connect" in vars(jmsaio)
+try:
+    jmsaio.conect
+except AttributeError as error:
+    assert str(error) == "module 'jmsaio' has no attribute 'conect'"
+else:
+    raise AssertionError("a misspelt name is an error")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
 @pytest.fixture(scope="module")
 def modules_after_import() -> frozenset[str]:
     """The top-level modules in a fresh interpreter after ``import jmsaio``."""
