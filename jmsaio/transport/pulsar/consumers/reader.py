@@ -13,8 +13,9 @@ from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.native.attempts import ask_again
+from jmsaio.transport.pulsar.native.batch_acker import batch_size
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
-from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle
+from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageIdHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
@@ -41,6 +42,7 @@ class PulsarReader:
         )
         self._since = options.start if isinstance(options.start, int) else None
         self._arrival: asyncio.Future[None] | None = None
+        self._last: MessageIdHandle | None = None  # of the last record that was read
         self._closed = False
         self._on_closed = closed
 
@@ -99,9 +101,10 @@ class PulsarReader:
 
     def _take(self, limit: int) -> list[ReceivedRecord]:
         self._skip_earlier()
-        taken: list[ReceivedRecord] = [
-            PulsarRecord(native, self._native_consumer, 0, 0) for native in self._native_consumer.take(limit)
-        ]
+        natives = self._native_consumer.take(limit)
+        if natives:
+            self._last = natives[-1].message_id()
+        taken: list[ReceivedRecord] = [PulsarRecord(native, self._native_consumer, 0, 0) for native in natives]
         if not taken and self._native_consumer.failure is not None:
             raise self._native_consumer.failure
         return taken
@@ -134,7 +137,21 @@ class PulsarReader:
             more = await self._bridge.ask(self._native.has_message_available_async, what, left)
             return not more and not self._native_consumer.holds
 
-        return await ask_again(self._bridge, ask, patience)
+        return await ask_again(self._bridge, ask, patience) and not await self._rest_arrives()
+
+    async def _rest_arrives(self) -> bool:
+        """Whether the rest of the last record's batch comes after all.
+
+        pulsar-client counts a record as read before the callback runs that brings it, which may wait for the
+        interpreter while another callback says that there is no more. An entry is always sent whole.
+        """
+        last = self._last
+        if last is None or last.batch_index() + 1 >= batch_size(last):
+            return False
+        arrival = self._arrival = self._bridge.loop.create_future()
+        if not self._native_consumer.holds:
+            await wait_for(arrival, _ARRIVAL)
+        return self._native_consumer.holds
 
     async def seek(self, time: int, timeout: float) -> None:
         """Move it, new as it is, to a publish time in milliseconds, and wait for the first record or the end there.
@@ -161,7 +178,7 @@ class PulsarReader:
 
     async def _first_since(self, time: int, timeout: float) -> WireId | None:
         """Seek; the first record's place when it is here, None where there is none."""
-        self._since = time
+        self._since, self._last = time, None
         self._native_consumer.discard()
         await self._bridge.ask(
             partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME)), self._from(time), timeout

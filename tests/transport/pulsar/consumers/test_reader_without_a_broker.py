@@ -128,6 +128,21 @@ async def test_the_end_is_asked_for_again_while_the_broker_cannot_tell(ending: b
     assert native.looked == 3
 
 
+async def test_the_end_is_not_inside_a_batch_whose_rest_is_on_its_way() -> None:
+    """pulsar-client counts a record as read before it hands it over."""
+    native = FakeReader()
+    native.queue.append(FakeMessage(7, 0, body=b"a", batch_size=2))
+    reader = reader_of(native)
+    assert texts(await reader.read(10, HANG)) == ["a"]
+    looking = asyncio.ensure_future(reader.at_end())
+    while not native.looked:
+        await asyncio.sleep(0.001)
+    native.deliver(FakeMessage(7, 1, body=b"b", batch_size=2))
+    assert not await looking
+    assert texts(await reader.read(10, HANG)) == ["b"]
+    assert await reader.at_end()
+
+
 async def test_a_record_that_comes_while_the_broker_cannot_tell_is_not_the_end() -> None:
     native = FakeReader()
     reader = reader_of(native)
