@@ -146,7 +146,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
             if not order.allow_same:
                 check_targets(targets, configuration.system_namespace)
             look = order.dedup or not dry_run
-            same = asyncio.run(_same_partitions(configuration, targets, order.dedup)) if look else []
+            same = asyncio.run(same_partitions(configuration, targets, order.dedup)) if look else []
             if not dry_run:
                 _send(session, frame, order, targets, same, order.job(archived))
     return {
@@ -215,8 +215,13 @@ def _topic(destination: str, namespace: str) -> str:
     return resolve(parse_destination_text(destination), namespace).topics[0]
 
 
-async def _same_partitions(configuration: Configuration, targets: Iterable[Target], dedup: bool) -> list[str]:
+async def same_partitions(configuration: Configuration, targets: Iterable[Target], dedup: bool) -> list[str]:
     """The archived destinations whose target has as many partitions as they have, at least.
+
+    Args:
+        configuration: of the connection.
+        targets: where messages go.
+        dedup: they must exist, and deduplicate.
 
     Raises:
         ConfigurationError: ``dedup``, and a target does not exist or does not deduplicate.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +12,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jmsaio
+from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest
-from jmsaio.spark.jobs.replay import ORIGINAL_ID, Counted, ReplayOrder, check_targets, find_targets, pacer, replay
-from tests.spark.use import deduplicate, read, receive, send
+from jmsaio.spark.jobs.replay import (
+    ORIGINAL_ID,
+    Counted,
+    ReplayOrder,
+    Target,
+    check_targets,
+    find_targets,
+    pacer,
+    replay,
+    same_partitions,
+)
+from tests.spark.use import deduplicate, read, send
 from tests.support.broker import TestBroker
 
 SPACE = "persistent://public/default/"
@@ -77,37 +89,6 @@ def test_rows_pass_at_the_rate_that_is_asked_for() -> None:
     assert passed == [100.0, 100.25, 100.5, 100.75, 101.0, 161.0, 161.0, 161.0, 161.0]
 
 
-def test_an_archive_is_sent_in_order_as_new_messages(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
-) -> None:
-    queue, copy = name("source"), name("copy")
-    messages = []
-    for number in range(12):
-        message = jmsaio.TextMessage(f"text {number}")
-        message.set_int_property("n", number)
-        message.jms_type = "order"
-        messages.append(message)
-    ids = send(pulsar_broker.url, queue, messages)
-    connection = {"url": pulsar_broker.url}
-    archive_range(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
-
-    with pytest.raises(ConfigurationError, match="--map-destination"):
-        replay(spark, ReplayOrder(connection=connection, folder=tmp_path))
-    order = ReplayOrder(
-        connection=connection, folder=tmp_path, mapping={queue: copy}, selector="n >= 2 AND JMSType = 'order'", rate=500
-    )
-    planned = replay(spark, order, dry_run=True)
-    assert (planned["rows"], planned["destinations"][0]["target"]) == (10, f"queue://{copy}")
-    assert replay(spark, order)["rows"] == 10
-
-    received = receive(pulsar_broker.url, copy, 10)
-    assert [message.text for message in received] == [f"text {number}" for number in range(2, 12)]
-    assert [message.get_string_property(ORIGINAL_ID) for message in received] == ids[2:]
-    assert received[0].get_object_property("n") == 2
-    assert received[0].jms_type == "order"
-    assert received[0].jms_message_id != ids[2]
-
-
 def test_another_archive_or_selector_has_other_producers(tmp_path: Path) -> None:
     order = ReplayOrder(connection={}, folder=tmp_path, dedup=True)
     archived = Manifest(destination="queue://q", id="one")
@@ -125,30 +106,57 @@ def partition(broker: TestBroker, queue: str) -> None:
     httpx.put(url, json=2, timeout=30).raise_for_status()
 
 
-def test_a_replay_that_is_repeated_sends_each_message_of_a_partition_once(
+def test_targets_keep_partitions_where_they_can_and_must_deduplicate_where_asked(
+    pulsar_broker: TestBroker, name: Callable[[str], str]
+) -> None:
+    queue, configuration = name("target"), load(pulsar_broker.url)
+    target = Target("queue://orders", f"queue://{queue}", 5, 0, 2, f"{SPACE}orders-partition-0")
+    assert asyncio.run(same_partitions(configuration, [target], dedup=False)) == []
+    with pytest.raises(ConfigurationError, match=f"queue://{queue} does not exist; create it first"):
+        asyncio.run(same_partitions(configuration, [target], dedup=True))
+    partition(pulsar_broker, queue)
+    assert asyncio.run(same_partitions(configuration, [target], dedup=False)) == ["queue://orders"]
+    assert asyncio.run(same_partitions(configuration, [attrs.evolve(target, partitions=3)], dedup=False)) == []
+    with pytest.raises(ConfigurationError, match=f"does not deduplicate queue://{queue}"):
+        asyncio.run(same_partitions(configuration, [target], dedup=True))
+    deduplicate(pulsar_broker, queue)
+    assert asyncio.run(same_partitions(configuration, [target], dedup=True)) == ["queue://orders"]
+
+
+def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_partition(
     spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
 ) -> None:
     queue, copy = name("parts"), name("parts-copy")
     partition(pulsar_broker, queue)
-    texts = [f"text {number}" for number in range(10)]
-    send(pulsar_broker.url, queue, texts)
+    messages = []
+    for number in range(12):
+        message = jmsaio.TextMessage(f"text {number}")
+        message.set_int_property("n", number)
+        message.jms_type = "order"
+        messages.append(message)
+    ids = send(pulsar_broker.url, queue, messages)
     connection = {"url": pulsar_broker.url}
     archive_range(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
 
-    order = ReplayOrder(connection=connection, folder=tmp_path, mapping={queue: copy}, dedup=True)
-    with pytest.raises(ConfigurationError, match=f"queue://{copy} does not exist; create it first"):
-        replay(spark, order)
+    with pytest.raises(ConfigurationError, match="--map-destination"):
+        replay(spark, ReplayOrder(connection=connection, folder=tmp_path))
+    order = ReplayOrder(
+        connection=connection, folder=tmp_path, mapping={queue: copy}, selector="n >= 2 AND JMSType = 'order'",
+        rate=500, dedup=True,
+    )  # fmt: skip
     partition(pulsar_broker, copy)
-    with pytest.raises(ConfigurationError, match=f"does not deduplicate queue://{copy}"):
-        replay(spark, order, dry_run=True)
+    planned = replay(spark, attrs.evolve(order, dedup=False), dry_run=True)
+    assert (planned["rows"], planned["destinations"][0]["target"]) == (10, f"queue://{copy}")
     deduplicate(pulsar_broker, copy)
     for _ in range(2):
         assert replay(spark, order)["rows"] == 10
 
-    rows = read(spark, pulsar_broker, queue=f"multi:{queue},{copy}", columns="destination, partition, position, text")
-    stored: dict[str, list[tuple[int, str]]] = {}
-    for row in rows.orderBy("partition", "position").collect():
-        stored.setdefault(row.destination, []).append((row.partition, row.text))
-    assert stored[f"queue://{copy}"] == stored[f"queue://{queue}"]
-    assert sorted(text for _, text in stored[f"queue://{copy}"]) == texts
-    assert {partition for partition, _ in stored[f"queue://{copy}"]} == {0, 1}
+    frame = read(spark, pulsar_broker, queue=f"multi:{queue},{copy}", propertySchema=f"n INT, {ORIGINAL_ID} STRING")
+    rows = frame.orderBy("partition", "position").collect()
+    sent = [row for row in rows if row.destination == f"queue://{queue}" and row.props.n >= 2]
+    found = [row for row in rows if row.destination == f"queue://{copy}"]
+    assert [(row.partition, row.text) for row in found] == [(row.partition, row.text) for row in sent]
+    assert sorted(row.props.n for row in found) == list(range(2, 12))
+    assert [row.props[ORIGINAL_ID] for row in found] == [row.JMSMessageID for row in sent]
+    assert {row.JMSType for row in found} == {"order"} and {row.partition for row in found} == {0, 1}
+    assert not {row.JMSMessageID for row in found} & set(ids)
