@@ -30,8 +30,7 @@ def __getattr__(name: str) -> object:
 def register(spark: SparkSession) -> None:
     """Make ``format("jms")`` known to a session.
 
-    An installed wheel needs no such call, an editable installation does, and so does a cluster that ships the package
-    as files.
+    An installed package needs no such call. A cluster that ships the package as files does.
 
     Args:
         spark: the session, a Spark Connect one, too.

@@ -1,46 +1,69 @@
-"""A driver that uses and betrays a secret, if it can: ``python -m tests.spark.canary URL FOLDER``.
+"""A driver for ``spark-submit`` that uses and betrays a secret, if it can: ``canary.py URL FOLDER``.
 
-It leaves what Spark and the source write behind in the folder, for the search in ``test_canary``.
+It runs on the installed package alone, whose data source Spark finds by its name, and leaves what Spark and the source
+write behind in the folder, for the search in ``test_canary``.
 """
 
 from __future__ import annotations
 
 import sys
+import uuid
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+import jmsaio
+from jmsaio.cli import main as command
 from jmsaio.spark.options.parse import Use, parse_options
-from tests.spark import session
+
+sys.path.append(str(Path(__file__).parents[2]))  # behind the installed package
+
+from tests.spark.session import patiently
+
+SECRET = {"authPlugin": "token", "authParams": "file:canary.txt"}  # spark-submit --files canary.txt
 
 
 def main() -> None:
-    """The command."""
+    """The driver."""
     url, folder = sys.argv[1], Path(sys.argv[2])
-    (folder / "events").mkdir()
-    settings = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.eventLog.dir": (folder / "events").as_uri(),
-    }
-    spark = session.start(settings=settings)
-    spark.sparkContext.setLogLevel("INFO")
-    options = {"url": url, "authPlugin": "token", "authParams": "env:JMSAIO_TEST_CANARY", "queue": "canary"}
-    numbers = spark.range(20).selectExpr("cast(id AS string) AS text").coalesce(1)
-    numbers.write.format("jms").options(**options).mode("append").save()
-    frame = spark.read.format("jms").options(**options).load()
+    spark = SparkSession.builder.getOrCreate()
+    options = {"url": url, **SECRET, "queue": f"canary-{uuid.uuid4()}"}
+    numbers = spark.range(0, 20, 1, 2).selectExpr("cast(id AS string) AS text")
+    patiently(lambda: numbers.write.format("jms").options(**options).mode("append").save())
+    frame = patiently(spark.read.format("jms").options(**options, maxEntriesPerPartition="10").load)
     frame.explain("formatted")
     frame.explain(True)
-    frame.write.parquet(str(folder / "rows"))
+    patiently(lambda: frame.write.mode("overwrite").parquet(str(folder / "rows")))
+    stream(spark, options, folder)
+    fail(spark, options, numbers)
+    for use in Use:
+        print(repr(parse_options(options, use)), str(parse_options(options, use)))
+    secret = [word for item in SECRET.items() for word in ("-o", "=".join(item))]
+    print("check:", command(["spark", "check", "-u", url, *secret, "--json"]), jmsaio.__file__)
+    spark.stop()
+
+
+def stream(spark: SparkSession, options: dict[str, str], folder: Path) -> None:
+    """Read a stream into files, and say how it went."""
     stream = spark.readStream.format("jms").options(**options, startingOffsets="earliest", subscription="s").load()
     writer = stream.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.option("path", str(folder / "files")).trigger(availableNow=True).start()
-    query.awaitTermination()
+    writer = writer.option("path", str(folder / "files")).trigger(availableNow=True)
+
+    def run() -> StreamingQuery:
+        query = writer.start()
+        query.awaitTermination()
+        return query
+
+    query = patiently(run)
     query.explain(True)
     print(query.lastProgress, [progress.json for progress in query.recentProgress])
-    refused = {"queue": "missing"}, {"selector": "a ="}, {"url": "pulsar://127.0.0.1:1?jms.connectTimeout=2000"}
-    for wrong in refused:
+
+
+def fail(spark: SparkSession, options: dict[str, str], numbers: DataFrame) -> None:
+    """Reads that are refused, and a write that fails in its task."""
+    for wrong in {"queue": "missing"}, {"selector": "a ="}, {"url": "pulsar://127.0.0.1:1?jms.connectTimeout=500"}:
         try:
             spark.read.format("jms").options(**{**options, **wrong}).load().count()
         except PySparkException as error:
@@ -50,9 +73,6 @@ def main() -> None:
         bad.write.format("jms").options(**options).mode("append").save()
     except PySparkException as error:
         print("failed:", error)
-    for use in Use:
-        print(repr(parse_options(options, use)), str(parse_options(options, use)))
-    spark.stop()
 
 
 if __name__ == "__main__":

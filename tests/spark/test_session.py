@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -15,7 +13,6 @@ from pyspark.sql import SparkSession
 import jmsaio.spark
 from jmsaio.spark import session as sessions
 from jmsaio.spark.session import open_session, set_for_now, tasks_done
-from tests.support.broker import TestBroker
 
 
 def test_a_session_that_is_there_is_used_as_it_is_and_goes_on(spark: SparkSession) -> None:
@@ -52,13 +49,3 @@ def test_what_spark_submit_configured_is_not_changed(spark: SparkSession, monkey
     session = sessions._make("local[7]", {"spark.sql.shuffle.partitions": "5"})
     assert session.sparkContext is spark.sparkContext
     assert session.conf.get("spark.sql.shuffle.partitions") == "2"
-
-
-def test_the_command_checks_with_a_session_of_its_own(pulsar_broker: TestBroker) -> None:
-    command = [sys.executable, "-m", "jmsaio", "spark", "check", "-u", pulsar_broker.url, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
-    summary = json.loads(done.stdout.splitlines()[-1])
-    assert (done.returncode, summary["ok"]) == (0, True), done.stderr
-    found = {each["what"]: each["found"] for each in summary["findings"]}
-    assert found["broker from the worker"] == "reached"
-    assert found["worker"].startswith(sys.executable)

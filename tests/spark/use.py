@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import anyio
 import httpx
@@ -13,7 +13,7 @@ import jmsaio
 from tests.support.broker import TestBroker
 
 
-def send(url: str, queue: str, messages: Sequence[jmsaio.Message | str]) -> list[str | None]:
+def send(url: str, queue: str, messages: Iterable[jmsaio.Message | str]) -> list[str | None]:
     """Send to a queue. Returns the message ids."""
 
     async def run() -> list[str | None]:
