@@ -71,9 +71,9 @@ def archive(
     """Archive the messages of DESTINATION in Parquet files in FOLDER. Nothing is acknowledged without --consume.
 
     Goes on until interrupted, unless --range or --once asks for what is stored now. A run goes on where the last one
-    ended, and a message is archived once. The same command goes on after a failure. Ctrl-C, or SIGTERM, ends it when
-    the run at work is done; a second one at once. FOLDER must be on a file system that the driver and all workers
-    share.
+    ended, and a message is archived once. The same command goes on after a failure. Ctrl-C, or SIGTERM, lets the run at
+    work come to its end, but for --range; a second one does not. FOLDER must be on a file system that the driver and
+    all workers share.
     """
     from jmsaio.spark.jobs.extent import ArchiveOrder
 
@@ -97,7 +97,8 @@ def archive(
         elif once:
             from jmsaio.spark.jobs.streaming import archive_once
 
-            summary = archive_once(session, order, entries)
+            with stop_by_signal() as stop:
+                summary = archive_once(session, order, entries, stop)
         else:
             summary = _archive_on(session, order, entries, interval, output, show)
     return _write_archive(output, summary)

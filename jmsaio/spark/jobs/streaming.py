@@ -32,21 +32,25 @@ _LOOK: Final = 0.5
 _POLL: Final = "1 second"
 
 
-def archive_once(session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES) -> dict[str, Any]:
+def archive_once(
+    session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES, stop: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """Archive what the destination stores now, as ``archive_range`` does, but in runs of some entries.
 
     Args:
         session: one that knows ``format("jms")``; not of Spark Connect.
         order: what and where.
         entries: of a run at most; a batch of messages is one.
+        stop: asked twice a second; once it says True, the run at work is finished and kept, and that is the end.
 
     Returns:
-        The summary of all runs. Where a later one failed it has ``stopped``, the reason; the same call goes on.
+        The summary of all runs. Where a later one failed, or ``stop`` left something, it has ``stopped``, the reason;
+        the same call goes on.
 
     Raises:
         As ``archive_range``, where nothing was added.
     """
-    return _archive(session, order, Pace(entries=entries), lambda: False, _no_one)
+    return _archive(session, order, Pace(entries=entries), stop, _no_one)
 
 
 def archive_on(
@@ -139,14 +143,14 @@ def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool
     """Add runs until all is archived, or one fails; the reason why, where others came before it."""
     try:
         with own_errors():
-            _stream(session, runs, pace, stop, tell)
+            is_done = _stream(session, runs, pace, stop, tell)
     except Exception as error:
         failure = runs.failure
         cause = error if failure is None else find_cause(str(failure)) or failure
         if not runs.done:
             raise cause from None
         return reason_of(cause)
-    return None
+    return None if is_done or pace.interval is not None else "interrupted"
 
 
 def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[str, str]:
@@ -185,7 +189,8 @@ def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) ->
     ]
 
 
-def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> None:
+def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
+    """Run the query; whether it came to its end by itself."""
     frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.plan, pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
         runs.checkpoint = Path(folder)
@@ -193,19 +198,20 @@ def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], b
         timing: dict[str, Any] = {"availableNow": True} if pace.interval is None else {"processingTime": _POLL}
         query = writer.trigger(**timing).start()
         try:
-            _watch(query, runs, pace, stop, tell)
+            return _watch(query, runs, pace, stop, tell)
         finally:
             query.stop()
 
 
-def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> None:
-    """Tell of each run until the query ends or is to; then no run is at work."""
+def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
+    """Tell of each run until the query ends or is to; then no run is at work. Whether it has ended by itself."""
     told = 0
-    while not query.awaitTermination(_LOOK) and (not stop() or runs.at_work):  # type: ignore[arg-type] # a float, too
+    while not (has_ended := query.awaitTermination(_LOOK)) and (not stop() or runs.at_work):  # type: ignore[arg-type] # a float, too
         told = _tell(query, runs, pace, told, tell)
     while told < len(runs.done):
         tell(run_record(told, runs.done[told], None, pace.entries))
         told += 1
+    return bool(has_ended)
 
 
 def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, told: int, tell: Tell) -> int:

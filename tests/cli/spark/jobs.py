@@ -99,7 +99,8 @@ class Jobs:
             "partitions": [{**PARTITION, "rows": 7}], **self.more,
         }  # fmt: skip
 
-    def archive_once(self, session: str, order: Order, entries: int) -> dict[str, Any]:
+    def archive_once(self, session: str, order: Order, entries: int, stop: Stop) -> dict[str, Any]:
+        assert not stop()
         self.asked.append(entries)
         return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
 

@@ -102,8 +102,10 @@ def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
     assert (first["rows"], first["archived"]) == (4, 4)
     assert first["stopped"] == "no space left"
 
+    begun = archive_once(spark, order, 4, lambda: True)
+    assert begun["stopped"] == "interrupted"
     second = archive_once(spark, order, 4)
-    assert (second["rows"], second["archived"], "stopped" in second) == (6, 10, False)
+    assert (begun["rows"] + second["rows"], second["archived"], "stopped" in second) == (6, 10, False)
     assert archive_range(spark, order)["rows"] == 0
     assert verify(spark, tmp_path)["problems"] == []
     rows = spark.read.parquet(str(tmp_path)).orderBy("position").collect()
