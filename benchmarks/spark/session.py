@@ -84,8 +84,10 @@ class SessionRun:
             session = self._session = self._stack.enter_context(open_session(_MASTER, self._settings))
             session.dataSource.register(ReadySource)
             session.dataSource.register(TupleSource)
-            for _ in range(2):  # the JVM compiles what both tasks of a query run, and their processes start
+            for _ in range(2):  # the JVM compiles what both tasks of a query run
                 ready(task, "read", tasks=2).write.format("noop").mode("overwrite").save()
+        # Spark ends a task's process after a minute without work; a new one begins with seconds of imports.
+        ready(task, "read", tasks=2, rows=2).write.format("noop").mode("overwrite").save()
         return self._session
 
 

@@ -12,9 +12,6 @@ from benchmarks.spark.session import ready, run_query
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
 
-#: An unbatched write is slower: this part of the messages shows how much.
-_DEDUP_PART = 4
-
 
 def write(task: Task) -> Metrics:
     """In batches, as every write without ``dedup``."""
@@ -22,11 +19,9 @@ def write(task: Task) -> Metrics:
 
 
 def dedup(task: Task) -> Metrics:
-    """With ``dedup=columns`` on a topic that deduplicates, a part of the messages."""
+    """With ``dedup=columns`` on a topic that deduplicates, which sends without batches."""
     _deduplicate(task)
-    rows = max(1, work_of(task).messages // _DEDUP_PART)
-    frame = ready(task, "dedup", rows=rows)
-    return run_query(frame, rows, lambda frame: _save(frame, task, dedup="columns"))
+    return run_query(ready(task, "dedup"), work_of(task).messages, lambda frame: _save(frame, task, dedup="columns"))
 
 
 def _save(frame: DataFrame, task: Task, **options: str) -> None:

@@ -23,7 +23,7 @@ from jmsaio.spark.model.dedup import check_tasks
 from jmsaio.spark.model.outgoing import Sent, count_by_topic
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.sending import Sending
-from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, worker
+from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_collection, worker
 
 _log = logging.getLogger(__name__)
 #: Spark gives None in place of the message of a task that failed.
@@ -76,7 +76,8 @@ class _Writer:
                 if maker is None:
                     with warnings.catch_warnings(action="ignore"):  # given once already, when Spark made the writer
                         maker = self._maker(batch.schema, here.configuration)
-                here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
+                with without_collection():
+                    here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
             return Written(tuple(here.run(sending.finish())))
         finally:
             here.run(sending.aclose())

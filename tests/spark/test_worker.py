@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ import pytest
 from jmsaio.config import Configuration, load
 from jmsaio.errors import ConfigurationError, ObjectClosedError
 from jmsaio.spark import worker as workers
-from jmsaio.spark.worker import forget, worker
+from jmsaio.spark.worker import forget, without_collection, worker
 from jmsaio.transport.base import Transport
 
 CONNECTION = {"url": "memory://worker"}
@@ -91,3 +92,17 @@ def test_a_task_after_the_transport_closed_says_so() -> None:
     here.run(here.transport.aclose(1))
     with pytest.raises(ObjectClosedError):
         here.run(here.transport.end("persistent://public/default/t"))
+
+
+def test_the_collector_waits_for_a_batch_and_stays_off_where_it_was() -> None:
+    with pytest.raises(RuntimeError), without_collection():
+        assert not gc.isenabled()
+        raise RuntimeError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with without_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
