@@ -112,6 +112,8 @@ class _Runs:
         done: what was added.
         failure: why a run was not added.
         at_work: a run is.
+        stopping: no more runs begin.
+        skipped: a run did not begin for that.
     """
 
     order: ArchiveOrder
@@ -122,12 +124,17 @@ class _Runs:
     done: list[Run] = attrs.field(factory=list)
     failure: Exception | None = None
     at_work: bool = False
+    stopping: bool = False
+    skipped: bool = False
 
     def store(self, frame: DataFrame, number: int) -> None:
         """Add one run. Spark calls it, in a thread of its own."""
         archived = self.done[-1].manifest if self.done else self.before
-        self.at_work = True
+        self.at_work = True  # before the look at the wish to stop, so that whoever has it sees the one or the other
         try:
+            if self.stopping:
+                self.skipped = True
+                return
             assert self.checkpoint is not None
             extents = batch_extents(self.checkpoint, number, archived.ends())
             self.done.append(store_run(frame, self.order, archived, extents))
@@ -206,12 +213,17 @@ def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], b
 def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
     """Tell of each run until the query ends or is to; then no run is at work. Whether it has ended by itself."""
     told = 0
-    while not (has_ended := query.awaitTermination(_LOOK)) and (not stop() or runs.at_work):  # type: ignore[arg-type] # a float, too
+    has_ended = False
+    while not has_ended and (not runs.stopping or runs.at_work):
+        has_ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # takes a float, too
         told = _tell(query, runs, pace, told, tell)
+        runs.stopping = runs.stopping or stop()
+    if runs.failure is not None:  # of the run that was at work
+        raise runs.failure
     while told < len(runs.done):
         tell(run_record(told, runs.done[told], None, pace.entries))
         told += 1
-    return bool(has_ended)
+    return has_ended and not runs.skipped
 
 
 def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, told: int, tell: Tell) -> int:
