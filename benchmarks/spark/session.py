@@ -51,6 +51,7 @@ class SessionRun:
         self._stack = contextlib.ExitStack()
         self._filled: set[str] = set()
         self._session: SparkSession | None = None
+        self._few: DataFrame | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -84,10 +85,14 @@ class SessionRun:
             session = self._session = self._stack.enter_context(open_session(_MASTER, self._settings))
             session.dataSource.register(ReadySource)
             session.dataSource.register(TupleSource)
+            frame = ready(task, "read", tasks=2)
             for _ in range(2):  # the JVM compiles what both tasks of a query run
-                ready(task, "read", tasks=2).write.format("noop").mode("overwrite").save()
-        # Spark ends a task's process after a minute without work; a new one begins with seconds of imports.
-        ready(task, "read", tasks=2, rows=2).write.format("noop").mode("overwrite").save()
+                frame.write.format("noop").mode("overwrite").save()
+            self._few = ready(task, "read", tasks=2, rows=2)
+        else:
+            assert self._few is not None
+            # Spark ends a task's process after a minute without work; a new one begins with seconds of imports.
+            self._few.write.format("noop").mode("overwrite").save()
         return self._session
 
 
