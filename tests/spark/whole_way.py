@@ -53,6 +53,7 @@ from tests.support.broker import SERVICE_URL, WEB_URL, TestBroker, external_brok
 from tests.support.java import class_path, compile_java
 
 PARTITIONS: Final = 3
+TOPICS: Final = "/admin/v2/persistent/public/default/"
 #: Property that numbers the messages.
 NUMBER: Final = "whole_way_number"
 #: Different messages, which are sent in turn.
@@ -247,9 +248,22 @@ def compare(rows: Iterator[Row], sent: Sequence[Original], replayed: bool) -> tu
 
 
 def go(spark: SparkSession, broker: TestBroker, peer: JavaPeer, count: int) -> Report:
-    """Send ``count`` messages and follow them on their whole way."""
+    """Send ``count`` messages and follow them on their whole way. Their queues are deleted at the end."""
     one, parts = (f"whole-{uuid.uuid4().hex[:12]}{end}" for end in ("", "-parts"))
-    copies = {one: f"{one}-copy", parts: f"{parts}-copy"}
+    copies = {name: f"{name}-copy" for name in (one, parts)}
+    try:
+        return _go(spark, broker, peer, count, one, parts, copies)
+    finally:
+        with httpx.Client(base_url=f"{broker.web_service_url}{TOPICS}", params={"force": True}, timeout=60) as admin:
+            for name in (one, copies[one]):
+                admin.delete(name)
+            for name in (parts, copies[parts]):
+                admin.delete(f"{name}/partitions")
+
+
+def _go(
+    spark: SparkSession, broker: TestBroker, peer: JavaPeer, count: int, one: str, parts: str, copies: dict[str, str]
+) -> Report:
     seconds: dict[str, float] = {}
 
     @contextmanager
@@ -259,7 +273,7 @@ def go(spark: SparkSession, broker: TestBroker, peer: JavaPeer, count: int) -> R
         seconds[name] = round(time.monotonic() - began, 1)
 
     for name in (parts, copies[parts]):
-        url = f"{broker.web_service_url}/admin/v2/persistent/public/default/{name}/partitions"
+        url = f"{broker.web_service_url}{TOPICS}{name}/partitions"
         httpx.put(url, json=PARTITIONS, timeout=30).raise_for_status()
     given, quarter, sent = items(count), count // 4, list[Original]()
     with step("send"):
