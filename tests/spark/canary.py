@@ -41,7 +41,8 @@ def main() -> None:
     for use in Use:
         print(repr(parse_options(options, use)), str(parse_options(options, use)))
     secret = [word for item in SECRET.items() for word in ("-o", "=".join(item))]
-    print("check:", command(["spark", "check", "-u", url, *secret, "--json"]), jmsaio.__file__)
+    code = command(["spark", "check", "-u", url, *secret, "--json"])
+    (folder / "checked").write_text(f"{code} {jmsaio.__file__}", encoding="utf-8")
     spark.stop()
 
 
@@ -67,12 +68,12 @@ def fail(spark: SparkSession, options: dict[str, str], numbers: DataFrame) -> No
         try:
             spark.read.format("jms").options(**{**options, **wrong}).load().count()
         except PySparkException as error:
-            print("refused:", error)
+            print(f"refused: {error}", flush=True)
     try:
         bad = numbers.selectExpr("text", "map('a', 'b') AS properties", "map('a', 'int') AS property_types")
         bad.write.format("jms").options(**options).mode("append").save()
     except PySparkException as error:
-        print("failed:", error)
+        print(f"failed: {error}", flush=True)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def test_the_wheel_works_by_name_on_executors_and_no_file_plan_log_error_or_repr
     told = submit(pulsar_broker.url, tmp_path / FILE, folder, installed, spark_home)
     for sign in ("Physical Plan", "numInputRows", "does not exist", "failed: ", "SourceOptions("):
         assert sign in told, told[-3000:]
-    assert f"check: 0 {installed / 'jmsaio' / '__init__.py'}" in told, told[-3000:]
+    assert (folder / "checked").read_text() == f"0 {installed / 'jmsaio' / '__init__.py'}", told[-3000:]
     for name in ("rows", "files"):
         assert sorted(parquet.read_table(folder / name)["text"].to_pylist(), key=int) == [str(n) for n in range(20)]
     assert {"0", "1"} <= {path.name for path in spark_home.glob("work/*/*")}  # two executors
