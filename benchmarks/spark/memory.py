@@ -18,12 +18,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
-from pyspark.sql import SparkSession
 
 from benchmarks.__main__ import web_url_of
 from benchmarks.catalog import jmsaio_url
 from benchmarks.spark.messages import SOURCE
-from benchmarks.spark.processes import descendants, jvm_of, peak
+from benchmarks.spark.processes import jvm_of, peak, task_processes
 from benchmarks.spark.reading import archive, two_tasks
 from benchmarks.spark.session import SessionRun, the_session
 from jmsaio.bench.workload import Task, Workload
@@ -81,9 +80,7 @@ def _watching(largest: list[int]) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(0.5):
-            session = SparkSession.getActiveSession()
-            if session is not None:
-                largest[0] = max(largest[0], *map(peak, descendants(jvm_of(session))), 0)
+            largest[0] = max(largest[0], *map(peak, task_processes(os.getpid())), 0)
 
     thread = threading.Thread(target=watch)
     thread.start()

@@ -46,6 +46,11 @@ def tasks_cpu(session: SparkSession) -> float:
     return total
 
 
+def task_processes(process: int) -> list[int]:
+    """The Python processes of tasks below a process."""
+    return [number for number in descendants(process) if _TASKS in _words(number)]
+
+
 def cpu_of(process: int) -> float:
     """CPU seconds that a process has taken so far."""
     return _cpu(process)[0]
