@@ -23,7 +23,7 @@ from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
 
-#: The subscription of a dead letter topic that has none of a queue: it knows what was redriven.
+#: The subscription of a dead letter topic that had none of a queue: it knows what was redriven.
 REDRIVE_CURSOR: Final = f"{JOB_PREFIX}redrive"
 
 
@@ -33,7 +33,8 @@ class RedriveRequest:
 
     Attributes:
         destination: the dead letters. Those of a queue are taken from its subscription, ``jms-queue`` or the one that
-            the name ends with (``name:subscription``).
+            the name ends with (``name:subscription``); where a redrive has made a subscription of its own, and the name
+            ends with none, from that one.
         of: the name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
             subscription. None: ``destination`` has the dead letters.
         selector, max_redrives, dry_run: as ``RedriveOrder``.
@@ -146,13 +147,14 @@ async def _subscription(
     """The name of the subscription, whether it outlives the redrive, and whether it is there already."""
     known = (await admin.stats(topic)).subscriptions
     named = None if request.of is not None else resolved.subscription
+    # A subscription that a queue got later has every letter, also those that were sent.
+    if named is None and REDRIVE_CURSOR in known:
+        return REDRIVE_CURSOR, True, True
     queue = named or configuration.queue_subscription_name
     if (isinstance(request.destination, Queue) or request.of is not None) and queue in known:
         return queue, True, True
     if named is not None:
         raise NotFoundError(f"{topic} has no subscription {named}, which {request.destination} names")
-    if REDRIVE_CURSOR in known:
-        return REDRIVE_CURSOR, True, True
     if request.dry_run:
         return f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}", False, False
     return REDRIVE_CURSOR, True, False

@@ -59,6 +59,21 @@ async def test_letters_without_a_queue_get_a_cursor_that_knows_what_was_redriven
     assert (order.subscription, order.durable) == (REDRIVE_CURSOR, True)
 
 
+async def test_letters_are_sent_once_when_the_subscription_of_the_queue_comes_later(letters: Letters) -> None:
+    admin = letters.harness.admin
+    await admin.create_subscription(letters.dead, "keeper", Position.EARLIEST)
+    await admin.delete_subscription(letters.dead, QUEUE)
+    await letters.put("pay")
+    request = RedriveRequest(destination=Queue(letters.dead))
+    await redrive_all(letters.harness.transport, letters.harness.configuration, request)
+    await admin.create_subscription(letters.dead, QUEUE, Position.EARLIEST)
+    await letters.put("later")
+    await redrive_all(letters.harness.transport, letters.harness.configuration, request)
+    assert texts(await letters.waiting()) == ["pay", "later"]
+    (named,) = await plan(letters.harness, Queue(f"{letters.dead}:{QUEUE}"))
+    assert named.subscription == QUEUE
+
+
 async def test_topics_without_letters_need_no_work(letters: Letters) -> None:
     assert await plan(letters.harness, Queue(letters.dead)) == []
 
