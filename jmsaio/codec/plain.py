@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.codec import bodies, headers
-from jmsaio.codec.properties import MARKS, remember
+from jmsaio.codec.properties import HIDDEN, MARKS, remember
 from jmsaio.codec.stamp import Stamp
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.names import check_property_name
@@ -97,6 +97,8 @@ def plain_record(body: str | bytes, properties: dict[str, str], stamp: Stamp) ->
 
 def _mark(name: str) -> str:
     """The name of the mark of a property, "" where the long way is to be taken."""
+    if name in HIDDEN:
+        return ""
     try:
         check_property_name(name)
         name.encode()

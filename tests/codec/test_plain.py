@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
 from jmsaio.codec.plain import plain_properties, plain_record
+from jmsaio.codec.properties import HIDDEN
 from jmsaio.errors import JMSError, MessageFormatError
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long
-from jmsaio.model.wire import RESERVED, OutgoingRecord
+from jmsaio.model.wire import OutgoingRecord
 from tests.codec.strategies import loose_texts, properties
 
-NAMES = st.sampled_from(
-    ["region", "größe", "a$_1", "JMSXGroupID", "JMSXGroupSeq", "a b", "x_jsmtype", "not", *RESERVED]
-)
+NAMES = st.sampled_from(["region", "größe", "a$_1", "JMSXGroupID", "JMSXGroupSeq", "a b", "x_jsmtype", "not", *HIDDEN])
 VALUES = properties | st.none() | loose_texts | st.integers() | st.binary(max_size=3) | st.just(Char("c"))
 STAMPS = st.builds(
     Stamp,
@@ -77,7 +76,8 @@ def test_usual_properties_are_plain() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"JMSXGroupID": "g"}, {"JMSPriority": 4}, {"not": "x"}, {"a b": "x"}, {5: "x"}, {"n": 1 << 31}, {"n": b"x"},
+        {"JMSXGroupID": "g"}, {"JMSPriority": 4}, {"JMS_jmsaio_object": "x"},
+        {"not": "x"}, {"a b": "x"}, {5: "x"}, {"n": 1 << 31}, {"n": b"x"},
         {"n": "ä"}, {"n": Char("c")}, {"\udc00": 1}, [("n", 5)], type("Named", (dict,), {})(n=5),
     ],
 )  # fmt: skip

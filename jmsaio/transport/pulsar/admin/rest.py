@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     read_log,
 )
 from jmsaio.transport.pulsar.admin.turns import create_whole, creating
+from jmsaio.transport.together import together
 
 if TYPE_CHECKING:
     import httpx
@@ -263,11 +265,20 @@ class RestAdmin:
             raise
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
-        """Create a subscription (and a missing topic); False if it exists. Waits for those who subscribe to it."""
-        path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
+        """Create a subscription (and a missing topic); False if it exists. Waits for those who subscribe to it.
+
+        Partition by partition: the broker's answer for several does not say which of them failed.
+        """
         async with creating(topic, name, self._config.operation_timeout):
-            create = partial(self._create, path, start_position(position), what, {"replicated": "false"})
-            return await create_whole(create, partial(self.delete_subscription, topic, name))
+            parts = [topic]
+            with suppress(NotFoundError):
+                parts = partition_names(topic, await self.partitions(topic))
+            return any(await together(self._create_subscription(part, name, position) for part in parts))
+
+    async def _create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
+        create = partial(self._create, path, start_position(position), what, {"replicated": "false"})
+        return await create_whole(create, partial(self.delete_subscription, topic, name))
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         """Delete a subscription with its backlog; ``force`` also with connected consumers."""

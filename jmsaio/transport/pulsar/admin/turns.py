@@ -21,7 +21,7 @@ from jmsaio.model.partitions import split_partition
 
 #: What the broker answers where it has made a subscription, and not reset its cursor.
 _PRECONDITION_FAILED, _NOT_RESET = 412, "cursor reset"
-_ATTEMPTS = 3
+_ATTEMPTS = 4
 
 
 @attrs.define(eq=False)
@@ -84,21 +84,24 @@ async def create_whole(create: Callable[[], Awaitable[bool]], delete: Callable[[
     """Create a subscription; one whose cursor could not be reset is deleted and created anew.
 
     Args:
-        create: creates it; False if it exists.
+        create: creates it, on a topic without partitions or on one partition; False if it exists.
         delete: deletes it, unless it has consumers.
 
     Raises:
-        AdminError: the broker refuses.
+        AdminError: the broker refuses. Then there is no subscription, unless it was there before.
     """
+    failure: AdminError | None = None
     for _ in range(_ATTEMPTS):
         try:
             return await create()
         except AdminError as error:
             if error.status != _PRECONDITION_FAILED or _NOT_RESET not in str(error):
                 raise
+            failure = error
             with suppress(NotFoundError):
                 await delete()
-    return await create()
+    assert failure is not None
+    raise failure
 
 
 @asynccontextmanager

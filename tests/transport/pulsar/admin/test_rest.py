@@ -69,9 +69,13 @@ class Request:
 
 @attrs.define
 class Server:
-    """Gives the scripted answers in turn; the last one stands for all that follow."""
+    """Gives the scripted answers in turn; the last one stands for all that follow.
+
+    Where ``parts`` is given, the question for the number of partitions has that answer, and counts for nothing.
+    """
 
     answers: Sequence[Answer]
+    parts: int | None = None
     url: str = ""
     requests: list[Request] = attrs.field(factory=list)
     came: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -79,9 +83,13 @@ class Server:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has gone
             while True:
-                self.requests.append(await self._request(reader))
-                self.came.set()
-                answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
+                request = await self._request(reader)
+                if self.parts is not None and (request.method, request.target) == ("GET", f"{PATH}/partitions"):
+                    answer = Answer(200, {"partitions": self.parts})
+                else:
+                    self.requests.append(request)
+                    self.came.set()
+                    answer = self._answer(request)
                 if answer.status == -1:
                     await reader.read()  # until the client goes
                 if answer.status <= 0:
@@ -92,6 +100,9 @@ class Server:
         with suppress(ConnectionError):  # closed is closed
             await writer.wait_closed()
 
+    def _answer(self, request: Request) -> Answer:
+        return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
     @staticmethod
     async def _request(reader: asyncio.StreamReader) -> Request:
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
@@ -101,8 +112,13 @@ class Server:
 
 
 @asynccontextmanager
-async def scripted(*answers: Answer) -> AsyncIterator[Server]:
-    server = Server(answers)
+async def scripted(*answers: Answer, parts: int | None = None) -> AsyncIterator[Server]:
+    async with serving(Server(answers, parts)) as server:
+        yield server
+
+
+@asynccontextmanager
+async def serving(server: Server) -> AsyncIterator[Server]:
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     try:
@@ -171,7 +187,7 @@ async def test_reasons_of_any_form(make_admin: MakeAdmin, body: bytes, shown: st
 
 
 async def test_what_exists_is_not_created(make_admin: MakeAdmin) -> None:
-    async with scripted(Answer(409, {"reason": "exists"})) as server:
+    async with scripted(Answer(409, {"reason": "exists"}), parts=0) as server:
         admin = make_admin(server.url)
         assert not await admin.create_topic(TOPIC)
         assert not await admin.create_topic(TOPIC, 3)
@@ -351,7 +367,7 @@ async def test_something_that_does_not_speak_http(make_admin: MakeAdmin) -> None
 async def test_a_redirect_is_followed_with_body_and_credentials(make_admin: MakeAdmin, status: int) -> None:
     async with scripted(Answer(204)) as owner:
         moved = Answer(status, headers={"Location": f"{owner.url}{PATH}/subscription/s?authoritative=true"})
-        async with scripted(moved) as server:
+        async with scripted(moved, parts=0) as server:
             admin = make_admin(server.url, auth_plugin="token", auth_params=f"token:{SECRET}")
             assert await admin.create_subscription(TOPIC, "s", Position.EARLIEST)
             await admin.aclose()
@@ -609,12 +625,30 @@ async def test_a_subscription_whose_cursor_the_broker_did_not_reset_is_made_anew
     """It is at the end of the topic, and would skip what is stored."""
     reason = "Unable to find position for position specified: unable to persist readPosition for cursor reset 567:-1"
     failed = Answer(412, {"reason": reason})
-    async with scripted(failed, Answer(204), failed, Answer(404, {"reason": "none"}), Answer(204)) as server:
+    gone = Answer(404, {"reason": "none"})
+    async with scripted(failed, Answer(204), failed, gone, Answer(204), parts=0) as server:
         assert await make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST)
     assert [one.method for one in server.requests] == ["PUT", "DELETE", "PUT", "DELETE", "PUT"]
-    async with scripted(failed) as server:
+    async with scripted(*[failed, Answer(204)] * 4, parts=0) as server:
         error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST))
     assert isinstance(error, AdminError) and error.status == 412
+    assert [one.method for one in server.requests][-2:] == ["PUT", "DELETE"], "nothing stays that would skip messages"
+
+
+async def test_a_cursor_that_was_not_reset_costs_the_other_partitions_nothing(make_admin: MakeAdmin) -> None:
+    """They may have the subscription for long: that of the partition that failed is made anew, and no other."""
+    failures = [Answer(412, {"reason": "unable to persist readPosition for cursor reset 567:-1"})]
+
+    class Partitions(Server):
+        def _answer(self, request: Request) -> Answer:
+            if "partition-0" in request.target:
+                return Answer(409, {"reason": "exists"})
+            return failures.pop() if failures and request.method == "PUT" else Answer(204)
+
+    async with serving(Partitions((), 2)) as server:
+        assert await make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST)
+    deleted = [one.target for one in server.requests if one.method == "DELETE"]
+    assert len(deleted) == 1 and "partition-1" in deleted[0]
 
 
 async def test_a_precondition_that_fails_is_not_taken_for_what_is_there_already(make_admin: MakeAdmin) -> None:
