@@ -27,7 +27,10 @@ _log = logging.getLogger(__name__)
 
 
 def subscription_of(folder: Path) -> str:
-    """The subscription of the archive in a folder, where the user names none: no other folder's."""
+    """The subscription of the archive in a folder, where the user names none.
+
+    No other folder of this machine has it; one with the same path on another machine does.
+    """
     whole = folder.resolve()
     readable = re.sub(r"[^\w.-]", "-", whole.name, flags=re.ASCII)
     return f"{JOB_PREFIX}{readable}-{zlib.crc32(str(whole).encode()):08x}"

@@ -13,6 +13,7 @@ import attrs
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import Resolved
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import WireId
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.model.places import Place
@@ -166,7 +167,7 @@ async def _plan(order: ArchiveOrder, archived: Manifest, options: SourceOptions)
     async with connected(configuration) as transport:
         source = await _without_gone(transport, whole, archived)
         stores = await look(transport, await list_sources(transport, source))
-        kept = await _kept(transport, order, stores)
+        kept = await _kept(transport, order, archived.ends(), stores)
         starts, losses = locate_all(archived.ends(), stores, kept)
         Losses(order.fail_on_data_loss).tell_all(losses)
         wanted = attrs.evolve(wanted, source=source, data_loss_folder=None)
@@ -186,11 +187,29 @@ async def _without_gone(transport: Transport, source: Resolved, archived: Manife
     return attrs.evolve(source, topics=tuple(there))
 
 
-async def _kept(transport: Transport, order: ArchiveOrder, topics: Iterable[str]) -> Container[str]:
-    """The topics of which the subscription keeps what is not archived."""
+async def _kept(
+    transport: Transport, order: ArchiveOrder, ends: Mapping[str, Place], stores: Mapping[str, Stored]
+) -> Container[str]:
+    """The topics of which the subscription has kept what is not archived."""
     if order.consume is None or transport.admin is None:
         return ()
-    return await StreamCursor(transport.admin, order.consume, shared=False).kept(topics)
+    trimmed = [topic for topic, end in ends.items() if topic in stores and end < stores[topic].first]
+    known = await StreamCursor(transport.admin, order.consume, shared=False).kept(trimmed)
+    marks = {topic: (await transport.admin.cursor(topic, order.consume)).mark_delete for topic in known}
+    return {topic for topic, mark in marks.items() if not is_ahead(mark, ends[topic])}
+
+
+def is_ahead(mark: WireId | None, end: Place) -> bool:
+    """Whether a subscription has acknowledged entries behind what is archived.
+
+    Time to live, a backlog quota or consumers do that. The archive moves it only behind what its manifest counts, and
+    the broker moves it from the end of a ledger that it deletes to before the first entry of the next one.
+
+    Args:
+        mark: the last entry that is acknowledged; None before the first one of a ledger.
+        end: of the archive.
+    """
+    return mark is not None and Place(mark.ledger, mark.entry) >= end
 
 
 def _text(order: ArchiveOrder, whole: Resolved, left: Resolved) -> str:
@@ -219,6 +238,9 @@ def locate_all(
             losses.append(Loss(topic, end, None, _GONE))
             continue
         starts[topic], loss = locate(topic, end, stores[topic])
+        if loss is not None and end.ledger > stores[topic].ledgers[-1].id:  # a topic made anew: all of it is new
+            starts[topic] = stores[topic].first
+            loss = attrs.evolve(loss, found=starts[topic])
         if loss is not None and not (topic in kept and is_trimmed(loss, stores[topic])):
             losses.append(loss)
     return starts, losses

@@ -88,7 +88,7 @@ def test_a_move_that_fails_is_told_and_leaves_what_was_archived(tmp_path: Path) 
     assert nothing.summary() == {}
 
 
-def test_what_the_broker_deletes_once_it_is_consumed_is_no_loss(
+def test_what_the_broker_deletes_is_no_loss_unless_the_subscription_was_moved_on_by_others(
     pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
 ) -> None:
     queue = name("trimmed")
@@ -113,3 +113,7 @@ def test_what_the_broker_deletes_once_it_is_consumed_is_no_loss(
     assert backlog(pulsar_broker, queue, "jms-queue") == 1
     with pytest.raises(DataLossError):
         plan_archive(attrs.evolve(order, consume=None), archived)
+
+    httpx.post(f"{topic}/subscription/jms-queue/skip_all", timeout=30).raise_for_status()
+    with pytest.raises(DataLossError):
+        plan_archive(order, archived)

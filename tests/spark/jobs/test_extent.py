@@ -12,7 +12,8 @@ import pyarrow  # noqa: F401 - the module under test needs it
 import pytest
 
 from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, extents_of, locate_all, plan_archive
+from jmsaio.model.wire import WireId
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, extents_of, is_ahead, locate_all, plan_archive
 from jmsaio.spark.jobs.manifest import Part
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
@@ -62,10 +63,33 @@ def test_a_ledger_that_was_consumed_is_no_loss_where_the_subscription_keeps_the_
     ledgers = (Ledger(4, 7, 70),)
     stores = dict.fromkeys("abc", Stored(ledgers, Place(4, 7)))
     starts, losses = locate_all(ends, stores, kept={"a", "c", "gone"})
-    assert starts == {"a": Place(4, 0), "b": Place(4, 0), "c": Place(4, 7)}
+    assert starts == {"a": Place(4, 0), "b": Place(4, 0), "c": Place(4, 0)}
     assert [(loss.topic, loss.wanted, loss.found) for loss in losses] == [
-        ("b", Place(1, 5), Place(4, 0)), ("c", Place(9, 0), Place(4, 7)), ("gone", Place(1, 0), None),
+        ("b", Place(1, 5), Place(4, 0)), ("c", Place(9, 0), Place(4, 0)), ("gone", Place(1, 0), None),
     ]  # fmt: skip
+
+
+def test_a_topic_made_anew_with_lower_ledgers_is_archived_from_its_oldest_message_on() -> None:
+    stores = {"a": Stored((Ledger(12, 40, 400),), Place(12, 40))}
+    starts, (loss,) = locate_all({"a": Place(5000, 3)}, stores, kept={"a"})
+    assert starts == {"a": Place(12, 0)}
+    assert (loss.wanted, loss.found) == (Place(5000, 3), Place(12, 0))
+
+
+@pytest.mark.parametrize(
+    ("mark", "ahead"),
+    [
+        (None, False),
+        (WireId(5, 9), False),
+        (WireId(5, 10), True),
+        (WireId(6, 3), True),
+        (WireId(7, 0), True),
+    ],
+)
+def test_a_subscription_is_ahead_once_it_has_acknowledged_what_is_not_archived(
+    mark: WireId | None, ahead: bool
+) -> None:
+    assert is_ahead(mark, Place(5, 10)) == ahead
 
 
 def test_ranges_of_tasks_are_put_together_by_partition() -> None:
