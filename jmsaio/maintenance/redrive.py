@@ -17,6 +17,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven
 from jmsaio.maintenance.outlets import Outlets
+from jmsaio.maintenance.unseen import has_unseen
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.selector import Selector
@@ -78,8 +79,8 @@ class Redriven:
         sent: how many were sent, or would be, by the full name of the topic that they went to.
         not_selected: how many the selector did not select.
         left: how many were left, by the value of the reason (``Left``).
-        errors: why some failed, a few sentences.
-        complete: all up to the end were seen; else others hold the rest.
+        errors: why some failed, or the call did after it had begun; a few sentences.
+        complete: all up to the end that are not acknowledged were seen; else others hold the rest, or the call failed.
     """
 
     topic: str
@@ -128,14 +129,18 @@ async def redrive(transport: Transport, configuration: Configuration, order: Red
     Raises:
         InvalidSelectorError: ``order.selector`` is none.
         ConsumerBusyError: the subscription has a consumer that does not share it.
-        TransportError: the broker does not answer; what was sent by then may be acknowledged or not.
+        TransportError: the broker does not answer; nothing was sent. If it fails later, ``errors`` tells that, and what
+            was sent by then may be acknowledged or not.
 
     Cancelling loses nothing: no dead letter is acknowledged before the broker has what was sent in its place.
     """
     work = _Redriving(transport, configuration, order)
     try:
         await work.open()
-        await work.run()
+        try:
+            await work.run()
+        except JMSError as error:  # what was sent by then is told, too
+            work.fail(error)
         await work.finish()
     finally:
         with anyio.CancelScope(shield=True):
@@ -171,6 +176,8 @@ class _Redriving:
         self._left: Counter[Left] = Counter()
         self._errors: dict[str, None] = {}
         self._not_selected = 0
+        self._at_end = False
+        self._failed = False
         self._complete = False
 
     async def open(self) -> None:
@@ -193,7 +200,7 @@ class _Redriving:
         assert self._receiver is not None
         loop = asyncio.get_running_loop()
         last = loop.time()
-        while not self._complete:
+        while not self._at_end:
             self._woken.clear()
             records = self._receiver.receive(_AT_ONCE)
             for record in records:
@@ -222,7 +229,7 @@ class _Redriving:
     async def _take(self, receiver: Receiver, record: ReceivedRecord) -> None:
         place = record.message_id
         if _in_order(place) >= _in_order(self._order.end):
-            self._complete = True
+            self._at_end = True
         if _in_order(place) > _in_order(self._order.end):
             self._hold(receiver, record)
         elif place not in self._seen:
@@ -302,14 +309,30 @@ class _Redriving:
         if text and len(self._errors) < _ERRORS:
             self._errors[text] = None
 
+    def fail(self, error: JMSError) -> None:
+        """No more are taken: the rest was not seen."""
+        self._failed = True
+        self._errors = {str(error): None, **self._errors}
+
     async def finish(self) -> None:
-        """Wait for outcomes, then until the broker has the acknowledgements."""
+        """Wait for outcomes, then until the broker has the acknowledgements, and look whether others hold some."""
         assert self._receiver is not None
         try:
             await self._outlets.drain()
             await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
         except JMSError as error:  # what was sent is counted, and may be sent again
             self._tell(str(error))
+        try:
+            self._complete = not self._failed and await self._has_seen_all()
+        except JMSError as error:
+            self._tell(str(error))
+
+    async def _has_seen_all(self) -> bool:
+        """Whether nobody else holds any: neither the last one's arrival nor its absence tells that."""
+        admin, order = self._transport.admin, self._order
+        if admin is None or not order.durable:  # nobody shares a subscription that ends with this call
+            return self._at_end
+        return not await has_unseen(admin, order.topic, order.subscription, order.end, self._seen)
 
     async def aclose(self) -> None:
         """Give back what was left, and close. What is on its way still counts, as far as it is stored in time."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import attrs
 import pytest
 
-from jmsaio.errors import InvalidSelectorError
+from jmsaio.errors import BrokerUnavailableError, InvalidSelectorError
 from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
 from jmsaio.maintenance.redrive import Left, Redriven, _Redriving, redrive, summarize
-from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC
-from jmsaio.transport.base import Position
+from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, ReceivedRecord
+from jmsaio.transport.base import Position, Receiver, Subscription, Transport
 from tests.kit.records import texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.transport.contract.harness import GUARD
@@ -116,6 +118,66 @@ async def test_what_another_consumer_holds_is_told_as_not_seen(letters: Letters)
     assert (done.sent, done.complete) == ({}, False)
     await other.close()
     assert texts(await letters.waiting(letters.dead)) == ["held"]
+
+
+async def test_it_is_told_when_another_consumer_holds_some_and_the_last_one_comes(letters: Letters) -> None:
+    await letters.put(*"abcdefghij")
+    other = await letters.harness.inbox(letters.dead, name=QUEUE, receiver_queue_size=1)
+    await other.take(3)
+    done = await letters.redrive(patience=1.0)
+    assert 0 < sum(done.sent.values()) < 8
+    assert not done.complete
+    await other.close()
+    assert (await letters.redrive()).complete
+    assert {*texts(await letters.waiting())} == {*"abcdefghij"}
+
+
+async def test_nobody_holds_a_last_letter_that_is_acknowledged_already(letters: Letters) -> None:
+    await letters.harness.admin.create_subscription(letters.dead, "keeper", Position.EARLIEST)
+    await letters.put(message("coffee", region="US"), message("tea", region="EU"))
+    assert (await letters.redrive(selector="region = 'EU'")).complete
+    done = await letters.redrive(selector="region = 'FR'", patience=1.0)
+    assert (done.not_selected, done.complete, done.errors) == (1, True, ())
+
+
+@attrs.define
+class BreakingReceiver:
+    """Gives one record, then the broker is lost."""
+
+    inner: Receiver
+    given: int = 0
+
+    def receive(self, count: int) -> Sequence[ReceivedRecord]:
+        if self.given:
+            raise BrokerUnavailableError("the broker is gone")
+        records = self.inner.receive(1)
+        self.given += len(records)
+        return records
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@attrs.define
+class BreakingTransport:
+    """Its receivers break."""
+
+    inner: Transport
+
+    async def open_receiver(self, subscription: Subscription, wake: Callable[[], None]) -> BreakingReceiver:
+        return BreakingReceiver(await self.inner.open_receiver(subscription, wake))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+async def test_what_was_sent_before_the_broker_was_lost_is_counted(letters: Letters) -> None:
+    await letters.put("a", "b")
+    broken = cast("Transport", BreakingTransport(letters.harness.transport))
+    done = await redrive(broken, letters.harness.configuration, await letters.order())
+    assert (done.sent, done.errors, done.complete) == ({letters.topic: 1}, ("the broker is gone",), False)
+    assert texts(await letters.waiting()) == ["a"]
+    assert texts(await letters.waiting(letters.dead)) == ["b"]
 
 
 async def test_letters_of_a_batch_are_settled_one_by_one(letters: Letters) -> None:

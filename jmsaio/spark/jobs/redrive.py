@@ -20,7 +20,7 @@ from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.worker import CONNECTION_ERRORS, forget, worker
+from jmsaio.spark.worker import forget, worker
 from jmsaio.transport.registry import connected
 
 
@@ -120,10 +120,10 @@ def _redrive_one(options: SourceOptions, orders: Sequence[RedriveOrder], number:
         here = worker(options.connection, partial(configuration_of, options))
         outcome = here.run(redrive(here.transport, here.configuration, order))
     except JMSError as error:
-        if isinstance(error, CONNECTION_ERRORS):
-            forget(options.connection)
         text = f"{order.topic}: {error}"
         outcome = Redriven(topic=order.topic, sent={}, not_selected=0, left={}, errors=(text,), complete=False)
+    if outcome.errors and not outcome.complete:  # the connection may be lost
+        forget(options.connection)
     return json.dumps(attrs.asdict(outcome))
 
 
