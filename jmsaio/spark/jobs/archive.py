@@ -26,7 +26,7 @@ from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, Part, read_manifest, write_manifest
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time as read_time
-from jmsaio.spark.planning.losses import read_losses
+from jmsaio.spark.planning.losses import read_losses, write_loss
 from jmsaio.spark.session import set_for_now
 
 #: Where a run writes, in the archive's folder; the underscore hides it from whoever reads the folder.
@@ -85,15 +85,27 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
                 frame = session.read.format("jms").options(**options).load()
                 runs.append(store_run(frame, order, archived, plan.extents))
                 cursor.follow(runs[-1].manifest)
-        return {**summarize(order, archived, runs, plan.lost, began), **cursor.summary()}
+        return {**summarize(order, archived, runs, take_untold(order), began), **cursor.summary()}
 
 
 def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
-    """The manifest with the losses of a plan, written, so that they are told once."""
+    """The manifest with the losses of a plan, written, so that they are found once.
+
+    A run that fails has no summary: each stays in a file until the summary of a later one tells it.
+    """
     if plan.losses:
+        for sentence in plan.lost:
+            write_loss(order.untold, sentence)
         archived = archived.after_losses(plan.losses)
         write_manifest(order.folder, archived)
     return archived
+
+
+def take_untold(order: ArchiveOrder) -> tuple[str, ...]:
+    """The accepted losses that no summary has told, for one that does."""
+    lost = read_losses(order.untold)
+    shutil.rmtree(order.untold, ignore_errors=True)
+    return lost
 
 
 def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> Run:

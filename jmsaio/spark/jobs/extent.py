@@ -30,6 +30,8 @@ from jmsaio.transport.topics import list_partitions
 
 #: Where tasks note what is lost, in the archive's folder; the underscore hides it from whoever reads the folder.
 _LOSSES: Final = "_losses"
+#: Where accepted losses stay until a summary tells them.
+_UNTOLD: Final = "_untold"
 _GONE: Final = "the topic, or the partition, does not exist any more"
 
 
@@ -71,8 +73,13 @@ class ArchiveOrder:
 
     @property
     def losses(self) -> Path:
-        """The folder where tasks note what is lost."""
-        return self.folder / _LOSSES
+        """The folder where tasks note what is lost: absolute, since their working directory is another."""
+        return (self.folder / _LOSSES).absolute()
+
+    @property
+    def untold(self) -> Path:
+        """The folder of losses that were accepted, until the summary of a run tells them."""
+        return self.folder / _UNTOLD
 
     def manifest(self) -> Manifest:
         """The manifest of an archive that was not begun yet."""

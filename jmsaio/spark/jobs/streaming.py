@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jmsaio.errors import ConfigurationError, NotFoundError
-from jmsaio.spark.jobs.archive import Run, accept, open_archive, store_run, summarize
+from jmsaio.spark.jobs.archive import Run, accept, open_archive, store_run, summarize, take_untold
 from jmsaio.spark.jobs.consuming import ArchiveCursor
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
@@ -95,7 +95,7 @@ def _archive(
         cursor = ArchiveCursor.begin(order, accepted)
         runs = _Runs(order, plan, accepted, cursor)
         stopped = _run(session, runs, pace, stop, tell) if plan.extents or pace.interval is not None else None
-    summary = {**summarize(order, before, runs.done, plan.lost, began), **cursor.summary()}
+        summary = {**summarize(order, before, runs.done, take_untold(order), began), **cursor.summary()}
     return summary if stopped is None else {**summary, "stopped": stopped}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -177,6 +178,9 @@ def _cursor(given: Given) -> None:
 def _losses(given: Given) -> None:
     if given.values.get("fail_on_data_loss", True) and "dataLossFolder" in given.texts:
         raise given.refuse("dataLossFolder", "has no effect without failOnDataLoss=false")
+    folder = given.values.get("data_loss_folder")
+    if folder is not None and not Path(folder).is_absolute():
+        raise given.refuse("dataLossFolder", "must be an absolute path: tasks have other working directories")
 
 
 def _needs(given: Given, name: str, other: str) -> None:

@@ -187,8 +187,8 @@ OPTIONS: Final = (
     ),
     OptionRow(
         name="dataLossFolder", uses=_READS, default="", field="data_loss_folder",
-        doc="with `failOnDataLoss=false`: folder, shared by the driver and all workers, in which each loss becomes a "
-        "file of one sentence",
+        doc="with `failOnDataLoss=false`: absolute path of a folder, shared by the driver and all workers, in which "
+        "each loss becomes a file of one sentence",
     ),
     OptionRow(
         name="onDecodeError", uses=_READS, default="row", read=values.word_of(OnDecodeError),

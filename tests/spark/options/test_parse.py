@@ -210,6 +210,7 @@ REFUSED = [
     ({"maxTriggerDelay": "5s"}, STREAM, "option maxTriggerDelay = '5s': has no effect without minEntriesPerTrigger"),
     ({"moveCursor": "false"}, STREAM, "option moveCursor = 'false': has no effect without subscription"),
     ({"dataLossFolder": "x"}, READ, "option dataLossFolder = 'x': has no effect without failOnDataLoss=false"),
+    ({"dataLossFolder": "x", "failOnDataLoss": "false"}, READ, "option dataLossFolder = 'x': must be an absolute path"),
     ({"sharedCursor": "true"}, STREAM, "option sharedCursor = 'true': has no effect without subscription"),
     ({"consumerConfig.receiverQueueSize": "x"}, READ, "option consumerConfig.receiverQueueSize = 'x': is not an int"),
     ({"queue": "orders?consumerConfig.receiverQueueSize=x"}, READ, "consumerConfig.receiverQueueSize = 'x'"),
