@@ -28,6 +28,7 @@ from jmsaio.model.destinations import Destination, Queue, as_destination, resolv
 from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.foreign import write_back
+from jmsaio.model.messages.message import Message
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.local_transaction import LocalTransaction
@@ -170,32 +171,31 @@ class MessageProducer(Settings, AsyncClosing):
         plain = None
         if completion_listener is _UNSET and (type(given) is str or type(given) is bytes):
             plain = {} if properties is None else plain_properties(properties)
-        if plain is not None:
-            stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-            record = plain_record(given, plain, stamp)
-        else:
+        if plain is None:
             sent, foreign = outgoing(given, log_left_out)
             if properties is not None:
                 sent._put_properties(properties)
-            stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-            record = encode(sent, stamp)
-        sends = runtime.sends
+        stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
+        record = encode(sent, stamp) if plain is None else plain_record(given, plain, stamp)
+        sends, transaction = runtime.sends, None
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
         if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
             sender, transaction = await self._prepare(target)
-        else:
-            transaction = None
         work = None if self._transacting is None else self._transacting.work
         send = PendingSend(sends, work, stamp, target.destination, loop)
         sender.send(record, send, transaction)
         sends.add(send)
         if plain is None:
             stamp_sent(sent, stamp, target.destination)
-            if foreign:
-                write_back(given, sent._headers())
-            if completion_listener is not _UNSET:
-                runtime.completions.expect(given if foreign else sent, completion_listener, self, send)
+            self._hand_back(sent, given if foreign else None, completion_listener, send)
         return send
+
+    def _hand_back(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:
+        """Tell another library's message its headers; a checked completion listener gets the object that was sent."""
+        if foreign is not None:
+            write_back(foreign, sent._headers())
+        if listener is not _UNSET:
+            self._runtime.completions.expect(sent if foreign is None else foreign, listener, self, send)
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
         """A sender with room and the current transaction, both read in the same turn of the loop."""
