@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 
 import attrs
@@ -92,11 +91,15 @@ async def delete_job_cursors(admin: Admin, cursors: Iterable[JobCursor]) -> dict
 
 async def _delete(admin: Admin, one: JobCursor) -> JMSError | None:
     if one.consumers:
-        return IllegalStateError(f"it has {one.consumers} consumers: a job is at work")
+        return IllegalStateError(f"it has {one.consumers} consumers")
+    gone: list[str] = []
     try:
         for topic in await list_partitions(admin, one.topic):
-            with contextlib.suppress(NotFoundError):  # a job makes it only where it has something to do
+            try:
                 await admin.delete_subscription(topic, one.subscription)
+                gone.append(topic)
+            except NotFoundError:
+                pass  # a job makes it only where it has something to do
     except JMSError as error:
-        return error
+        return JMSError(f"{error}; it is deleted already on {', '.join(gone)}") if gone else error
     return None

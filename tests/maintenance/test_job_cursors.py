@@ -54,11 +54,22 @@ async def test_one_with_consumers_is_kept(letters: Letters) -> None:
     (one,) = await find_job_cursors(letters.harness.admin, [letters.topic])
     (reason,) = (await delete_job_cursors(letters.harness.admin, [one])).values()
     assert isinstance(reason, IllegalStateError)
-    assert "it has 1 consumers" in str(reason)
+    assert str(reason) == "it has 1 consumers"
     (reason,) = (await delete_job_cursors(letters.harness.admin, [attrs.evolve(one, consumers=0)])).values()
     assert isinstance(reason, AdminError)
     await inbox.close()
     assert OWN in (await letters.harness.admin.stats(letters.topic)).subscriptions
+
+
+async def test_partitions_without_it_are_named_where_another_refuses(letters: Letters) -> None:
+    topic = letters.harness.topic("parted")
+    await letters.harness.admin.create_topic(topic, 2)
+    await letters.harness.admin.create_subscription(topic, OWN, Position.EARLIEST)
+    (one,) = await find_job_cursors(letters.harness.admin, [topic])
+    inbox = await letters.harness.inbox(f"{topic}-partition-1", name=OWN)
+    (reason,) = (await delete_job_cursors(letters.harness.admin, [one])).values()
+    assert str(reason).endswith(f"; it is deleted already on {topic}-partition-0")
+    await inbox.close()
 
 
 async def test_names_of_others_are_refused_before_anything_is_deleted(letters: Letters) -> None:

@@ -17,7 +17,10 @@ from jmsaio.cli.spark.running import write_summary
 @of_option
 @broker_options
 @click.option("--subscription", metavar="NAME", help="Delete this one.")
-@click.option("--all", "every", is_flag=True, help="Delete all whose name begins with jmsaio-spark-.")
+@click.option(
+    "--all", "every", is_flag=True,
+    help="Delete all whose name begins with jmsaio-spark-, except jmsaio-spark-redrive.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only list them.")
 @json_option
 @needs_extra
@@ -27,8 +30,10 @@ def cleanup(
 ) -> int:  # fmt: skip
     """Delete subscriptions that jobs made on DESTINATION: they keep messages until then. Needs no Java.
 
-    An archive with --consume needs its subscription as long as it is to go on. One with consumers is kept, and the exit
-    code is 5; it is 3 if there is none. Subscriptions with other names are never touched.
+    An archive with --consume needs its subscription as long as it is to go on. Archives and streams connect no
+    consumer: stop them first. One with consumers is kept, and the exit code is 5; it is 3 if there is none. After
+    deleting jmsaio-spark-redrive the next redrive sends stored letters again. Subscriptions with other names are never
+    touched.
     """
     from jmsaio.spark.jobs.cleanup import CleanupOrder, clean_up
 

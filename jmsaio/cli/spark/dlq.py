@@ -43,7 +43,11 @@ def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
 @click.option(
     "-p", "--property", "names", multiple=True, metavar="NAME", help="Count by this property, too. Repeatable."
 )
-@click.option("--pending", is_flag=True, help="Leave out what the queue's subscription has acknowledged.")
+@click.option(
+    "--pending", is_flag=True,
+    help="Leave out what the queue's subscription has acknowledged. After a redrive that made a subscription of its "
+    "own, DESTINATION is 'NAME-DLQ:jmsaio-spark-redrive'.",
+)  # fmt: skip
 @click.option("--bodies", is_flag=True, help="Show the first 200 characters of text bodies in samples.")
 @click.option(
     "--groups", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N", help="Groups at most."
@@ -154,7 +158,7 @@ def _write_redriven(output: Output, summary: dict[str, Any]) -> int:
         for target, count in summary["targets"].items():
             output.line(printable(f"to {target}: {count}"))
         for text in summary["errors"]:
-            output.line(printable(f"left: {text}"))
+            output.line(printable(f"error: {text}"))
         for topic in summary["unseen"]:
             output.line(printable(f"{topic}: not all were handed out; other consumers may hold the rest"))
     parts = [f"{summary['sent']} dead letters {'to send' if summary['dry_run'] else 'sent'}"]

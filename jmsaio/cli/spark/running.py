@@ -39,7 +39,8 @@ def telling(
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
-        raise JMSError(f"Spark failed: {reason_of(error)}; 'jmsaio spark check' says what is missing") from error
+        advice = "'jmsaio spark check' looks at Java, packages and the broker"
+        raise JMSError(f"Spark failed: {reason_of(error)}; {advice}") from error
 
 
 def _progress(output: Output) -> Progress:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from jmsaio.errors import JMSError
 from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
-from jmsaio.maintenance.redrive_planning import letter_topics, require_admin
+from jmsaio.maintenance.redrive_planning import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.model.destinations import resolve
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.transport.registry import connected
+
+_LEFT: Final = "without it the next redrive sends letters again; delete it by its name (--subscription)"
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +29,8 @@ class CleanupOrder:
         connection: the options of the data source that name the broker: ``url`` and connection options.
         destination: ``queue://name`` or ``topic://name``, also of several: ``multi:``, ``regex:``.
         of: the name of a subscription: its dead letter topics are cleaned in place of the destination.
-        subscription: only this one; None: all whose name begins with ``jmsaio-spark-``.
+        subscription: only this one; None: all whose name begins with ``jmsaio-spark-``, except
+            ``jmsaio-spark-redrive``, which knows what was sent.
     """
 
     connection: Mapping[str, str]
@@ -44,7 +47,8 @@ def clean_up(order: CleanupOrder, *, dry_run: bool = False) -> dict[str, Any]:
         dry_run: only find them.
 
     Returns:
-        The summary: ``cursors``, each with its ``state``: ``found``, ``deleted`` or ``kept``, and why.
+        The summary: ``cursors``, each with its ``state``: ``found``, ``deleted``, ``kept`` or, where only its name
+        deletes it, ``left``, and why.
 
     Raises:
         ConfigurationError: no job makes a subscription of that name, or there is no administration.
@@ -52,26 +56,32 @@ def clean_up(order: CleanupOrder, *, dry_run: bool = False) -> dict[str, Any]:
         TransportError: the broker does not answer.
     """
     began = time.monotonic()
-    results = asyncio.run(_clean_up(order, dry_run))
+    results, left = asyncio.run(_clean_up(order, dry_run))
+    described = [_describe(one, error, dry_run) for one, error in results.items()]
     return {
         "job": "cleanup",
         "dry_run": dry_run,
         "destination": order.destination,
         "deleted": 0 if dry_run else sum(error is None for error in results.values()),
         "kept": sum(error is not None for error in results.values()),
-        "cursors": [_describe(one, error, dry_run) for one, error in results.items()],
+        "cursors": [*described, *({**attrs.asdict(one), "state": "left", "reason": _LEFT} for one in left)],
         "seconds": round(time.monotonic() - began, 3),
     }
 
 
-async def _clean_up(order: CleanupOrder, dry_run: bool) -> dict[JobCursor, JMSError | None]:
+async def _clean_up(
+    order: CleanupOrder, dry_run: bool
+) -> tuple[dict[JobCursor, JMSError | None], list[JobCursor]]:  # fmt: skip
+    """What became of each, and those that only their name deletes."""
     configuration = configuration_of(parse_options(order.connection, Use.WRITE))
     resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
     async with connected(configuration) as transport:
         admin = require_admin(transport)
         topics = await letter_topics(admin, resolved, order.of)
         found = await find_job_cursors(admin, topics, order.subscription)
-        return dict.fromkeys(found) if dry_run else await delete_job_cursors(admin, found)
+        left = [one for one in found if order.subscription is None and one.subscription == REDRIVE_CURSOR]
+        wanted = [one for one in found if one not in left]
+        return dict.fromkeys(wanted) if dry_run else await delete_job_cursors(admin, wanted), left
 
 
 def _describe(one: JobCursor, error: JMSError | None, dry_run: bool) -> dict[str, Any]:

@@ -32,6 +32,11 @@ def test_a_report_is_asked_for_with_what_was_given(jobs: Jobs, capsys: pytest.Ca
     assert (order["selector"], order["pending"], order["bodies"], order["groups"]) == ("a = 1", True, True, 7)
 
 
+def test_the_help_of_a_report_names_the_subscription_of_redrives(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*REPORT[:3], "--help"]) == OK
+    assert "jmsaio-spark-redrive" in "".join(capsys.readouterr().out.split())
+
+
 def test_a_report_in_text_is_a_table_with_samples(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,7 +112,7 @@ def test_what_was_left_is_told_and_has_an_exit_code(jobs: Jobs, capsys: pytest.C
     jobs.left = {"failed": 2}
     assert main([*REDRIVE, "--no-json"]) == PARTLY
     output = capsys.readouterr().out.splitlines()
-    assert output[1:] == ["left: no such topic", "4 dead letters sent, 2 not selected, 2 left (failed)"]
+    assert output[1:] == ["error: no such topic", "4 dead letters sent, 2 not selected, 2 left (failed)"]
     jobs.left, jobs.unseen = {}, ["orders-DLQ"]
     assert main([*REDRIVE, "--no-json"]) == PARTLY
     assert "orders-DLQ: not all were handed out" in capsys.readouterr().out

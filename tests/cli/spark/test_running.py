@@ -21,7 +21,8 @@ def test_an_error_of_spark_is_one_sentence(jobs: Jobs, capsys: pytest.CaptureFix
     kind = type("Py4JError", (Exception,), {"__module__": "py4j.protocol"})
     jobs.failure = kind("out of memory\n\tat java.lang.Thread")
     assert main(["spark", "verify", "folder"]) == ERROR
-    assert capsys.readouterr().err.startswith("jmsaio: Spark failed: out of memory; 'jmsaio spark check'")
+    told = "jmsaio: Spark failed: out of memory; 'jmsaio spark check' looks at Java, packages and the broker"
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_other_errors_pass_as_they_are(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:

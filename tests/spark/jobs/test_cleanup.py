@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
 from jmsaio.config import load
@@ -13,19 +14,20 @@ from jmsaio.transport.base import Position
 from tests.maintenance.letters import QUEUE, Letters
 from tests.support.broker import TestBroker
 
-CURSOR = "jmsaio-spark-redrive"
+CURSOR, REDRIVES = "jmsaio-spark-archive", "jmsaio-spark-redrive"
 
 
-async def make(broker: TestBroker) -> Letters:
-    """A cursor on a dead letter topic."""
+async def make(broker: TestBroker, *names: str) -> Letters:
+    """Cursors on a dead letter topic."""
     letters = await Letters.start(load(broker.url))
-    await letters.harness.admin.create_subscription(letters.dead, CURSOR, Position.EARLIEST)
+    for name in names:
+        await letters.harness.admin.create_subscription(letters.dead, name, Position.EARLIEST)
     await letters.stop()
     return letters
 
 
 def test_a_cursor_is_found_and_then_deleted(pulsar_broker: TestBroker) -> None:
-    letters = asyncio.run(make(pulsar_broker))
+    letters = asyncio.run(make(pulsar_broker, CURSOR))
     order = CleanupOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{letters.topic}", of=QUEUE)
     found = clean_up(order, dry_run=True)
     assert found["cursors"] == [
@@ -38,6 +40,17 @@ def test_a_cursor_is_found_and_then_deleted(pulsar_broker: TestBroker) -> None:
     done = clean_up(order)
     assert (done["deleted"], done["kept"], done["cursors"][0]["state"]) == (1, 0, "deleted")
     assert clean_up(order)["cursors"] == []
+
+
+def test_what_redrives_have_sent_is_forgotten_only_by_name(pulsar_broker: TestBroker) -> None:
+    letters = asyncio.run(make(pulsar_broker, CURSOR, REDRIVES))
+    order = CleanupOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{letters.dead}")
+    done = clean_up(order)
+    assert (done["deleted"], done["kept"]) == (1, 0)
+    assert [(each["subscription"], each["state"]) for each in done["cursors"]] == [
+        (CURSOR, "deleted"), (REDRIVES, "left"),
+    ]  # fmt: skip
+    assert clean_up(attrs.evolve(order, subscription=REDRIVES))["deleted"] == 1
 
 
 def test_another_subscription_is_refused(pulsar_broker: TestBroker) -> None:
