@@ -53,7 +53,14 @@ def replay(
     if not output.as_json:
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))
-    text = f"{summary['rows']} messages {'to send' if dry_run else 'sent'}"
+    text = f"{summary['rows']} messages {_done(dry_run, dedup)}"
     left = f", {summary['undecodable']} left out that can't be read in whole" if summary["undecodable"] else ""
     write_summary(output, summary, text + left)
     return PARTLY if summary["undecodable"] else OK
+
+
+def _done(dry_run: bool, dedup: bool) -> str:
+    """What was done with the messages."""
+    if dry_run:
+        return "to send"
+    return "offered; the broker leaves out those that it has" if dedup else "sent"

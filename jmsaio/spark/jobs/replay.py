@@ -126,7 +126,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
         dry_run: only say what would be sent.
 
     Returns:
-        The summary.
+        The summary. With ``deduplicated``, ``rows`` counts what the broker was offered: it leaves out what it has.
 
     Raises:
         ConfigurationError: the folder has no archive; or a message would go to where it comes from, and ``allow_same``
@@ -152,6 +152,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     return {
         "job": "replay",
         "dry_run": dry_run,
+        "deduplicated": order.dedup,
         "folder": str(order.folder),
         "rows": sum(each.rows for each in targets),
         "undecodable": sum(each.undecodable for each in targets),

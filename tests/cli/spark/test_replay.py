@@ -18,3 +18,10 @@ def test_an_archive_is_replayed_where_it_was_mapped_to(jobs: Jobs, capsys: pytes
     jobs.undecodable = 2
     assert main([*arguments, "--dry-run"]) == PARTLY
     assert "4 messages to send, 2 left out" in capsys.readouterr().out
+
+
+def test_a_replay_that_deduplicates_does_not_say_that_all_was_sent(
+    jobs: Jobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["spark", "replay", "folder", *URL, "--dedup", "--no-json"]) == OK
+    assert "4 messages offered; the broker leaves out those that it has\n" in capsys.readouterr().out

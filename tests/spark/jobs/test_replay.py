@@ -147,9 +147,11 @@ def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_p
     partition(pulsar_broker, copy)
     planned = replay(spark, attrs.evolve(order, dedup=False), dry_run=True)
     assert (planned["rows"], planned["destinations"][0]["target"]) == (10, f"queue://{copy}")
+    assert planned["deduplicated"] is False
     deduplicate(pulsar_broker, copy)
     for _ in range(2):
-        assert replay(spark, order)["rows"] == 10
+        summary = replay(spark, order)
+        assert (summary["rows"], summary["deduplicated"]) == (10, True)
 
     frame = read(spark, pulsar_broker, queue=f"multi:{queue},{copy}", propertySchema=f"n INT, {ORIGINAL_ID} STRING")
     rows = frame.orderBy("partition", "position").collect()
