@@ -197,7 +197,10 @@ async def send(url: str, queue: str, sent: list[str], stop: asyncio.Event) -> No
         rest = 50
         while rest:
             rest -= stop.is_set()
-            await producer.send(jmsaio.TextMessage(str(len(sent))))
+            try:
+                await producer.send(jmsaio.TextMessage(str(len(sent))))
+            except jmsaio.SendInDoubtError:  # the broker takes long to load the topic again
+                continue
             sent.append(str(len(sent)))
             await asyncio.sleep(0 if stop.is_set() else 0.03)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import attrs
+import pyspark  # noqa: F401 - the module under test needs it
 import pytest
 
 from jmsaio.config import load
