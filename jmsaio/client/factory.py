@@ -287,8 +287,7 @@ async def _open(
 
 
 def _route(config: Configuration) -> Any:
-    mapping = config.priority_mapping if config.enable_jms_priority else None
-    return make_route(mapping, config.transactions_sticky_partitions, random.random)
+    return make_route(config.used_priority_mapping, config.transactions_sticky_partitions, random.random)
 
 
 def _require_asyncio() -> None:

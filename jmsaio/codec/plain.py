@@ -10,23 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jmsaio.codec import bodies, headers
+from jmsaio.codec import bodies
 from jmsaio.codec.properties import HIDDEN, MARKS, remember
-from jmsaio.codec.stamp import Stamp
+from jmsaio.codec.stamp import Stamp, stamped
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.names import check_property_name
 from jmsaio.model.text import to_java
 from jmsaio.model.values import INT_MAX, INT_MIN
-from jmsaio.model.wire import (
-    CONNECTION_ID,
-    DELIVERY_TIME,
-    GROUP_ID,
-    MESSAGE_ID,
-    MESSAGE_TYPE,
-    TRANSACTION,
-    TYPE_SUFFIX,
-    OutgoingRecord,
-)
+from jmsaio.model.wire import GROUP_ID, TYPE_SUFFIX, OutgoingRecord
 
 #: Name of a property to the name of its mark; "" for the group, which is the record's key.
 _PLAIN: Final[dict[str, str]] = {}
@@ -80,15 +71,9 @@ def plain_record(body: str | bytes, properties: dict[str, str], stamp: Stamp) ->
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate).
     """
-    own_id, connection, _, event_time, delivery_time, deliver_at, expiration, priority, mode, sticky, _ = stamp
+    _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
     text = type(body) is str
-    wire = {MESSAGE_TYPE: "text" if text else "bytes", CONNECTION_ID: connection, DELIVERY_TIME: str(delivery_time)}
-    if own_id is not None:
-        wire[MESSAGE_ID] = own_id
-    if priority != 4 or mode != 2 or expiration:
-        headers.write_delivery(priority, mode, expiration, wire)
-    if sticky is not None:
-        wire[TRANSACTION] = str(sticky)
+    wire = stamped("text" if text else "bytes", stamp)
     if properties:
         wire |= properties
     payload = bodies.encode_text(body) if text else body  # type: ignore[arg-type]  # its class says which

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from jmsaio.codec import headers
 from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.message import Message
+from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, TRANSACTION
 
 
 class Stamp(NamedTuple):
@@ -41,6 +43,23 @@ class Stamp(NamedTuple):
     delivery_mode: int = 2
     sticky_key: int | None = None
     system_namespace: str = "public/default"
+
+
+def stamped(kind: str, stamp: Stamp) -> dict[str, str]:
+    """The properties of a record that a stamp decides, and the kind of its message.
+
+    JMSMessageId is always written unless the stamp has none, and JMSDeliveryTime includes the delay: both where Java's
+    client leaves the JMS rules, and readable by it.
+    """
+    own_id, connection, _, _, delivery_time, _, expiration, priority, mode, sticky, _ = stamp
+    wire = {MESSAGE_TYPE: kind, CONNECTION_ID: connection, DELIVERY_TIME: str(delivery_time)}
+    if own_id is not None:
+        wire[MESSAGE_ID] = own_id
+    if priority != 4 or mode != 2 or expiration:
+        headers.write_delivery(priority, mode, expiration, wire)
+    if sticky is not None:
+        wire[TRANSACTION] = str(sticky)
+    return wire
 
 
 def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None:

@@ -236,6 +236,11 @@ class Configuration:
             raise ConfigurationError("option authParams needs authPlugin, such as 'token'", key="authPlugin")
 
     @property
+    def used_priority_mapping(self) -> str | None:
+        """How JMS priorities choose a partition; None where they choose none."""
+        return self.priority_mapping if self.enable_jms_priority else None
+
+    @property
     def in_process(self) -> bool:
         """True when the broker lives in this process, out of reach for every other one."""
         return SCHEMES[self.scheme].in_process

@@ -13,6 +13,7 @@ from typing import Final
 from jmsaio.codec import headers, properties
 from jmsaio.codec.view import expiration
 from jmsaio.model.destinations import Resolved
+from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import EXPIRATION, ORIGIN_MESSAGE_ID, REAL_TOPIC, TYPE_SUFFIX, OutgoingRecord, ReceivedRecord
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.topics import list_partitions, list_topics
@@ -31,7 +32,6 @@ _OF_LETTERS: Final = frozenset(
     {REAL_TOPIC, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, *_OF_JAVA}
     | {properties.EXPIRED_AT, properties.EXPIRED_AT + TYPE_SUFFIX}
 )
-_SUFFIX: Final = "-DLQ"
 
 
 def origin_of(wire: Mapping[str, str]) -> str | None:
@@ -77,16 +77,6 @@ def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
         wire.pop(EXPIRATION, None)
         wire.pop(EXPIRATION + TYPE_SUFFIX, None)
     return OutgoingRecord(letter.payload, wire, letter.key, letter.event_time, priority=headers.priority(wire))
-
-
-def dead_letter_topic(topic: str, subscription: str) -> str:
-    """The full name of the topic that dead letters go to where no policy names one.
-
-    Args:
-        topic: full name of the topic, or of the partition, whose messages fail.
-        subscription: the subscription that gives them up.
-    """
-    return f"{topic}-{subscription}{_SUFFIX}"
 
 
 async def find_dead_letter_topics(admin: Admin, origin: Resolved, subscription: str) -> list[str]:

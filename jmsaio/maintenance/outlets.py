@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from random import random
-from typing import Final
 
 import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
 from jmsaio.rules.routing import make_route
-from jmsaio.transport.base import Sender, SenderOptions, Transport
-
-#: Seconds to wait for outcomes where ``producerConfig.sendTimeoutMs`` sets no bound.
-_LONGEST_WAIT: Final = 300.0
+from jmsaio.transport.base import Sender, Transport
+from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, sender_options
 
 
 @attrs.define(eq=False)
@@ -78,34 +74,20 @@ class Outlets:
             except JMSError as error:
                 self._checked[topic] = error
                 raise
-        if sender.full:
-            try:
-                async with asyncio.timeout(_LONGEST_WAIT):
-                    await sender.ready()
-            except TimeoutError:
-                late = f"{topic}: the broker has confirmed nothing for {_LONGEST_WAIT:g} s"
-                raise OperationTimeoutError(late) from None
+        if sender.full and not await has_room(sender):
+            raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {LONGEST_WAIT:g} s")
         return sender
 
     async def _open(self, topic: str) -> Sender:
         config = self._configuration
         while len(self._senders) >= config.max_num_of_producers:
             oldest, sender = next(iter(self._senders.items()))
-            await self._drain(sender)
+            await drain(sender, config)
             del self._senders[oldest]
             await sender.aclose(config.close_timeout)
-        mapping = config.priority_mapping if config.enable_jms_priority else None
-        options = SenderOptions(
-            config=config.producer,
-            route=make_route(mapping, False, random),
-            window_records=config.send_window_messages,
-            window_bytes=config.send_window_bytes,
-        )
+        options = sender_options(config, make_route(config.used_priority_mapping, False, random))
         sender = self._senders[topic] = await self._transport.open_sender(topic, options)
         return sender
-
-    async def _drain(self, sender: Sender) -> None:
-        await sender.drain(self._configuration.producer.send_timeout or _LONGEST_WAIT)
 
     async def drain(self) -> None:
         """Wait until every record has its outcome.
@@ -114,7 +96,7 @@ class Outlets:
             OperationTimeoutError: one has none in time.
         """
         for sender in self._senders.values():
-            await self._drain(sender)
+            await drain(sender, self._configuration)
 
     async def aclose(self) -> None:
         """Close every sender; what is not stored within ``close_timeout`` seconds is in doubt. Idempotent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -29,13 +28,12 @@ from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.model.outgoing import OutgoingRow, Sent
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, sender_options
 from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.topics import list_partitions
 
 _log = logging.getLogger("jmsaio.spark")
 
-#: Seconds to wait for outcomes where ``producerConfig.sendTimeoutMs`` sets no bound.
-_LONGEST_WAIT: Final = 300.0
 #: Seconds to wait for the name of a producer that is still connected.
 _PRODUCER_BUSY: Final = 30.0
 
@@ -80,8 +78,7 @@ class Sending:
     _route: Route = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        mapping = self.configuration.priority_mapping if self.configuration.enable_jms_priority else None
-        by_priority = make_route(mapping, False, random)
+        by_priority = make_route(self.configuration.used_priority_mapping, False, random)
 
         def route(record: OutgoingRecord, partitions: int) -> int | None:
             if record.sticky_key is not None:
@@ -99,23 +96,15 @@ class Sending:
         """
         for row in rows:
             outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
-            if outlet.sender.full:
-                await self._ready(outlet, row.number)
+            if outlet.sender.full and not await has_room(outlet.sender):
+                late = OperationTimeoutError(f"the broker has confirmed nothing for {LONGEST_WAIT:g} s")
+                raise _refused(row.number, outlet.topic, late)
             if self._error is not None:
                 raise self._error
             try:
                 outlet.sender.send(row.record, partial(outlet.done, row.number))
             except JMSError as error:
                 raise _refused(row.number, outlet.topic, error) from error
-
-    async def _ready(self, outlet: _Outlet, number: int) -> None:
-        """Wait for room; ``ready`` itself has no bound where ``sendTimeoutMs`` has none."""
-        try:
-            async with asyncio.timeout(_LONGEST_WAIT):
-                await outlet.sender.ready()
-        except TimeoutError:
-            late = OperationTimeoutError(f"the broker has confirmed nothing for {_LONGEST_WAIT:g} s")
-            raise _refused(number, outlet.topic, late) from None
 
     async def finish(self) -> list[Sent]:
         """Wait until every row has its outcome.
@@ -146,12 +135,8 @@ class Sending:
         topic, subscription = self._resolve(row)
         if subscription is not None and config.precreate_queue_subscription:
             await precreate(self.transport, config, topic, subscription, LoopTimers(self.transport.clock))
-        options = SenderOptions(
-            config=_for_producer(config.producer, row.producer),
-            route=self._route if row.producer is None else _route_by_row,
-            window_records=config.send_window_messages,
-            window_bytes=config.send_window_bytes,
-        )
+        options = sender_options(config, self._route if row.producer is None else _route_by_row)
+        options = attrs.evolve(options, config=_for_producer(config.producer, row.producer))
         sender = await self._open_sender(topic, options)
         if row.producer is not None:
             try:
@@ -202,7 +187,7 @@ class Sending:
 
     async def _end(self, key: tuple[str, str | None]) -> None:
         outlet = self._outlets[key]
-        await outlet.sender.drain(self.configuration.producer.send_timeout or _LONGEST_WAIT)
+        await drain(outlet.sender, self.configuration)
         del self._outlets[key]
         self._ended.append(outlet.sent())
         await outlet.sender.aclose(self.configuration.close_timeout)

@@ -8,8 +8,8 @@ from typing import Any, Self
 import attrs
 
 from jmsaio.config import Configuration, DeadLetterPolicy
-from jmsaio.maintenance.dead_letters import dead_letter_topic
 from jmsaio.maintenance.redrive import Redriven, RedriveOrder, redrive
+from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import Position
 from tests.kit.records import record

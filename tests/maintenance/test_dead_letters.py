@@ -8,13 +8,13 @@ from jmsaio.codec.properties import EXPIRED_AT
 from jmsaio.maintenance.dead_letters import (
     ORIGINAL_PLACE,
     REDRIVE_COUNT,
-    dead_letter_topic,
     find_dead_letter_topics,
     origin_of,
     redrive_count,
     redriven,
 )
 from jmsaio.model.destinations import Queue, resolve
+from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import EXPIRATION, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId
 from tests.kit.records import Record
 from tests.maintenance.letters import QUEUE, Letters

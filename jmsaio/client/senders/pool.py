@@ -15,8 +15,9 @@ from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.temporary_names import is_temporary
-from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
+from jmsaio.transport.base import Route, Sender, Transport
 from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.sending import sender_options
 from jmsaio.transport.subscriptions import precreate
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
@@ -109,12 +110,9 @@ class SenderPool:
         async with self._making:
             await self._make_room()
             subscriptions: set[str] = set()
-            options = SenderOptions(
-                config=self.config.producer,
+            options = attrs.evolve(
+                sender_options(self.config, self.route),
                 metadata=self._metadata(),
-                route=self.route,
-                window_records=self.config.send_window_messages,
-                window_bytes=self.config.send_window_bytes,
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )
             sender = await self.transport.open_sender(topic, options)

@@ -239,6 +239,11 @@ class RangeReading:
         start = Position.EARLIEST if place == BEGINNING else WireId(place.ledger, place.entry)
         self._reader = await self._transport.open_reader(ReaderOptions(self._range.topic, config, start))
 
+    async def _reopen(self) -> None:
+        """Go on with another reader at the same place. It may begin between the chunks of a message."""
+        await self._open(self._check.place)
+        self._looks = max(self._looks, 1)
+
     def _fitting_queue(self) -> int:
         """How many records to prefetch, so that they have about ``batch_bytes``."""
         size = self._bytes // self._records if self._records else self._store.mean_size or _UNKNOWN_SIZE
@@ -248,8 +253,7 @@ class RangeReading:
         """Go on with another reader, where the records have proved to be of quite another size than expected."""
         fitting = self._fitting_queue()
         if not self._check.done and not self._queue / 4 < fitting < self._queue * 4:
-            await self._open(self._check.place)
-            self._looks = max(self._looks, 1)  # it may begin between the chunks of a message
+            await self._reopen()
 
     async def _read(self) -> list[ReceivedRecord]:
         """The next records; none where no more are to come."""
@@ -265,8 +269,7 @@ class RangeReading:
                 return []
             if self._silent_at != self._check.last:  # pulsar-client may have a message and not tell of it
                 self._silent_at = self._check.last
-                await self._open(self._check.place)
-                self._looks = max(self._looks, 1)
+                await self._reopen()
             records = await self._reader.read(self._queue, timeout)
         if records or await self._reader.at_end() or await self._is_over():
             return records

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
@@ -162,8 +163,8 @@ class BrokerSubscription:
         policy = consumer.config.dead_letter
         assert policy is not None  # dead_after comes from it
         broker = self.log.broker
-        default = f"{self.log.name}-{self.name}-DLQ"
-        broker.dead_letter(record, policy.dead_letter_topic or default, policy.initial_subscription_name, properties)
+        topic = policy.dead_letter_topic or dead_letter_topic(self.log.name, self.name)
+        broker.dead_letter(record, topic, policy.initial_subscription_name, properties)
         self.forget(record)
 
     def room(self, consumer: Consumer) -> None:

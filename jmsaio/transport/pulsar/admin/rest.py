@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,7 @@ from jmsaio.transport.pulsar.admin.storage import (
 )
 from jmsaio.transport.pulsar.admin.turns import create_whole, creating
 from jmsaio.transport.together import together
+from jmsaio.transport.topics import list_partitions
 
 if TYPE_CHECKING:
     import httpx
@@ -270,9 +270,7 @@ class RestAdmin:
         Partition by partition: the broker's answer for several does not say which of them failed.
         """
         async with creating(topic, name, self._config.operation_timeout):
-            parts = [topic]
-            with suppress(NotFoundError):
-                parts = partition_names(topic, await self.partitions(topic))
+            parts = await list_partitions(self, topic) or [topic]
             return any(await together(self._create_subscription(part, name, position) for part in parts))
 
     async def _create_subscription(self, topic: str, name: str, position: Position) -> bool:

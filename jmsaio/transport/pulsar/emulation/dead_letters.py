@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError
+from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType, Wake
 from jmsaio.transport.pulsar.native.bridge import end
@@ -91,7 +92,7 @@ class DeadLetters:
             ended(record, False)
 
     async def _sender(self, origin: str) -> Sender:
-        topic = self._policy.dead_letter_topic or f"{origin}-{self._subscription}-DLQ"
+        topic = self._policy.dead_letter_topic or dead_letter_topic(origin, self._subscription)
         sender = self._senders.get(topic)
         if sender is None:
             name = self._policy.initial_subscription_name

@@ -1,0 +1,65 @@
+"""All who send are bound by the same times, and make their senders alike."""
+
+from __future__ import annotations
+
+import asyncio
+
+import attrs
+import pytest
+
+from jmsaio.config import load
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport import sending
+from jmsaio.transport.base import Transaction
+from jmsaio.transport.sending import drain, has_room, sender_options
+
+
+@attrs.define
+class Stalled:
+    """A sender whose broker confirms nothing until it is told to."""
+
+    confirmed: asyncio.Event = attrs.Factory(asyncio.Event)
+    drained: list[float] = attrs.Factory(list)
+    full: bool = True
+    deleted: bool = False
+    last_sequence_ids: dict[str, int] = attrs.Factory(dict)
+
+    def send(self, record: OutgoingRecord, done: object, transaction: Transaction | None = None) -> None:
+        raise NotImplementedError
+
+    async def ready(self) -> None:
+        await self.confirmed.wait()
+
+    async def drain(self, timeout: float) -> None:
+        self.drained.append(timeout)
+
+    async def aclose(self, timeout: float) -> None:
+        raise NotImplementedError
+
+
+async def test_a_wait_for_room_ends_where_nothing_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "LONGEST_WAIT", 0.02)
+    assert not await has_room(Stalled())
+
+
+async def test_a_wait_for_room_ends_with_room() -> None:
+    sender = Stalled()
+    sender.confirmed.set()
+    assert await has_room(sender)
+
+
+@pytest.mark.parametrize(("milliseconds", "seconds"), [(20_000, 20.0), (0, sending.LONGEST_WAIT)])
+async def test_outcomes_are_awaited_as_long_as_a_send_may_take(milliseconds: int, seconds: float) -> None:
+    sender = Stalled()
+    await drain(sender, load(f"memory:?producerConfig.sendTimeoutMs={milliseconds}"))
+    assert sender.drained == [seconds]
+
+
+def test_a_sender_is_made_as_configured() -> None:
+    config = load("memory:?send_window_messages=7")
+    options = sender_options(config, None)
+    assert (options.config, options.window_records, options.window_bytes) == (
+        config.producer,
+        config.send_window_messages,
+        config.send_window_bytes,
+    )
