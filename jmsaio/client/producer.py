@@ -18,7 +18,7 @@ from jmsaio.client.senders.pending import PendingSend
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.senders.settings import Settings, Target, checked_mode, checked_priority, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
-from jmsaio.codec.plain import plain_properties, plain_record
+from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
 from jmsaio.errors import (
     InvalidDestinationError,
     ObjectClosedError,
@@ -52,6 +52,12 @@ class MessageProducer(Settings, AsyncClosing):
     _now: int = 0  # of the last send, in milliseconds
     _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
     _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
+
+    _plain: PlainWriter[Any] = attrs.field(init=False)
+
+    @_plain.default
+    def _as_the_transport_asks(self) -> PlainWriter[Any]:
+        return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
     @_wall.default
     def _transports_clock(self) -> Callable[[], float]:
@@ -170,13 +176,13 @@ class MessageProducer(Settings, AsyncClosing):
             target, given = self._other_target(destination_or_message), message
         plain = None
         if completion_listener is _UNSET and (type(given) is str or type(given) is bytes):
-            plain = {} if properties is None else plain_properties(properties)
+            plain = self._plain.none if properties is None else self._plain.properties(properties)
         if plain is None:
             sent, foreign = outgoing(given, log_left_out)
             if properties is not None:
                 sent._put_properties(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-        record = encode(sent, stamp) if plain is None else plain_record(given, plain, stamp)
+        record = encode(sent, stamp) if plain is None else self._plain.record(given, plain, stamp)
         sends, transaction = runtime.sends, None
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
         if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:

@@ -3,24 +3,51 @@
 It makes what ``encode`` makes of a new TextMessage or BytesMessage with these properties, and leaves out the message:
 nobody else has it, so that it has no headers but those of the stamp, none to be written back, and no state to check.
 Whatever is not plain, and whatever ``encode`` refuses, is left to the long way, which has the words for it.
+
+Properties are checked and written in one pass, as a map or packed, whichever the transport asks for. What recurs in
+every message is kept: by name for a process, by connection and millisecond for the headers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
 
-from jmsaio.codec import bodies
+import attrs
+
+from jmsaio.codec import bodies, headers
 from jmsaio.codec.properties import HIDDEN, MARKS, remember
 from jmsaio.codec.stamp import Stamp, stamped
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.names import check_property_name
+from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.text import to_java
 from jmsaio.model.values import INT_MAX, INT_MIN
-from jmsaio.model.wire import GROUP_ID, TYPE_SUFFIX, OutgoingRecord
+from jmsaio.model.wire import (
+    CONNECTION_ID,
+    DELIVERY_TIME,
+    GROUP_ID,
+    MESSAGE_ID,
+    MESSAGE_TYPE,
+    TRANSACTION,
+    TYPE_SUFFIX,
+    OutgoingRecord,
+    PackedRecord,
+)
+
+Written = TypeVar("Written")
 
 #: Name of a property to the name of its mark; "" for the group, which is the record's key.
 _PLAIN: Final[dict[str, str]] = {}
+#: A packed name, and by class of a value what its mark is, packed.
+_Names = tuple[bytes, dict[type, bytes]]
+#: The same, packed.
+_PACKED: Final[dict[str, _Names]] = {}
+_WORDS: Final = {**MARKS, int: "int"}
+_TEXT: Final = pack({MESSAGE_TYPE: "text"})
+_BYTES: Final = pack({MESSAGE_TYPE: "bytes"})
+_ID: Final = pack_name(MESSAGE_ID)
 
 
 def plain_properties(given: Mapping[str, object]) -> dict[str, str] | None:
@@ -60,6 +87,42 @@ def plain_properties(given: Mapping[str, object]) -> dict[str, str] | None:
     return wire
 
 
+def packed_properties(given: Mapping[str, object]) -> bytes | None:
+    """The same, packed.
+
+    Args:
+        given: values by name.
+
+    Returns:
+        Texts and marks, see ``jmsaio.model.packed``; None where the long way is to be taken.
+    """
+    if type(given) is not dict:
+        return None
+    known, packed = _PACKED.get, list[bytes]()
+    for name, value in given.items():
+        names = known(name) if type(name) is str else None
+        if names is None:
+            names = _names(name)
+            if names is None:
+                return None
+        own, marks = names
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():
+                return None
+            packed.append(pack_value(own, value.encode()))
+        elif kind is int:
+            if not INT_MIN <= value <= INT_MAX:
+                return None
+            packed += pack_value(own, b"%d" % value), marks[int]
+        elif value is not None:
+            mark = marks.get(kind)
+            if mark is None:
+                return None
+            packed += pack_value(own, to_java(value).encode()), mark
+    return b"".join(packed)
+
+
 def plain_record(body: str | bytes, properties: dict[str, str], stamp: Stamp) -> OutgoingRecord:
     """The record of a body.
 
@@ -80,6 +143,62 @@ def plain_record(body: str | bytes, properties: dict[str, str], stamp: Stamp) ->
     return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky)  # type: ignore[arg-type]  # bytes
 
 
+def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedRecord:
+    """The same, packed.
+
+    Args:
+        body: of a text or bytes message.
+        properties: as ``packed_properties`` returned them.
+        stamp: the headers that the send sets.
+
+    Raises:
+        MessageFormatError: a text that is not Unicode (a lone surrogate).
+    """
+    own_id, connection, _, event_time, delivery_time, deliver_at, expiration, priority, mode, sticky, _ = stamp
+    text = type(body) is str
+    packed = [_TEXT if text else _BYTES, _packed_connection(connection), _packed_time(delivery_time)]
+    if own_id is not None:
+        packed.append(pack_value(_ID, own_id.encode()))
+    if priority != 4 or mode != 2 or expiration:
+        delivery: dict[str, str] = {}
+        headers.write_delivery(priority, mode, expiration, delivery)
+        packed.append(pack(delivery))
+    if sticky is not None:
+        packed.append(pack({TRANSACTION: str(sticky)}))
+    packed.append(properties)
+    payload = bodies.encode_text(body) if text else body  # type: ignore[arg-type]  # its class says which
+    return PackedRecord(payload, b"".join(packed), None, event_time, deliver_at, priority, sticky)  # type: ignore[arg-type]  # bytes
+
+
+@attrs.frozen
+class PlainWriter(Generic[Written]):
+    """How plain bodies are written for one kind of transport.
+
+    Attributes:
+        none: what ``properties`` returns of none.
+        properties: writes those of an application, see ``plain_properties``.
+        record: makes the record, see ``plain_record``.
+    """
+
+    none: Written
+    properties: Callable[[Mapping[str, object]], Written | None]
+    record: Callable[[str | bytes, Written, Stamp], OutgoingRecord]
+
+
+MAPS: Final[PlainWriter[dict[str, str]]] = PlainWriter({}, plain_properties, plain_record)
+PACKED: Final = PlainWriter(b"", packed_properties, packed_record)
+
+
+@lru_cache(maxsize=64)
+def _packed_connection(connection_id: str) -> bytes:
+    return pack({CONNECTION_ID: connection_id})
+
+
+@lru_cache(maxsize=64)
+def _packed_time(delivery_time: int) -> bytes:
+    return pack({DELIVERY_TIME: str(delivery_time)})
+
+
 def _mark(name: str) -> str:
     """The name of the mark of a property, "" where the long way is to be taken."""
     if name in HIDDEN:
@@ -90,3 +209,15 @@ def _mark(name: str) -> str:
     except (IllegalArgumentError, UnicodeEncodeError):
         return ""
     return remember(_PLAIN, name, "" if name == GROUP_ID else name + TYPE_SUFFIX)
+
+
+def _names(name: object) -> _Names | None:
+    """The packed name of a property and its marks, None where the long way is to be taken."""
+    mark = _mark(name) if type(name) is str else ""
+    if not mark or type(name) is not str:
+        return None
+    packed_mark = pack_name(mark)
+    made = pack_name(name), {kind: pack_value(packed_mark, word.encode()) for kind, word in _WORDS.items()}
+    if name in _PLAIN:  # within the bounds of what is remembered
+        _PACKED[name] = made
+    return made

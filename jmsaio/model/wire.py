@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 
 import attrs
 
+from jmsaio.model.packed import pack, unpack
+
 #: Suffix of the property that names the type of another property (Starlight's spelling, a typo kept for ever).
 TYPE_SUFFIX = "_jsmtype"
 #: The documented spelling of the same suffix, which old writers used: read, never written.
@@ -78,6 +80,9 @@ class WireId(NamedTuple):
 class OutgoingRecord:
     """One Pulsar message to be sent.
 
+    Its properties have two faces, a map and the bytes of the protocol. The codec writes the one that the transport asks
+    for (``Capabilities.packed``): a map here, bytes in a ``PackedRecord``. The other is derived when someone asks.
+
     Attributes:
         payload: body bytes; None is Pulsar's null value, which differs from empty bytes.
         properties: string properties, without duplicates.
@@ -100,12 +105,67 @@ class OutgoingRecord:
     sticky_key: int | None = None
     sequence_id: int | None = None
 
+    @property
+    def packed(self) -> bytes:
+        """The properties as bytes, see ``jmsaio.model.packed``; made anew at each call.
+
+        Raises:
+            MessageFormatError: a name or value that is not Unicode (a lone surrogate).
+        """
+        return pack(self.properties)
+
     def size(self) -> int:
         """Bytes of payload, key and properties (characters counted as UTF-8), for windows and limits."""
         size = 0 if self.payload is None else len(self.payload)
         for name, value in self.properties.items():
             size += _utf8(name) + _utf8(value) + 8
         return size if self.key is None else size + _utf8(self.key)
+
+
+class PackedRecord(OutgoingRecord):
+    """The same, made with packed properties.
+
+    Args:
+        payload: as there.
+        packed: properties as ``pack`` writes them; of a name given twice the last value counts.
+        key: as there, and so on.
+    """
+
+    __slots__ = ("_map", "_packed")
+
+    def __init__(
+        self,
+        payload: bytes | None,
+        packed: bytes,
+        key: str | None = None,
+        event_time: int = 0,
+        deliver_at: int | None = None,
+        priority: int = 4,
+        sticky_key: int | None = None,
+        sequence_id: int | None = None,
+    ) -> None:
+        self.payload = payload
+        self._packed = packed
+        self._map: dict[str, str] | None = None
+        self.key = key
+        self.event_time = event_time
+        self.deliver_at = deliver_at
+        self.priority = priority
+        self.sticky_key = sticky_key
+        self.sequence_id = sequence_id
+
+    @property
+    def packed(self) -> bytes:
+        """As it was made."""
+        return self._packed
+
+    @property
+    def properties(self) -> dict[str, str]:  # type: ignore[override]  # nobody sets those of a record
+        """The same as a map, made once. Raises MessageFormatError where the bytes are no list of properties."""
+        found = self._map
+        if found is None:
+            found = self._map = unpack(self._packed)
+        return found
 
 
 def _utf8(text: str) -> int:

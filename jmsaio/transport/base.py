@@ -102,12 +102,14 @@ class Capabilities:
             on every subscription type; what the application never got is not counted.
         most_unacknowledged: records that a receiver of a shared subscription may keep unacknowledged and still be sent
             others; infinity: any number.
+        packed: senders read ``OutgoingRecord.packed`` and not the map, so that the codec best writes that.
     """
 
     transactions: bool
     sequence_ids: bool
     exact_redelivery_count: bool
     most_unacknowledged: float = math.inf
+    packed: bool = False
 
 
 @attrs.frozen

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
-from jmsaio.codec.plain import plain_properties, plain_record
+from jmsaio.codec.plain import PACKED, packed_properties, packed_record, plain_properties, plain_record
 from jmsaio.codec.properties import HIDDEN
 from jmsaio.errors import JMSError, MessageFormatError
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -48,7 +49,8 @@ def outcome(make: Any, *arguments: Any) -> Any:
         record = make(*arguments)
     except JMSError as error:
         return type(error), str(error)
-    return record, list(record.properties.items())
+    fields = [getattr(record, field.name) for field in attrs.fields(OutgoingRecord)]
+    return fields, list(record.properties.items())
 
 
 @given(loose_texts | st.binary(max_size=20), st.dictionaries(NAMES, VALUES, max_size=4), STAMPS)
@@ -61,6 +63,18 @@ def test_the_record_or_the_error_is_that_of_a_message(body: str | bytes, given: 
     plain = plain_properties(given)
     if plain is not None:
         assert outcome(plain_record, body, plain, stamp) == outcome(slow, body, given, stamp)
+    packed = packed_properties(given)
+    assert (packed is None) == (plain is None)
+    if packed is not None:
+        assert outcome(packed_record, body, packed, stamp) == outcome(slow, body, given, stamp)
+
+
+def test_packed_bytes_are_those_that_the_map_packs_to() -> None:
+    given, stamp = {"n": 5, "s": "x", "l": Long(7), "none": None}, Stamp("ID:a:1:2", "c", 10, 10, 10)
+    packed, plain = packed_properties(given), plain_properties(given)
+    assert packed is not None and plain is not None
+    assert packed_record("a", packed, stamp).packed == plain_record("a", plain, stamp).packed
+    assert packed_record(b"a", PACKED.none, stamp).packed == plain_record(b"a", {}, stamp).packed
 
 
 def test_usual_properties_are_plain() -> None:

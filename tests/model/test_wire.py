@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.model.wire import OutgoingRecord, PackedRecord, WireId
 
 
 def test_places_look_like_starlight_s_message_ids() -> None:
@@ -28,3 +28,14 @@ def test_size_counts_utf8() -> None:
     assert OutgoingRecord(b"abc", {}, key="é").size() == 5
     assert OutgoingRecord(b"", {"a": "é"}).size() == 3 + 8
     assert OutgoingRecord(b"", {"a": "\ud800"}).size() == 4 + 8
+
+
+def test_a_record_has_the_face_that_it_was_not_made_with() -> None:
+    record = OutgoingRecord(b"abc", {"region": "EU"}, "key", 5, 6, 7, 8, 9)
+    packed = PackedRecord(b"abc", record.packed, "key", 5, 6, 7, 8, 9)
+    assert packed.properties == record.properties == {"region": "EU"}
+    assert packed.properties is packed.properties
+    assert packed.packed == record.packed
+    assert packed == PackedRecord(b"abc", record.packed, "key", 5, 6, 7, 8, 9)
+    assert packed != PackedRecord(b"abc", record.packed, "key", 5, 6, 7, 8, 10)
+    assert packed.size() == record.size()
