@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.java_peer import CLASS_PATH, WEB_URL
+from benchmarks.layer.catalog import layer_scenarios
 from jmsaio.bench.catalog import broker_scenarios, embedded_scenarios
 from jmsaio.bench.scenario import Group, Scenario
 
@@ -41,9 +42,15 @@ def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
 def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list[Scenario]:
     """Every row that can be measured: without ``url`` the embedded ones, without ``class_path`` no Java peer."""
     if url is None:
-        return embedded_scenarios()
+        return [*layer_scenarios(), *embedded_scenarios()]
     java = java_scenarios(url, web_url, class_path) if class_path is not None else []
-    return [*pulsar_scenarios(url), *java, *broker_scenarios(jmsaio_url(url, web_url)), *embedded_scenarios()]
+    return [
+        *pulsar_scenarios(url),
+        *java,
+        *broker_scenarios(jmsaio_url(url, web_url)),
+        *layer_scenarios(),
+        *embedded_scenarios(),
+    ]
 
 
 def jmsaio_url(url: str, web_url: str) -> str:

@@ -17,7 +17,8 @@ REFERENCES = {
     Group.EMBEDDED: ("embedded.bare",),
     Group.SELECTOR: (),
     Group.IDLE: (),
-    # The rows of Spark name those that they are compared with.
+    # The rows of the layer and of Spark name those that they are compared with.
+    Group.LAYER: (),
     Group.SPARK_READ: (),
     Group.SPARK_PARTS: (),
     Group.SPARK_STREAM: (),
@@ -31,6 +32,10 @@ GOALS = (
     Goal("send.jmsaio-workers", 4.0, "send.pulsar-asyncio"),
     Goal("receive.jmsaio", 1.0, "receive.raw"),
     Goal("receive.jmsaio", 2.0, "receive.pulsar-asyncio"),
+    Goal("layer.send", 2.5, "layer.bare-send", at_most=True),
+    Goal("layer.workers", 3.5, "layer.bare-send", at_most=True),
+    Goal("layer.receive", 2.7, "layer.bare-receive", at_most=True),
+    Goal("layer.listener", 4.5, "layer.bare-receive", at_most=True),
     Goal("embedded.through", 0.27, "embedded.bare"),
     Goal("selector.three-terms", 1_000_000),
     Goal("idle.consumers", 20.0, at_most=True),

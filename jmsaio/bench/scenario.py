@@ -13,6 +13,7 @@ class Group(enum.Enum):
     SEND = "Send"
     RECEIVE = "Receive and acknowledge"
     LATENCY = "End-to-end latency at a fixed rate"
+    LAYER = "The JMS layer alone: CPU of a message"
     EMBEDDED = "Embedded broker"
     SELECTOR = "Selector"
     IDLE = "Idle consumers"
@@ -47,6 +48,7 @@ METRICS = {
     Group.SEND: RATE,
     Group.RECEIVE: RATE,
     Group.LATENCY: Metric("p50_ms", "ms p50", 2),
+    Group.LAYER: Metric("cpu_us", "us CPU", 1),
     Group.EMBEDDED: RATE,
     Group.SELECTOR: RATE,
     Group.IDLE: Metric("kb_each", "kB each", 1),

@@ -54,7 +54,7 @@ def test_every_row_is_there_with_a_target_that_exists() -> None:
 def test_without_broker_or_class_path_rows_are_left_out() -> None:
     from benchmarks.catalog import all_scenarios
 
-    assert {row.url for row in all_scenarios(None, "", None)} == {"memory:"}
+    assert {row.url for row in all_scenarios(None, "", None)} == {"memory:", "costless://"}
     assert not [row for row in all_scenarios(URL, "", None) if row.name.endswith(".java")]
 
 

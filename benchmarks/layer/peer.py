@@ -1,0 +1,250 @@
+"""A transport that costs next to nothing, so that the JMS layer above it is what is measured.
+
+It packs what it is sent and confirms it in groups, a turn of the loop later; its receivers are full from the start. It
+has one topic, no broker and no administration, and takes every acknowledgement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import Any
+
+import attrs
+
+from benchmarks.floor import wire_properties
+from jmsaio.bench.workload import Workload
+from jmsaio.config import Configuration
+from jmsaio.config.schemes import SCHEMES, Broker, Scheme
+from jmsaio.model.packed import pack, pack_name, unpack
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.transport.base import Capabilities, LinkListener, SendDone, SenderOptions, Subscription, Transaction, Wake
+from jmsaio.transport.clock import SystemClock
+from jmsaio.transport.waiters import Waiters
+
+#: Its URL.
+URL = "costless://"
+#: Records in one group.
+GROUP = 1_000
+_SIZES = Struct(">II")
+
+
+class LayerSender:
+    """Joins the bytes of a group, as a connection would get them, and confirms all of it in the next turn."""
+
+    deleted = False
+    last_sequence_ids: Mapping[str, int] = {}
+
+    def __init__(self, options: SenderOptions) -> None:
+        self.full = False
+        self._window = options.window_records
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+        self._dones: list[SendDone] = []
+        self._open = 0
+        self._entry = 0
+        self._scheduled = False
+        self._changed = Waiters()
+
+    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
+        """Take a record."""
+        assert record.payload is not None
+        self._parts += record.packed, record.payload
+        self._dones.append(done)
+        self._open += 1
+        self.full = self._open >= self._window
+        if len(self._dones) >= GROUP:
+            self._flush()
+        elif not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        dones, self._dones = self._dones, []
+        frame = b"".join(self._parts)
+        self._parts.clear()
+        if dones:
+            self._loop.call_soon(self._confirm, dones, len(frame))
+
+    def _confirm(self, dones: list[SendDone], size: int) -> None:
+        self._entry += 1
+        for index, done in enumerate(dones):
+            done(WireId(1, self._entry, -1, index), None)
+        self._open -= len(dones)
+        self.full = self._open >= self._window
+        self._changed.wake()
+
+    async def ready(self) -> None:
+        """Wait until there is room."""
+        while self.full:
+            await self._changed.wait()
+
+    async def drain(self, timeout: float) -> None:
+        """Wait until all is confirmed."""
+        async with asyncio.timeout(timeout):
+            while self._open:
+                await self._changed.wait()
+
+    async def aclose(self, timeout: float) -> None:
+        """Confirm what is open."""
+        await self.drain(timeout)
+
+
+#: What a record's properties are looked up by, for each name.
+_NAMES: dict[str, bytes] = {}
+
+
+class LayerRecord:
+    """A received record that looks its parts up in the bytes of its entry."""
+
+    __slots__ = ("_entry", "_index", "_map", "_middle", "_number", "_start", "_stop", "redelivery_count")
+
+    event_time = publish_time = 1_700_000_000_000
+    key: str | None = None
+    producer_name: str | None = None
+    schema_version: bytes | None = None
+    sequence_id: int | None = None
+    topic = "persistent://public/default/layer"
+    size = 400
+
+    def __init__(self, entry: bytes, start: int, middle: int, stop: int, number: int, index: int) -> None:
+        self._entry, self._start, self._middle, self._stop = entry, start, middle, stop
+        self._number, self._index = number, index
+        self._map: dict[str, str] | None = None
+        self.redelivery_count = 0
+
+    @property
+    def payload(self) -> bytes:
+        """The body."""
+        return self._entry[self._middle : self._stop]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All of them, made once."""
+        found = self._map
+        if found is None:
+            found = self._map = unpack(self._entry[self._start : self._middle])
+        return found
+
+    def get(self, name: str) -> str | None:
+        """One of them, found without the others: names and values of the workload contain no other's bytes."""
+        packed_name = _NAMES.get(name)
+        if packed_name is None:
+            packed_name = _NAMES[name] = pack_name(name)
+        entry = self._entry
+        place = entry.find(packed_name, self._start, self._middle)
+        if place < 0:
+            return None
+        place += len(packed_name) + 1
+        return entry[place : place + entry[place - 1]].decode()
+
+    @property
+    def message_id(self) -> WireId:
+        """Where it is stored."""
+        return WireId(1, self._number, -1, self._index)
+
+
+def make_entry(work: Workload, number: int) -> bytes:
+    """Messages from ``number`` on as the bytes of one entry: for each the sizes of both parts, properties, text."""
+    text, parts = work.text.encode(), list[bytes]()
+    for each in range(number, min(number + GROUP, work.messages)):
+        packed = pack(wire_properties(each, LayerRecord.event_time))
+        parts += _SIZES.pack(len(packed), len(text)), packed, text
+    return b"".join(parts)
+
+
+def split(entry: bytes, number: int) -> list[LayerRecord]:
+    """The records of an entry."""
+    records, place, end, sizes = list[LayerRecord](), 0, len(entry), _SIZES.unpack_from
+    while place < end:
+        packed, payload = sizes(entry, place)
+        start = place + _SIZES.size
+        middle = start + packed
+        place = middle + payload
+        records.append(LayerRecord(entry, start, middle, place, number, len(records)))
+    return records
+
+
+class LayerReceiver:
+    """Has all messages of a workload, each entry split when it is wanted."""
+
+    def __init__(self, entries: list[bytes], wake: Wake) -> None:
+        self._entries = iter(enumerate(entries))
+        self._records: list[ReceivedRecord] = []
+        self._taken = 0
+        self.acknowledged = 0
+        asyncio.get_running_loop().call_soon(wake)
+
+    def receive(self, limit: int) -> list[ReceivedRecord]:
+        """The next records; fewer only at the end of all."""
+        while len(self._records) - self._taken < limit:
+            number, entry = next(self._entries, (0, b""))
+            if not entry:
+                break
+            self._records = [*self._records[self._taken :], *split(entry, number)]
+            self._taken = 0
+        found = self._records[self._taken : self._taken + limit]
+        self._taken += len(found)
+        return found
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """Count them."""
+        self.acknowledged += len(records)
+
+    def negative_acknowledge(self, records: Sequence[object], delay: float, *, counted: bool = True) -> None:
+        """Closing gives back what was prefetched."""
+
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """Nobody asks."""
+
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        """All is sent."""
+
+    async def stop(self, timeout: float) -> None:
+        """Nothing comes by itself."""
+
+    async def resume(self, timeout: float) -> None:
+        """Likewise."""
+
+    async def aclose(self, timeout: float) -> None:
+        """Nothing is open."""
+
+
+@attrs.define(eq=False)
+class LayerTransport:
+    """The transport; see the module."""
+
+    capabilities = Capabilities(transactions=False, sequence_ids=False, exact_redelivery_count=True, packed=True)
+    admin = None
+    clock = SystemClock()
+    link_listeners: set[LinkListener] = attrs.field(factory=set)
+
+    async def open_sender(self, topic: str, options: SenderOptions) -> LayerSender:
+        """See ``Transport.open_sender``."""
+        return LayerSender(options)
+
+    async def open_receiver(self, subscription: Subscription, wake: Wake) -> LayerReceiver:
+        """See ``Transport.open_receiver``."""
+        return LayerReceiver(ENTRIES, wake)
+
+    async def aclose(self, timeout: float) -> None:
+        """Nothing is open."""
+
+
+#: What its receivers have.
+ENTRIES: list[bytes] = []
+
+
+async def open_transport(config: Configuration) -> Any:
+    """Open it. Only what the rows ask of a transport is there."""
+    return LayerTransport()
+
+
+def fill(work: Workload) -> None:
+    """Have the messages of a workload ready, each entry as bytes."""
+    ENTRIES[:] = [make_entry(work, number) for number in range(0, work.messages, GROUP)]
+
+
+SCHEMES["costless"] = Scheme("costless", __name__, lambda rest: Broker("costless", "", URL, ""))

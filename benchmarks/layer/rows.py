@@ -1,0 +1,147 @@
+"""What the rows of the layer measure: jmsaio over the peer that costs nothing, and loops that do the least by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import Final
+
+import jmsaio
+from benchmarks.layer.peer import ENTRIES, GROUP, fill, split
+from jmsaio.bench.meter import Meter, Metrics
+from jmsaio.bench.scenarios import receiving, sending
+from jmsaio.bench.scenarios.setting import tuned_url
+from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
+from jmsaio.model.packed import pack, pack_name, pack_value
+from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, WireId
+
+_CONNECTION: Final = "6ed4cbc1-4f0b-4d3c-9a4e-1d6b6f3e2a90"
+_SAME: Final = pack({MESSAGE_TYPE: "text", CONNECTION_ID: _CONNECTION})
+_ID, _REGION, _AMOUNT, _KIND = pack_name(MESSAGE_ID), pack_name(REGION), pack_name(AMOUNT), pack_name(KIND)
+_INT: Final = pack({f"{AMOUNT}_jsmtype": "int"})
+#: Seconds after which a listener's missing message is reported.
+_GUARD: Final = 60.0
+
+
+async def send(task: Task) -> Metrics:
+    """One coroutine sends with ``send_async``."""
+    return await sending.futures(task)
+
+
+async def workers(task: Task) -> Metrics:
+    """Workers that each await ``send``."""
+    return await sending.workers(task)
+
+
+async def receive(task: Task) -> Metrics:
+    """``receive`` in AUTO mode, text and int read."""
+    fill(task.workload)
+    return await receiving.receive(task)
+
+
+async def listener(task: Task) -> Metrics:
+    """The same through a listener, a plain function."""
+    work = task.workload
+    fill(work)
+    reading, done = _Reading(), asyncio.Event()
+
+    def listen(message: jmsaio.Message) -> None:
+        assert isinstance(message, jmsaio.TextMessage)
+        reading.add(message.text or "", message.get_int_property(AMOUNT))
+        if reading.messages == work.messages:
+            done.set()
+
+    async with (
+        jmsaio.connect(tuned_url(task)) as connection,
+        connection.create_session() as session,
+        session.create_consumer(session.create_queue(task.topic)) as consumer,
+    ):
+        with Meter() as meter:
+            consumer.set_message_listener(listen)
+            async with asyncio.timeout(_GUARD):
+                await done.wait()
+    reading.check(work)
+    return meter.metrics(work.messages)
+
+
+async def bare_send(task: Task) -> Metrics:
+    """The bytes and the future of each message, groups joined and confirmed: what no client can leave out."""
+    work, loop = task.workload, asyncio.get_running_loop()
+    text = work.text
+    waiting: deque[asyncio.Future[WireId]] = deque()
+    group: list[asyncio.Future[WireId]] = []
+    parts: list[bytes] = []
+    with Meter() as meter:
+        for number in range(work.messages):
+            parts += _packed(number, {REGION: REGION_VALUE, AMOUNT: number, KIND: KIND_VALUE}), text.encode()
+            future: asyncio.Future[WireId] = loop.create_future()
+            waiting.append(future)
+            group.append(future)
+            if len(group) == GROUP:
+                loop.call_soon(_confirm, group, b"".join(parts))
+                group, parts = [], []
+                await asyncio.sleep(0)
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+        _confirm(group, b"".join(parts))
+        for future in waiting:
+            await future
+    return meter.metrics(work.messages)
+
+
+def _packed(number: int, properties: dict[str, str | int]) -> bytes:
+    """The properties of a message of ``sending``, from what an application gives."""
+    now = time.time_ns() // 1_000_000
+    region, amount, kind = properties.values()
+    return b"".join((
+        _SAME,
+        pack({DELIVERY_TIME: str(now)}),
+        pack_value(_ID, f"ID:{_CONNECTION}:1:{number}".encode()),
+        pack_value(_REGION, str(region).encode()),
+        pack_value(_AMOUNT, str(amount).encode()),
+        _INT,
+        pack_value(_KIND, str(kind).encode()),
+    ))  # fmt: skip
+
+
+def _confirm(group: list[asyncio.Future[WireId]], frame: bytes) -> None:
+    for index, future in enumerate(group):
+        future.set_result(WireId(1, len(frame), -1, index))
+
+
+def bare_receive(task: Task) -> Metrics:
+    """Each entry split, and of each message the text and the two properties that are read, acknowledged by entry."""
+    work = task.workload
+    fill(work)
+    reading, acknowledged = _Reading(), 0
+    with Meter() as meter:
+        for number, entry in enumerate(ENTRIES):
+            records = split(entry, number)
+            for record in records:
+                if record.get(MESSAGE_TYPE) != "text" or record.get(f"{AMOUNT}_jsmtype") != "int":
+                    raise RuntimeError(f"another message: {record.properties}")
+                reading.add(record.payload.decode(), int(record.get(AMOUNT) or ""))
+            acknowledged += len(records)
+    reading.check(work)
+    return meter.metrics(acknowledged)
+
+
+class _Reading:
+    """Sums of what was read."""
+
+    __slots__ = ("_characters", "_total", "messages")
+
+    def __init__(self) -> None:
+        self.messages = self._characters = self._total = 0
+
+    def add(self, text: str, amount: int) -> None:
+        """One more message."""
+        self.messages += 1
+        self._characters += len(text)
+        self._total += amount
+
+    def check(self, work: Workload) -> None:
+        """Raise RuntimeError when a message is missing, double or another one."""
+        if self._total != work.check_sum() or self._characters != work.messages * work.characters:
+            raise RuntimeError(f"sum {self._total} instead of {work.check_sum()}, {self._characters} characters")
