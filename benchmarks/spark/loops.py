@@ -47,6 +47,10 @@ class _Read:
     redelivery_count: int = 0
     sequence_id: int | None = None
 
+    def get(self, name: str, /) -> str | None:
+        """One property."""
+        return self.properties.get(name)
+
 
 def _parts(native: Any) -> tuple[Any, ...]:
     """What a row needs of a message: the first fields of ``_Read``."""

@@ -10,13 +10,13 @@ is forwarded unchanged.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 from jmsaio.codec import javaser, stream
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.values import canonical
+from jmsaio.model.wire import Texts
 
 #: Property that says how to read the String of an object message, and its only value.
 OBJECT_FORMAT: Final = "JMS_jmsaio_object"
@@ -68,7 +68,7 @@ def _encode_object(body: Any, wire: dict[str, str]) -> bytes | None:
     return javaser.write_object(canonical(body, "object"))
 
 
-def decode_body(kind: str, payload: bytes | None, wire: Mapping[str, str]) -> Any:
+def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
     """The body of a map, stream or object payload.
 
     Raises:

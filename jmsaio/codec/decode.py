@@ -43,7 +43,7 @@ class RecordSource:
 
     def property(self, name: str) -> Property:
         """One application property, without making the others."""
-        return properties.read_one(self.record.properties, name)
+        return properties.read_one(self.record, name)
 
     def properties(self) -> dict[str, Property]:
         """The record's application and JMSX properties."""
@@ -106,7 +106,7 @@ def decode(
         MalformedMessageError: the payload does not fit the type; carries the record. Nothing is acknowledged.
     """
     source = RecordSource(record, destination, default_namespace)
-    kind = record.properties.get(MESSAGE_TYPE)
+    kind = record.get(MESSAGE_TYPE)
     message: Message
     payload = record.payload
     if kind == "text":
@@ -125,7 +125,7 @@ def decode(
             message = BytesMessage._received(source, b"" if payload is None else payload)
         else:
             try:
-                body = bodies.decode_body(made.KIND, payload, record.properties)
+                body = bodies.decode_body(made.KIND, payload, record)
             except MessageFormatError as error:
                 _refuse(record, made.KIND, error)
             message = made._received(source, body)

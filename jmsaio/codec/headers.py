@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
@@ -21,6 +20,7 @@ from jmsaio.model.wire import (
     TYPE,
     TYPE_SUFFIX,
     ReceivedRecord,
+    Texts,
 )
 
 _DOMAINS: Final = ("persistent://", "non-persistent://")
@@ -112,32 +112,31 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
         destination: JMSDestination.
         namespace: ``tenant/namespace`` that is left out of the reply destination's name.
     """
-    wire = record.properties
-    timestamp = record.event_time
+    get, timestamp = record.get, record.event_time
     head = Headers(destination, 2, message_id(record), timestamp)
-    head.delivery_time = number(wire, DELIVERY_TIME, timestamp)
-    head.type = wire.get(TYPE)
+    head.delivery_time = number(record, DELIVERY_TIME, timestamp)
+    head.type = get(TYPE)
     head.redelivered = record.redelivery_count > 0
     # Most messages have none of these, so that looking is cheaper than reading.
-    if DELIVERY_MODE in wire:
-        head.delivery_mode = delivery_mode(wire)
-    if PRIORITY in wire:
-        head.priority = priority(wire)
-    if EXPIRATION in wire:
-        head.expiration = number(wire, EXPIRATION, 0)
-    if CORRELATION_ID in wire:
-        head.correlation_id = correlation_id(wire)
-    if REPLY_TO in wire:
-        head.reply_to = _reply_destination(wire, namespace)
+    if get(DELIVERY_MODE) is not None:
+        head.delivery_mode = delivery_mode(record)
+    if get(PRIORITY) is not None:
+        head.priority = priority(record)
+    if get(EXPIRATION) is not None:
+        head.expiration = number(record, EXPIRATION, 0)
+    if get(CORRELATION_ID) is not None:
+        head.correlation_id = correlation_id(record)
+    if get(REPLY_TO) is not None:
+        head.reply_to = _reply_destination(record, namespace)
     return head
 
 
 def message_id(record: ReceivedRecord) -> str:
     """JMSMessageID: the sender's, else where the record is stored."""
-    return record.properties.get(MESSAGE_ID) or str(record.message_id)
+    return record.get(MESSAGE_ID) or str(record.message_id)
 
 
-def number(wire: Mapping[str, str], name: str, default: int) -> int:
+def number(wire: Texts, name: str, default: int) -> int:
     """A whole number of 64 bits; ``default`` where there is none, or no number."""
     text = wire.get(name)
     if text is None:
@@ -151,18 +150,18 @@ def number(wire: Mapping[str, str], name: str, default: int) -> int:
     return value if -(1 << 63) <= value < 1 << 63 else default
 
 
-def delivery_mode(wire: Mapping[str, str]) -> int:
+def delivery_mode(wire: Texts) -> int:
     """JMSDeliveryMode: 1 where the record says so, else 2."""
     return 1 if number(wire, DELIVERY_MODE, 2) == 1 else 2
 
 
-def priority(wire: Mapping[str, str]) -> int:
+def priority(wire: Texts) -> int:
     """JMSPriority: 0 to 9, 4 for anything else."""
     value = number(wire, PRIORITY, 4)
     return value if 0 <= value <= 9 else 4
 
 
-def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
+def correlation_id(wire: Texts) -> str | bytes | None:
     """JMSCorrelationID: the decoded Base64, as text if it is UTF-8; anything that is not Base64 is the id itself."""
     text = wire.get(CORRELATION_ID)
     if text is None:
@@ -178,7 +177,7 @@ def correlation_id(wire: Mapping[str, str]) -> str | bytes | None:
         return data
 
 
-def reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str, bool] | None:
+def reply_to(wire: Texts, namespace: str) -> tuple[str, bool] | None:
     """Name of the reply destination, without ``namespace`` where it lies there, and whether it is a topic; or None."""
     name = wire.get(REPLY_TO)
     if name is None:
@@ -187,7 +186,7 @@ def reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str, bool] | None
     return (name, wire.get(REPLY_TO_TYPE) == _TOPIC) if name else None
 
 
-def _reply_destination(wire: Mapping[str, str], namespace: str) -> Destination | None:
+def _reply_destination(wire: Texts, namespace: str) -> Destination | None:
     found = reply_to(wire, namespace)
     if found is None:
         return None

@@ -20,6 +20,7 @@ from jmsaio.model.wire import (
     TYPE_SUFFIX,
     TYPE_SUFFIX_READ,
     ReceivedRecord,
+    Texts,
 )
 
 #: Names of headers and of our own marks: never properties of a message, whichever client wrote them.
@@ -265,9 +266,10 @@ def sequence(number: int) -> int:
     return number if -(1 << 31) <= number < 1 << 31 else int.__new__(Long, number)
 
 
-def read_one(wire: Mapping[str, str], name: str) -> Property:
+def read_one(wire: Texts, name: str) -> Property:
     """One property of a record as its marks say; None if it is missing or hidden."""
-    text = wire.get(name)
+    get = wire.get
+    text = get(name)
     if text is None:
         return None
     mark = _READ.get(name)
@@ -275,22 +277,22 @@ def read_one(wire: Mapping[str, str], name: str) -> Property:
         mark = remember(_READ, name, _mark_to_read(name))
     if not mark:
         return None
-    word = wire.get(mark)
+    word = get(mark)
     if word is None:
-        word = wire.get(name + TYPE_SUFFIX_READ)
+        word = get(name + TYPE_SUFFIX_READ)
         if word not in _WORDS:
-            return None if _is_old_mark(wire, name) else text
+            return None if _is_old_mark(wire, name, text) else text
     if word == "int" and len(text) < 10 and text.isascii() and text.isdecimal():
         return int(text)
     return value_of(text, word)
 
 
-def _is_old_mark(wire: Mapping[str, str], name: str) -> bool:
+def _is_old_mark(wire: Texts, name: str, text: str) -> bool:
     """The name is that of a mark in the documented spelling, beside the property that it marks."""
-    if not name.endswith(TYPE_SUFFIX_READ) or wire[name] not in _WORDS:
+    if not name.endswith(TYPE_SUFFIX_READ) or text not in _WORDS:
         return False
     marked = name.removesuffix(TYPE_SUFFIX_READ)
-    return marked in wire and marked not in HIDDEN
+    return marked not in HIDDEN and wire.get(marked) is not None
 
 
 def as_dead_letter(wire: Mapping[str, str]) -> dict[str, str]:

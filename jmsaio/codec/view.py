@@ -43,8 +43,7 @@ def header(record: ReceivedRecord, name: str) -> Property:
 
 def expiration(record: ReceivedRecord) -> int:
     """JMSExpiration in milliseconds since the epoch, 0 for never."""
-    wire = record.properties
-    return headers.number(wire, EXPIRATION, 0) if EXPIRATION in wire else 0
+    return headers.number(record, EXPIRATION, 0)
 
 
 def due(record: ReceivedRecord, now: int) -> int:
@@ -53,43 +52,42 @@ def due(record: ReceivedRecord, now: int) -> int:
     A message without delay has one, too, from before it was published: by the sender's clock, which may be ahead of
     ours.
     """
-    wire = record.properties
-    time = headers.number(wire, DELIVERY_TIME, 0) if DELIVERY_TIME in wire else 0
+    time = headers.number(record, DELIVERY_TIME, 0)
     return time if time > now and time > record.publish_time else 0
 
 
 def connection_id(record: ReceivedRecord) -> str | None:
     """JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
-    return record.properties.get(CONNECTION_ID)
+    return record.get(CONNECTION_ID)
 
 
 def sender_client_id(record: ReceivedRecord) -> str | None:
     """Client id of the sender's connection; None where it had none."""
-    found = record.properties.get(CONNECTION_ID)
+    found = record.get(CONNECTION_ID)
     if found is None or _UUID.fullmatch(found[-_UUID_LENGTH:]) is None:
         return None
     return found[:-_UUID_LENGTH] or None
 
 
 def _correlation_id(record: ReceivedRecord) -> str | None:
-    value = headers.correlation_id(record.properties)
+    value = headers.correlation_id(record)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _delivery_mode(record: ReceivedRecord) -> str:
-    return DeliveryMode(headers.delivery_mode(record.properties)).name
+    return DeliveryMode(headers.delivery_mode(record)).name
 
 
 def _delivery_time(record: ReceivedRecord) -> Long:
-    return _long(headers.number(record.properties, DELIVERY_TIME, record.event_time))
+    return _long(headers.number(record, DELIVERY_TIME, record.event_time))
 
 
 def _group_id(record: ReceivedRecord) -> Property:
-    return record.key or properties.read_one(record.properties, GROUP_ID) or None
+    return record.key or properties.read_one(record, GROUP_ID) or None
 
 
 def _group_sequence(record: ReceivedRecord) -> Property:
-    value = properties.read_one(record.properties, GROUP_SEQ)
+    value = properties.read_one(record, GROUP_SEQ)
     if value is not None:
         return value
     number = record.sequence_id
@@ -108,8 +106,8 @@ _HEADERS: Final[dict[str, Callable[[ReceivedRecord], Property]]] = {
     DELIVERY_MODE: _delivery_mode,
     DELIVERY_TIME: _delivery_time,
     EXPIRATION: lambda record: _long(expiration(record)),
-    PRIORITY: lambda record: headers.priority(record.properties),
-    TYPE: lambda record: record.properties.get(TYPE),
+    PRIORITY: lambda record: headers.priority(record),
+    TYPE: lambda record: record.get(TYPE),
     DELIVERY_COUNT: lambda record: record.redelivery_count + 1,
     GROUP_ID: _group_id,
     GROUP_SEQ: _group_sequence,

@@ -172,12 +172,19 @@ def _utf8(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-class ReceivedRecord(Protocol):
+class Texts(Protocol):
+    """Properties that can be looked up one by one: those of a received record, or a mapping of them."""
+
+    def get(self, name: str, /) -> str | None:
+        """The text of a property, or None. Of a name that was given twice the last counts, as in Java."""
+
+
+class ReceivedRecord(Texts, Protocol):
     """One Pulsar message as a transport hands it over; every attribute may be computed at first access.
 
     Attributes:
         payload: body bytes, or None for Pulsar's null value.
-        properties: string properties.
+        properties: all string properties; for one of them ``get`` may be much faster.
         key: partition key, or None when the record has none.
         event_time: milliseconds since the epoch, 0 when the sender gave none.
         publish_time: milliseconds since the epoch, by the sender's clock.

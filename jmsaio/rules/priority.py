@@ -14,7 +14,7 @@ _DEFAULT = 4
 
 def record_priority(record: ReceivedRecord) -> int:
     """JMSPriority of a record: 0 to 9, anything else on the wire counts as 4."""
-    text = record.properties.get(PRIORITY)
+    text = record.get(PRIORITY)
     return int(text) if text is not None and len(text) == 1 and text in "0123456789" else _DEFAULT
 
 

@@ -238,8 +238,8 @@ class _OnRecord(_Source):
     """Over the raw properties of a received record."""
 
     parameters = "record, header"
-    passed = "p, get, record, header"
-    opening = ("p = record.properties", "get = p.get")
+    passed = "get, record, header"
+    opening = ("get = record.get",)
 
     def raw(self, name: str) -> str:
         if _is_header(name):
@@ -249,14 +249,14 @@ class _OnRecord(_Source):
     def typed(self, name: str) -> str:
         if _is_header(name):
             return f"{'as_long' if name == 'JMSTimestamp' else 'plain'}({self.raw(name)})"
-        return f"load(p, {name!r}, {_marks(name)})"
+        return f"load(get, {name!r}, {_marks(name)})"
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
         constant = self.constant(literal)
         if _is_header(name):
             return f"{function}({self.typed(name)}, {constant})"
         value, marks = self.fresh(), _marks(name)
-        slow = f"{function}(typed(p, {value}, {marks}), {constant})"
+        slow = f"{function}(typed(get, {value}, {marks}), {constant})"
         if type(literal) is str:
             fast, usual = f"{value} {operator} {constant}", _unmarked(name)
         elif _is_number(literal):
@@ -331,4 +331,4 @@ def _marks(name: str) -> str:
 
 def _unmarked(name: str) -> str:
     """The property is a String: it has no type mark in either spelling."""
-    return f"{name + TYPE_SUFFIX!r} not in p and {name + TYPE_SUFFIX_READ!r} not in p"
+    return f"get({name + TYPE_SUFFIX!r}) is None and get({name + TYPE_SUFFIX_READ!r}) is None"

@@ -26,18 +26,18 @@ PROVIDED: Final = frozenset({"JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq"}
 Get = Callable[[str], object]
 
 
-def typed(properties: Mapping[str, str], text: str, mark: str, old_mark: str) -> object:
+def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str) -> object:
     """The value of a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
 
     Args:
-        properties: the record's.
+        get: looks a property of the record up.
         text: the property's text.
         mark: name of the property with the type, in Starlight's spelling, which goes first.
         old_mark: the documented spelling of the same.
     """
-    name = properties.get(mark)
+    name = get(mark)
     if name is None:
-        name = properties.get(old_mark)
+        name = get(old_mark)
         if name is None:
             return text
     if name == "int" and len(text) < 10 and text.isdecimal():
@@ -48,10 +48,10 @@ def typed(properties: Mapping[str, str], text: str, mark: str, old_mark: str) ->
         return None
 
 
-def load(properties: Mapping[str, str], name: str, mark: str, old_mark: str) -> object:
+def load(get: Callable[[str], str | None], name: str, mark: str, old_mark: str) -> object:
     """As `typed`, with the property looked up; None when it is missing."""
-    text = properties.get(name)
-    return None if text is None else typed(properties, text, mark, old_mark)
+    text = get(name)
+    return None if text is None else typed(get, text, mark, old_mark)
 
 
 def plain(value: object) -> object:

@@ -295,8 +295,7 @@ async def test_a_record_without_readable_properties_is_left_out(session: jmsaio.
     """It does not end the enumeration."""
 
     class Unreadable:
-        @property
-        def properties(self) -> dict[str, str]:
+        def get(self, name: str) -> str | None:
             raise jmsaio.MalformedMessageError("not UTF-8", cast(ReceivedRecord, self))
 
     opened = await session.create_browser(session.create_queue(name("unreadable")))

@@ -44,6 +44,10 @@ class Record:
     producer_name: str | None = attrs.field(default=None, kw_only=True)
     schema_version: bytes | None = attrs.field(default=None, kw_only=True)
 
+    def get(self, name: str, /) -> str | None:
+        """One property."""
+        return self.properties.get(name)
+
     @classmethod
     def sent(cls, record: OutgoingRecord) -> Self:
         """What a receiver gets of a record that was sent."""

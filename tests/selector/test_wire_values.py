@@ -22,14 +22,14 @@ from jmsaio.selector.numbers import MISMATCH
 )  # fmt: skip
 def test_a_type_mark_gives_the_value_its_type(mark: str, text: str, value: object) -> None:
     for suffix in ("_jsmtype", "_jmstype"):
-        found = wire_values.load({"n": text, "n" + suffix: mark}, "n", "n_jsmtype", "n_jmstype")
+        found = wire_values.load({"n": text, "n" + suffix: mark}.get, "n", "n_jsmtype", "n_jmstype")
         assert found == value and type(found) is type(value)
 
 
 def test_starlights_spelling_of_the_mark_goes_first() -> None:
     properties = {"n": "5", "n_jsmtype": "long", "n_jmstype": "string"}
-    assert wire_values.load(properties, "n", "n_jsmtype", "n_jmstype") == 5
-    assert wire_values.load(properties, "m", "m_jsmtype", "m_jmstype") is None
+    assert wire_values.load(properties.get, "n", "n_jsmtype", "n_jmstype") == 5
+    assert wire_values.load(properties.get, "m", "m_jsmtype", "m_jmstype") is None
 
 
 class Colour(enum.StrEnum):

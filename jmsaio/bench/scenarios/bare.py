@@ -21,7 +21,7 @@ from jmsaio.model.wire import OutgoingRecord, WireId
 class BareRecord:
     """A received record with the content of an outgoing one, as plain as the embedded broker's."""
 
-    __slots__ = ("entry", "event_time", "key", "payload", "properties")
+    __slots__ = ("entry", "event_time", "get", "key", "payload", "properties")
 
     #: The same for every record here; the codec asks for them only when a header is read.
     publish_time = 0
@@ -35,6 +35,7 @@ class BareRecord:
     def __init__(self, sent: OutgoingRecord, entry: int) -> None:
         self.payload = sent.payload
         self.properties: Mapping[str, str] = sent.properties
+        self.get = sent.properties.get
         self.key = sent.key
         self.event_time = sent.event_time
         self.entry = entry

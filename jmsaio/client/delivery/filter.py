@@ -58,7 +58,7 @@ class Filter:
         Raises:
             MalformedMessageError: its properties can't be read.
         """
-        if EXPIRATION in record.properties and 0 < expiration(record) <= now:
+        if record.get(EXPIRATION) is not None and 0 < expiration(record) <= now:
             return Rejection.EXPIRED
         if self.is_local is not None and self.is_local(record):
             return Rejection.NO_LOCAL

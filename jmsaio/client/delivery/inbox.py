@@ -204,7 +204,7 @@ class Inbox:
         wanted = []
         for record in records:
             try:
-                if EXPIRATION in record.properties:
+                if record.get(EXPIRATION) is not None:
                     self._expiring = True
                 elif plain:
                     wanted.append(record)
@@ -250,7 +250,7 @@ class Inbox:
         """Take a record from a sibling, after ``accepts``."""
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
-        self._expiring = self._expiring or EXPIRATION in record.properties
+        self._expiring = self._expiring or record.get(EXPIRATION) is not None
         self._largest = max(self._largest, record.size) if self.records else record.size
         self.records.append(record)
         self.notify()
@@ -291,7 +291,7 @@ class Inbox:
                 self._look_again()
             try:
                 # Most records have none: the first condition spares them a call.
-                if EXPIRATION in record.properties and 0 < expiration(record) <= self.timers.milliseconds():
+                if record.get(EXPIRATION) is not None and 0 < expiration(record) <= self.timers.milliseconds():
                     self._reject(record, Rejection.EXPIRED)
                     continue
             except MalformedMessageError:  # decoding it raises the error for the consumer

@@ -186,38 +186,38 @@ def of_record(record: ReceivedRecord, header: Header) -> Look:
         record: as received.
         header: asked for JMSDestination only, which the record does not have.
     """
-    properties = record.properties
+    text_of = record.get
 
     def get(name: str) -> object:
         match name:
             case "JMSCorrelationID":
-                return _decoded(properties.get(name))
+                return _decoded(text_of(name))
             case "JMSTimestamp":
                 return Long(record.event_time)
             case "JMSXGroupID":
                 return record.key
             case "JMSReplyTo":
-                address = properties.get(REPLY_TO)
-                kind = "topic" if properties.get(REPLY_TO_TYPE) == "topic" else "queue"
+                address = text_of(REPLY_TO)
+                kind = "topic" if text_of(REPLY_TO_TYPE) == "topic" else "queue"
                 return None if address is None else f"{kind}://{address}"
             case "JMSDestination":
                 return header(record, name)
             case "JMSDeliveryMode":
-                mode = _marked(properties, name)
+                mode = _marked(text_of, name)
                 return None if mode is None else "PERSISTENT" if mode == 2 else "NON_PERSISTENT"
             case "JMSXGroupSeq":
                 return None  # a long or a string for the plugin, and the engine takes an int only
-        return _marked(properties, name)
+        return _marked(text_of, name)
 
     return view(get)
 
 
-def _marked(properties: Mapping[str, str], name: str) -> Value:
+def _marked(text_of: Callable[[str], str | None], name: str) -> Value:
     """A raw property by its type mark, in Starlight's spelling only."""
-    text = properties.get(name)
+    text = text_of(name)
     if text is None:
         return None
-    reader = _READERS.get(_KNOWN_MARKS.get(name) or properties.get(name + TYPE_SUFFIX, ""))
+    reader = _READERS.get(_KNOWN_MARKS.get(name) or text_of(name + TYPE_SUFFIX) or "")
     if reader is None:
         return text
     try:

@@ -11,7 +11,7 @@ import pytest
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Reader
-from tests.kit.records import texts
+from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
 
@@ -48,6 +48,14 @@ async def test_a_record_that_was_read_tells_its_producer(harness: Harness) -> No
     await harness.send(await harness.sender(topic, producer_name="archive"), "x")
     [record] = await (await harness.reader(topic)).read(10, GUARD)
     assert (record.producer_name, record.schema_version) == ("archive", None)
+
+
+async def test_a_property_is_looked_up_alone_as_among_all_others(harness: Harness) -> None:
+    topic, _ = await _filled(harness, 0)
+    await harness.fill(topic, record("x", {"a": "1", "b": "", "a_jsmtype": "int"}))
+    [received] = await (await harness.reader(topic)).read(10, GUARD)
+    assert [received.get(name) for name in ("a", "b", "a_jsmtype", "c")] == ["1", "", "int", None]
+    assert received.properties == {"a": "1", "b": "", "a_jsmtype": "int"}
 
 
 async def test_a_reader_of_the_latest_reads_what_comes(harness: Harness) -> None:

@@ -88,6 +88,17 @@ class PulsarRecord:
                 raise MalformedMessageError(f"a property of {self.message_id} is not UTF-8: {error}", self) from error
         return properties
 
+    def get(self, name: str, /) -> str | None:
+        """One property.
+
+        pulsar-client gives a map of all of them, and no single one; the map is made at the first question.
+
+        Raises:
+            MalformedMessageError: bytes that are not UTF-8, in whichever property.
+        """
+        properties = self._properties
+        return (self.properties if properties is None else properties).get(name)
+
     @property
     def key(self) -> str | None:
         """Partition key; None also for an empty one: pulsar-client does not distinguish them."""

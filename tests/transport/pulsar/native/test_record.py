@@ -83,6 +83,15 @@ class Undecodable(FakeMessage):
         return b"\xff".decode()
 
 
+def test_single_properties_are_looked_up_in_one_map() -> None:
+    native = FakeMessage(values={"a": "b"})
+    record = record_of(native)
+    assert [record.get(name) for name in ("a", "b", "a")] == ["b", None, "b"]
+    assert record.properties == {"a": "b"} and native.asked == ["properties"]
+    with pytest.raises(MalformedMessageError, match="is not UTF-8"):
+        record_of(Undecodable(9)).get("a")
+
+
 @pytest.mark.parametrize("part", ["properties", "key", "producer_name"])
 def test_bytes_that_are_no_text(part: str) -> None:
     record = record_of(Undecodable(9))
