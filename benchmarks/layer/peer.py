@@ -19,7 +19,7 @@ from jmsaio.config import Configuration
 from jmsaio.config.schemes import SCHEMES, Broker, Scheme
 from jmsaio.model.packed import pack, pack_name, unpack
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
-from jmsaio.transport.base import Capabilities, LinkListener, SendDone, SenderOptions, Subscription, Transaction, Wake
+from jmsaio.transport.base import Capabilities, LinkListener, SenderOptions, Subscription, Token, Transaction, Wake
 from jmsaio.transport.clock import SystemClock
 from jmsaio.transport.waiters import Waiters
 
@@ -39,22 +39,23 @@ class LayerSender:
     def __init__(self, options: SenderOptions) -> None:
         self.full = False
         self._window = options.window_records
+        self._settled = options.settled
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
-        self._dones: list[SendDone] = []
+        self._tokens: list[Token] = []
         self._open = 0
         self._entry = 0
         self._scheduled = False
         self._changed = Waiters()
 
-    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
+    def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
         """Take a record."""
         assert record.payload is not None
         self._parts += record.packed, record.payload
-        self._dones.append(done)
+        self._tokens.append(token)
         self._open += 1
         self.full = self._open >= self._window
-        if len(self._dones) >= GROUP:
+        if len(self._tokens) >= GROUP:
             self._flush()
         elif not self._scheduled:
             self._scheduled = True
@@ -62,17 +63,16 @@ class LayerSender:
 
     def _flush(self) -> None:
         self._scheduled = False
-        dones, self._dones = self._dones, []
+        tokens, self._tokens = self._tokens, []
         frame = b"".join(self._parts)
         self._parts.clear()
-        if dones:
-            self._loop.call_soon(self._confirm, dones, len(frame))
+        if tokens:
+            self._loop.call_soon(self._confirm, tokens, len(frame))
 
-    def _confirm(self, dones: list[SendDone], size: int) -> None:
+    def _confirm(self, tokens: list[Token], size: int) -> None:
         self._entry += 1
-        for index, done in enumerate(dones):
-            done(WireId(1, self._entry, -1, index), None)
-        self._open -= len(dones)
+        self._settled(tokens, WireId(1, self._entry, -1, 0), None)
+        self._open -= len(tokens)
         self.full = self._open >= self._window
         self._changed.wake()
 

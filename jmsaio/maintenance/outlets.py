@@ -9,7 +9,7 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
 from jmsaio.rules.routing import make_route
-from jmsaio.transport.base import Sender, Transport
+from jmsaio.transport.base import Sender, Settled, Transport
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, sender_options
 
 
@@ -20,10 +20,12 @@ class Outlets:
     Args:
         transport: opens the senders.
         configuration: its ``producer`` says how.
+        settled: as ``SenderOptions.settled``, of all senders.
     """
 
     _transport: Transport
     _configuration: Configuration
+    _settled: Settled
     _senders: dict[str, Sender] = attrs.field(init=False, factory=dict)
     _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
 
@@ -85,7 +87,7 @@ class Outlets:
             await drain(sender, config)
             del self._senders[oldest]
             await sender.aclose(config.close_timeout)
-        options = sender_options(config, make_route(config.used_priority_mapping, False, random))
+        options = sender_options(config, make_route(config.used_priority_mapping, False, random), self._settled)
         sender = self._senders[topic] = await self._transport.open_sender(topic, options)
         return sender
 

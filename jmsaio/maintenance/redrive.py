@@ -6,8 +6,7 @@ import asyncio
 import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 import attrs
@@ -156,6 +155,20 @@ class _Refused(Exception):
         self.why = why
 
 
+class _Copy(NamedTuple):
+    """What was sent in the place of a dead letter.
+
+    Attributes:
+        receiver: got the letter.
+        letter: where the letter is stored.
+        target: topic that it was sent to.
+    """
+
+    receiver: Receiver
+    letter: WireId
+    target: str
+
+
 class _Redriving:
     """One call of ``redrive``."""
 
@@ -167,7 +180,7 @@ class _Redriving:
         self._woken = asyncio.Event()
         self._landed = asyncio.Event()
         self._receiver: Receiver | None = None
-        self._outlets = Outlets(transport, configuration)
+        self._outlets = Outlets(transport, configuration, self._settled)
         self._seen: set[WireId] = set()
         self._flying: dict[WireId, list[ReceivedRecord]] = {}  # what was sent in their place is on its way
         self._stored: set[WireId] = set()  # what was sent in their place is stored
@@ -275,22 +288,21 @@ class _Redriving:
             self._hold(receiver, record)
             return
         sender, place = await self._outlets.sender(target), record.message_id
-        sender.send(outgoing, partial(self._done, receiver, place, target))
+        sender.send(outgoing, _Copy(receiver, place, target))
         self._flying[place] = [record]  # the outcome is never told inside the call
 
-    def _done(
-        self, receiver: Receiver, letter: WireId, target: str, place: WireId | None, error: JMSError | None
-    ) -> None:
-        records = self._flying.pop(letter)
+    def _settled(self, copies: Sequence[_Copy], place: WireId | None, error: JMSError | None) -> None:
         self._landed.set()
-        if error is None:
-            self._sent[target] += 1
-            self._stored.add(letter)
-            self._acknowledge(receiver, records)
-        else:
-            self._leave(Left.FAILED, f"{target}: {error}")
-            for record in records:
-                self._hold(receiver, record)
+        for receiver, letter, target in copies:
+            records = self._flying.pop(letter)
+            if error is None:
+                self._sent[target] += 1
+                self._stored.add(letter)
+                self._acknowledge(receiver, records)
+            else:
+                self._leave(Left.FAILED, f"{target}: {error}")
+                for record in records:
+                    self._hold(receiver, record)
 
     def _acknowledge(self, receiver: Receiver, records: Sequence[ReceivedRecord]) -> None:
         try:

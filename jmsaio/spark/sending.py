@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from random import random
 from typing import Final
 
@@ -42,20 +41,21 @@ _PRODUCER_BUSY: Final = 30.0
 class _Outlet:
     """A sender and what became of its records."""
 
-    sender: Sender
     topic: str
     refuse: Callable[[JMSError], None]
     producer: str | None
+    sender: Sender = attrs.field(init=False)
     rows: int = 0
     duplicates: int = 0
 
-    def done(self, number: int, place: WireId | None, error: JMSError | None) -> None:
+    def settled(self, numbers: Sequence[int], place: WireId | None, error: JMSError | None) -> None:
+        """Note what became of rows."""
         if error is not None:
-            self.refuse(_refused(number, self.topic, error))
+            self.refuse(_refused(numbers[0], self.topic, error))
             return
-        self.rows += 1
+        self.rows += len(numbers)
         if place is not None and place.duplicate:
-            self.duplicates += 1
+            self.duplicates += len(numbers)
 
     def sent(self) -> Sent:
         return Sent(self.topic, self.rows, self.duplicates, () if self.producer is None else (self.producer,))
@@ -102,7 +102,7 @@ class Sending:
             if self._error is not None:
                 raise self._error
             try:
-                outlet.sender.send(row.record, partial(outlet.done, row.number))
+                outlet.sender.send(row.record, row.number)
             except JMSError as error:
                 raise _refused(row.number, outlet.topic, error) from error
 
@@ -135,16 +135,17 @@ class Sending:
         topic, subscription = self._resolve(row)
         if subscription is not None and config.precreate_queue_subscription:
             await precreate(self.transport, config, topic, subscription, LoopTimers(self.transport.clock))
-        options = sender_options(config, self._route if row.producer is None else _route_by_row)
+        outlet = _Outlet(topic, self._refuse, row.producer)
+        options = sender_options(config, self._route if row.producer is None else _route_by_row, outlet.settled)
         options = attrs.evolve(options, config=_for_producer(config.producer, row.producer))
-        sender = await self._open_sender(topic, options)
+        sender = outlet.sender = await self._open_sender(topic, options)
         if row.producer is not None:
             try:
                 await self._check_deduplication(topic)
             except BaseException:
                 await sender.aclose(config.close_timeout)
                 raise
-        outlet = self._outlets[row.destination, row.producer] = _Outlet(sender, topic, self._refuse, row.producer)
+        self._outlets[row.destination, row.producer] = outlet
         return outlet
 
     def _resolve(self, row: OutgoingRow) -> tuple[str, str | None]:

@@ -2,8 +2,8 @@
 
 Rules for every implementation (the contract suite in ``tests/transport/contract`` checks them):
 
-* All calls come from one event loop's thread; every callback (``done``, ``wake``) runs on that thread, never inside
-  the call that was given it. Callbacks given to a transport do not raise.
+* All calls come from one event loop's thread; every callback (``settled``, ``wake``) runs on that thread, never inside
+  a call of the transport. Callbacks given to a transport do not raise.
 * Messages cross in lists. No object of a transport's own library crosses, except hidden inside a ``ReceivedRecord``,
   which the application of the seam hands back untouched to acknowledge it.
 * Errors are ``jmsaio.errors``; a library's own errors are translated before they cross, and chained.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -39,12 +39,13 @@ __all__ = [
     "ReaderOptions",
     "Receiver",
     "Route",
-    "SendDone",
     "Sender",
     "SenderOptions",
+    "Settled",
     "Subscription",
     "SubscriptionStats",
     "SubscriptionType",
+    "Token",
     "TopicLog",
     "TopicStats",
     "Transaction",
@@ -52,9 +53,11 @@ __all__ = [
     "Wake",
 ]
 
-#: Called once for each record given to ``Sender.send``: the place (None where the transport can't tell) or the error.
-#: The place of a record that the broker left out as a duplicate is ``WireId.duplicate``.
-SendDone = Callable[[WireId | None, JMSError | None], None]
+#: What the caller of ``Sender.send`` knows a record by: any object, which the transport hands back untouched.
+Token = Any
+#: Called with the tokens of records that share an outcome, in the order of sending, and the place of the first or the
+#: error of all. See ``SenderOptions.settled``.
+Settled = Callable[[Sequence[Token], WireId | None, JMSError | None], None]
 #: Called when ``Receiver.receive`` may have something again; may be called without need.
 Wake = Callable[[], None]
 #: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the transport.
@@ -118,6 +121,12 @@ class SenderOptions:
 
     Attributes:
         config: producerConfig with its defaults.
+        settled: told the outcome of records once it is known: each record's once, those of a partition in the order of
+            sending, never inside ``Sender.send``. Records that share an answer may be told together: an error is that
+            of all of them; a place is that of the first, and the rest lie behind it in the same entry, each with the
+            next batch index. The place is None where the transport does not know it; records whose places it knows and
+            others are told in calls of their own. The place of a record that the broker left out as a duplicate is
+            ``WireId.duplicate``.
         metadata: producer metadata shown by the broker's statistics.
         route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
         window_records: records on their way at most, before ``Sender.full``.
@@ -128,6 +137,7 @@ class SenderOptions:
     """
 
     config: ProducerConfig
+    settled: Settled
     metadata: Mapping[str, str] = attrs.field(factory=dict)
     route: Route | None = None
     window_records: int = 5000
@@ -202,11 +212,13 @@ class Sender(Protocol):
         when the sender was opened. From then on the highest of its confirmed records that were given one.
         """
 
-    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
-        """Take a record; ``done`` tells its outcome later. Never blocks and never refuses because of a full window.
+    def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
+        """Take a record; ``SenderOptions.settled`` tells its outcome later, with this token.
 
-        Raises MessageTooLargeError and ObjectClosedError at once, in which case ``done`` is not called. Likewise, for a
-        record with a sequence id, IllegalStateError where it would be sent in a batch (``batching_enabled``), and
+        Never blocks and never refuses because of a full window.
+
+        Raises MessageTooLargeError and ObjectClosedError at once; the token is not told then. Likewise, for a record
+        with a sequence id, IllegalStateError where it would be sent in a batch (``batching_enabled``), and
         IllegalArgumentError where no broker takes that id.
         """
 

@@ -6,21 +6,23 @@ import asyncio
 from typing import Final
 
 from jmsaio.config import Configuration
-from jmsaio.transport.base import Route, Sender, SenderOptions
+from jmsaio.transport.base import Route, Sender, SenderOptions, Settled
 
 #: Seconds to wait for outcomes where ``producerConfig.sendTimeoutMs`` sets no bound.
 LONGEST_WAIT: Final = 300.0
 
 
-def sender_options(configuration: Configuration, route: Route | None) -> SenderOptions:
+def sender_options(configuration: Configuration, route: Route | None, settled: Settled) -> SenderOptions:
     """How the configuration wants a sender to be made.
 
     Args:
         configuration: its ``producer`` and its window count.
         route: as ``SenderOptions.route``.
+        settled: as ``SenderOptions.settled``.
     """
     return SenderOptions(
         config=configuration.producer,
+        settled=settled,
         route=route,
         window_records=configuration.send_window_messages,
         window_bytes=configuration.send_window_bytes,

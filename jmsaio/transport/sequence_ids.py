@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from jmsaio.errors import IllegalArgumentError, IllegalStateError, JMSError
-from jmsaio.model.wire import WireId
-from jmsaio.transport.base import SendDone
+from jmsaio.errors import IllegalArgumentError, IllegalStateError
 
 #: The largest sequence id.
 HIGHEST = 2**63 - 1
@@ -42,12 +40,7 @@ class SequenceIds:
             raise IllegalArgumentError(f"a record to {self.topic}: sequence_id is {number}, and must be 0 to 2**63 - 1")
         return number
 
-    def noting(self, partition: str, number: int, done: SendDone) -> SendDone:
-        """``done`` of a record with a sequence id, which is noted once the broker has it."""
-
-        def note(place: WireId | None, error: JMSError | None) -> None:
-            if error is None and number > self.last[partition]:
-                self.last[partition] = number
-            done(place, error)
-
-        return note
+    def confirm(self, partition: str, number: int) -> None:
+        """The broker has a record of ``partition`` with this sequence id."""
+        if number > self.last[partition]:
+            self.last[partition] = number

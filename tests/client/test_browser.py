@@ -16,6 +16,7 @@ from jmsaio.transport.base import Position, Reader, ReaderOptions, Receiver, Sen
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.memory.reader import MemoryReader
 from tests.client.helpers import fill, take, texts
+from tests.kit.records import tell_each
 
 Name = Callable[[str], str]
 
@@ -115,7 +116,7 @@ async def contents(browser: jmsaio.QueueBrowser) -> list[str | None]:
 async def send_raw(connection: jmsaio.Connection, topic: str, properties: dict[str, str]) -> None:
     """Send a text with properties that none of our producers would write."""
     sender = await connection._runtime.transport.open_sender(
-        topic, SenderOptions(config=connection.configuration.producer)
+        topic, SenderOptions(connection.configuration.producer, tell_each)
     )
     outcome = asyncio.get_running_loop().create_future()
     sender.send(OutgoingRecord(b"x", properties, None, 0), lambda place, error: outcome.set_result(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, Self
 
 import attrs
@@ -78,9 +78,23 @@ def texts(records: Iterable[HasPayload]) -> list[str]:
     return [(record.payload or b"").decode() for record in records]
 
 
+def tell_each(
+    tokens: Sequence[Callable[[WireId | None, JMSError | None], object]], place: WireId | None, error: JMSError | None
+) -> None:
+    """`SenderOptions.settled` for tokens that are called, each with its own place or the error."""
+    for token in tokens:
+        token(place, error)
+        if place is not None:
+            place = place._replace(batch_index=place.batch_index + 1)
+
+
+def tell_nobody(tokens: Sequence[object], place: WireId | None, error: JMSError | None) -> None:
+    """`SenderOptions.settled` where no one asks for outcomes."""
+
+
 @attrs.define(eq=False)
 class Outcomes:
-    """The callback of `Sender.send`; records what it gets, one place and one error for each record."""
+    """A token of `Sender.send` for `tell_each`; records what it gets, one place and one error for each record."""
 
     places: list[WireId | None] = attrs.field(factory=list)
     errors: list[JMSError | None] = attrs.field(factory=list)

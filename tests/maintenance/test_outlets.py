@@ -11,7 +11,7 @@ from jmsaio.config import load
 from jmsaio.errors import InvalidDestinationError, NotFoundError
 from jmsaio.maintenance.outlets import Outlets
 from jmsaio.transport.base import Position
-from tests.kit.records import Outcomes, record
+from tests.kit.records import Outcomes, record, tell_each
 from tests.transport.contract.harness import Harness
 
 
@@ -23,7 +23,7 @@ async def harness(url: str) -> AsyncIterator[Harness]:
 
 
 async def test_old_senders_make_room_for_new_ones_and_lose_nothing(harness: Harness) -> None:
-    outlets = Outlets(harness.transport, attrs.evolve(harness.configuration, max_num_of_producers=1))
+    outlets = Outlets(harness.transport, attrs.evolve(harness.configuration, max_num_of_producers=1), tell_each)
     topics = [harness.topic(), harness.topic()]
     for topic in topics:
         await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
@@ -40,7 +40,7 @@ async def test_old_senders_make_room_for_new_ones_and_lose_nothing(harness: Harn
 
 
 async def test_a_topic_that_keeps_nothing_is_refused(harness: Harness) -> None:
-    outlets = Outlets(harness.transport, harness.configuration)
+    outlets = Outlets(harness.transport, harness.configuration, tell_each)
     missing, forgetful = harness.topic(), harness.topic()
     await harness.admin.create_topic(forgetful)
     for _ in range(2):

@@ -14,7 +14,7 @@ from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.transport.base import Position, SenderOptions, Transport
-from tests.kit.records import Outcomes
+from tests.kit.records import Outcomes, tell_each
 
 #: Nothing takes as many seconds.
 HANG = 30
@@ -45,7 +45,7 @@ class Seam:
     async def send(self, topic: str, *bodies: str | OutgoingRecord, **producer: Any) -> list[WireId]:
         """Send messages, one to an entry unless ``producer`` says otherwise; their places."""
         config = ProducerConfig(**{"batching_enabled": False, "send_timeout": 60.0, **producer})
-        sender, outcomes = await self.transport.open_sender(topic, SenderOptions(config)), Outcomes()
+        sender, outcomes = await self.transport.open_sender(topic, SenderOptions(config, tell_each)), Outcomes()
         for body in bodies:
             text = OutgoingRecord(body.encode(), {MESSAGE_TYPE: "text"}) if isinstance(body, str) else body
             sender.send(text, outcomes)

@@ -12,6 +12,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport import sending
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.sending import drain, has_room, sender_options
+from tests.kit.records import tell_nobody
 
 
 @attrs.define
@@ -24,7 +25,7 @@ class Stalled:
     deleted: bool = False
     last_sequence_ids: dict[str, int] = attrs.Factory(dict)
 
-    def send(self, record: OutgoingRecord, done: object, transaction: Transaction | None = None) -> None:
+    def send(self, record: OutgoingRecord, token: object, transaction: Transaction | None = None) -> None:
         raise NotImplementedError
 
     async def ready(self) -> None:
@@ -57,9 +58,10 @@ async def test_outcomes_are_awaited_as_long_as_a_send_may_take(milliseconds: int
 
 def test_a_sender_is_made_as_configured() -> None:
     config = load("memory:?send_window_messages=7")
-    options = sender_options(config, None)
-    assert (options.config, options.window_records, options.window_bytes) == (
+    options = sender_options(config, None, tell_nobody)
+    assert (options.config, options.settled, options.window_records, options.window_bytes) == (
         config.producer,
+        tell_nobody,
         config.send_window_messages,
         config.send_window_bytes,
     )

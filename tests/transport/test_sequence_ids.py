@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.errors import IllegalArgumentError, IllegalStateError, SendError
-from jmsaio.model.wire import WireId
+from jmsaio.errors import IllegalArgumentError, IllegalStateError
 from jmsaio.transport.sequence_ids import HIGHEST, SequenceIds
-from tests.kit.records import Outcomes
 
 
 def test_the_highest_confirmed_number_of_each_partition_is_the_last() -> None:
-    ids, outcomes = SequenceIds("t", False, {"t-0": -1, "t-1": 7}), Outcomes()
+    ids = SequenceIds("t", False, {"t-0": -1, "t-1": 7})
     for partition, number in (("t-0", 0), ("t-0", 5), ("t-0", 3), ("t-1", 6)):
-        ids.noting(partition, number, outcomes)(WireId(1, number), None)
+        ids.confirm(partition, number)
     assert ids.last == {"t-0": 5, "t-1": 7}
-    assert outcomes.places == [WireId(1, number) for number in (0, 5, 3, 6)]
-
-
-def test_a_number_that_was_not_confirmed_does_not_count() -> None:
-    ids, outcomes = SequenceIds("t", False, {"t": 1}), Outcomes()
-    error = SendError("failed")
-    ids.noting("t", 2, outcomes)(None, error)
-    assert (ids.last, outcomes.errors) == ({"t": 1}, [error])
 
 
 @pytest.mark.parametrize("number", [0, 1, HIGHEST])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+from collections.abc import Sequence
 
 import anyio
 
@@ -17,7 +19,7 @@ from jmsaio.transport.waiters import Waiters
 
 
 class PendingSend(asyncio.Future[Receipt]):
-    """The future of one message on its way; the transport calls it with the outcome.
+    """The future of one message on its way, and the token by which the transport knows it.
 
     The only object that lives as long as the send, because every message creates one.
 
@@ -45,26 +47,9 @@ class PendingSend(asyncio.Future[Receipt]):
         self.message_id, self.timestamp = stamp.message_id, stamp.timestamp
         self.destination = destination
 
-    def __call__(self, place: WireId | None, error: JMSError | None) -> None:
-        work = self.work
-        if not self.done():  # done only when the application cancelled it
-            if error is None:
-                message_id = self.message_id
-                if message_id is None and place is not None:
-                    message_id = str(place)
-                # As Receipt(...), without the frame of its constructor: every send creates one.
-                self.set_result(tuple.__new__(Receipt, (message_id, place, self.destination, self.timestamp)))
-            else:
-                self.set_exception(error)
-                if work is not None:
-                    self.exception()  # commit raises it, so asyncio need not complain that no one awaited it
-        if work is not None:
-            work.send_ended(error)
-        self.sends.complete(self)
-
 
 class PendingSends(set[PendingSend]):
-    """The pending sends of one session: ``add`` each that the transport has taken, ``complete`` removes it.
+    """The pending sends of one session: ``add`` each that the transport has taken, ``settled`` removes it.
 
     Attributes:
         turn: millisecond in which a send last let other tasks run.
@@ -76,11 +61,31 @@ class PendingSends(set[PendingSend]):
         self.turn = 0
         self._none_left = Waiters()
 
-    def complete(self, send: PendingSend) -> None:
-        """The outcome of a send is known."""
-        self.discard(send)
-        if not self:
-            self._none_left.wake()
+    @staticmethod
+    def settled(group: Sequence[PendingSend], place: WireId | None, error: JMSError | None) -> None:
+        """Tell sends, of any sessions, their outcome. See ``SenderOptions.settled``."""
+        if error is not None:
+            _fail(group, error)
+            return
+        new = tuple.__new__  # as Receipt(...) and WireId(...), without the frames of their constructors
+        index: int | None = None  # of the place, where more of its entry follow
+        if place is not None and len(group) > 1:
+            ledger, entry, partition, index = place
+        for send in group:
+            if not send.done():  # done only when the application cancelled it
+                message_id = send.message_id
+                if message_id is None and place is not None:
+                    message_id = str(place)
+                send.set_result(new(Receipt, (message_id, place, send.destination, send.timestamp)))
+            if send.work is not None:
+                send.work.send_ended(None)
+            sends = send.sends
+            sends.discard(send)
+            if not sends:
+                sends._none_left.wake()
+            if index is not None:
+                index += 1
+                place = new(WireId, (ledger, entry, partition, index))
 
     async def settle(self, timeout: float) -> None:
         """Wait until every send has its outcome, for ``timeout`` seconds at most. Cancelling changes nothing.
@@ -93,3 +98,21 @@ class PendingSends(set[PendingSend]):
                 await self._none_left.wait()
         if scope.cancelled_caught:
             raise OperationTimeoutError(f"{len(self)} sends had no outcome within {timeout:.3g} s")
+
+
+def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
+    """Tell sends that they failed. Each gets an error of its own: one that is raised collects its traceback."""
+    for send in group:
+        own = error
+        if send is not group[0]:
+            own = copy.copy(error)
+            own.__cause__ = error.__cause__
+        if not send.done():
+            send.set_exception(own)
+            if send.work is not None:
+                send.exception()  # commit raises it, so asyncio need not complain that no one awaited it
+        if send.work is not None:
+            send.work.send_ended(own)
+        send.sends.discard(send)
+        if not send.sends:
+            send.sends._none_left.wake()

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import anyio
 import attrs
 
+from jmsaio.client.senders.pending import PendingSends
 from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
@@ -111,7 +112,7 @@ class SenderPool:
             await self._make_room()
             subscriptions: set[str] = set()
             options = attrs.evolve(
-                sender_options(self.config, self.route),
+                sender_options(self.config, self.route, PendingSends.settled),
                 metadata=self._metadata(),
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )

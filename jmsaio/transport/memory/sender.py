@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import cast
+from typing import NamedTuple, cast
 
 from jmsaio.errors import (
     JMSError,
@@ -18,7 +18,7 @@ from jmsaio.errors import (
 )  # fmt: skip
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
-from jmsaio.transport.base import SendDone, SenderOptions, Transaction
+from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh
@@ -28,11 +28,25 @@ from jmsaio.transport.memory.link import Link
 from jmsaio.transport.sequence_ids import SequenceIds
 from jmsaio.transport.waiters import Waiters
 
-#: A record that waits for memory: log, record, size, sequence id, callback, transaction, and its last moment.
-_Waiting = tuple[Partition, OutgoingRecord, int, int, SendDone, Unit | None, float]
+#: A record that waits for memory: log, record, size, sequence id, token, transaction, and its last moment.
+_Waiting = tuple[Partition, OutgoingRecord, int, int, Token, Unit | None, float]
 
 #: What became of a record: stored, the answer to a duplicate, an error, or kept for a transaction.
 _Result = StoredRecord | WireId | JMSError | None
+
+
+class _Numbered(NamedTuple):
+    """What became of a record with a sequence id.
+
+    Attributes:
+        result: without the sequence id.
+        partition: full name of its partition, or topic.
+        sequence_id: the number.
+    """
+
+    result: _Result
+    partition: str
+    sequence_id: int
 
 
 class MemorySender:
@@ -48,7 +62,7 @@ class MemorySender:
 
     __slots__ = (
         "_broker", "_bytes", "_changed", "_closed", "_failure", "_late", "_link", "_logs", "_name", "_options",
-        "_outcomes", "_scheduled", "_sequence", "_sequence_ids", "_special", "_topic", "_turn", "_waiting",
+        "_outcomes", "_scheduled", "_sequence", "_sequence_ids", "_settled", "_special", "_topic", "_turn", "_waiting",
         "_window_bytes", "_window_records", "limit",
     )  # fmt: skip
 
@@ -58,6 +72,7 @@ class MemorySender:
         self._logs = logs
         self._topic = topic
         self._options = options
+        self._settled = options.settled
         self._window_records = options.window_records
         self._window_bytes = options.window_bytes
         self.limit = limit
@@ -68,10 +83,10 @@ class MemorySender:
             self._sequence_ids.last[log.name] = log.sequence_ids.get(self._name, -1) if first is None else first
         self._sequence = max(self._sequence_ids.last.values())
         self._turn = count()
-        self._outcomes: list[tuple[SendDone, _Result]] = []
+        self._outcomes: list[tuple[Token, _Result | _Numbered]] = []
         self._scheduled = False
         self._waiting: deque[_Waiting] = deque()
-        self._late: dict[int, tuple[SendDone, _Result]] = {}
+        self._late: dict[int, tuple[Token, _Result | _Numbered]] = {}
         self._bytes = 0
         self._changed = Waiters()  # outcomes were told, or the sender was closed
         self._failure: JMSError | None = None
@@ -88,7 +103,7 @@ class MemorySender:
             on_way += len(self._waiting) + len(self._late)
         return on_way >= self._window_records or self._bytes >= self._window_bytes
 
-    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
+    def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
         """Take a record; it belongs to the broker from now on. See ``Sender.send``."""
         size = weigh(record)
         logs = self._logs
@@ -103,9 +118,9 @@ class MemorySender:
                 and broker.used < self.limit
             ):
                 self._sequence = sequence = self._sequence + 1
-                self._outcomes.append((done, log.append(record, size, sequence, broker.now(), self._name)))
+                self._outcomes.append((token, log.append(record, size, sequence, broker.now(), self._name)))
             else:
-                self._send_closely(log, record, size, done, transaction)
+                self._send_closely(log, record, size, token, transaction)
             self._bytes += size
             if not self._scheduled:
                 self._schedule()
@@ -124,7 +139,7 @@ class MemorySender:
         return logs[index % len(logs)]
 
     def _send_closely(
-        self, log: Partition, record: OutgoingRecord, size: int, done: SendDone, transaction: Transaction | None
+        self, log: Partition, record: OutgoingRecord, size: int, token: Token, transaction: Transaction | None
     ) -> None:
         if self._closed:
             raise ObjectClosedError(f"the sender to {self._topic} is closed")
@@ -133,17 +148,15 @@ class MemorySender:
             self._sequence = sequence = self._sequence + 1
         else:
             self._sequence_ids.checked(sequence)
-            if transaction is None:
-                done = self._sequence_ids.noting(log.name, sequence, done)
         if self._failure is not None:
-            self._outcomes.append((done, self._failure))
+            self._outcomes.append((token, self._failure))
             return
         unit = transaction.unit if isinstance(transaction, MemoryTransaction) else None
         if unit is not None:
             unit.waiting += 1
         timeout = self._options.config.send_timeout
         last = self._broker.steady() + timeout if timeout > 0 else float("inf")
-        self._waiting.append((log, record, size, sequence, done, unit, last))
+        self._waiting.append((log, record, size, sequence, token, unit, last))
         self.admit()
         if len(self._waiting) == 1 and timeout > 0:  # it is the first that waits
             self._broker.timers.add(last, self._expire)
@@ -163,7 +176,7 @@ class MemorySender:
             self._schedule()
 
     def _store(self, waiting: _Waiting) -> None:
-        log, record, size, sequence, done, unit, _ = waiting
+        log, record, size, sequence, token, unit, _ = waiting
         broker = self._broker
         fault = broker.faults.next_send(self._topic) if broker.faults.sends else None
         broker.update_disturbed()
@@ -182,11 +195,14 @@ class MemorySender:
             unit.settled_one()
         if fault is not None and fault.stored:
             result = fault.error
+        told: _Result | _Numbered = result
+        if record.sequence_id is not None and unit is None:
+            told = _Numbered(result, log.name, sequence)
         if fault is not None and fault.delay > 0:
-            token = broker.timers.add(broker.steady() + fault.delay, self._come_late)
-            self._late[token] = (done, result)
+            timer = broker.timers.add(broker.steady() + fault.delay, self._come_late)
+            self._late[timer] = (token, told)
         else:
-            self._outcomes.append((done, result))
+            self._outcomes.append((token, told))
 
     def _come_late(self, argument: int, token: int) -> None:
         outcome = self._late.pop(token, None)
@@ -242,18 +258,30 @@ class MemorySender:
             outcomes, self._outcomes = self._outcomes, []
             self._scheduled = False
             self._bytes = sum(waiting[2] for waiting in self._waiting) if self._waiting else 0
-        for done, result in outcomes:
+        settled = self._settled
+        for token, result in outcomes:  # one by one: each record is an entry of its own
             try:
                 if type(result) is StoredRecord:  # not isinstance: twice as fast, and there is one for each message
-                    done(result.message_id, None)
-                elif type(result) is WireId:
-                    done(result, None)
+                    settled((token,), result.message_id, None)
                 else:
-                    done(None, cast(JMSError | None, result))
+                    self._tell(token, result)
             except Exception as error:
                 context = {"message": "the callback of a sent record raised", "exception": error}
                 self._link.loop.call_exception_handler(context)
         self._changed.wake()
+
+    def _tell(self, token: Token, result: _Result | _Numbered) -> None:
+        """Tell an outcome other than that of a record which is stored and has no number."""
+        if type(result) is _Numbered:
+            result, partition, number = result
+            if not isinstance(result, JMSError):
+                self._sequence_ids.confirm(partition, number)
+        if isinstance(result, StoredRecord):
+            self._settled((token,), result.message_id, None)
+        elif isinstance(result, WireId):
+            self._settled((token,), result, None)
+        else:
+            self._settled((token,), None, cast(JMSError | None, result))
 
     async def ready(self) -> None:
         """Wait until the window has room. See ``Sender.ready``."""
@@ -292,9 +320,9 @@ class MemorySender:
         self._closed = self._special = True
         while self._waiting:
             self._fail_first(SendError(f"the sender to {self._topic} was closed before the message was stored"))
-        for done, _ in self._late.values():
+        for token, _ in self._late.values():
             error = SendInDoubtError(f"the sender to {self._topic} was closed before the broker's answer came")
-            self._outcomes.append((done, error))
+            self._outcomes.append((token, error))
         self._late.clear()
         for log in self._logs:
             log.senders.discard(self)

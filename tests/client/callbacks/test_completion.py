@@ -11,6 +11,7 @@ import pytest
 import jmsaio
 from jmsaio.client.callbacks.completion import Completions, Functions
 from jmsaio.client.callbacks.worker import CallbackWorker
+from jmsaio.client.senders.pending import PendingSend, PendingSends
 from jmsaio.client.senders.pool import SenderPool
 from tests.client.helpers import Listener, text
 
@@ -128,10 +129,10 @@ class Silent:
     full = False
 
     def __init__(self) -> None:
-        self.sent: list[Callable[[object, Exception | None], None]] = []
+        self.sent: list[PendingSend] = []
 
-    def send(self, record: object, done: Callable[[object, Exception | None], None], transaction: object) -> None:
-        self.sent.append(done)
+    def send(self, record: object, token: PendingSend, transaction: object) -> None:
+        self.sent.append(token)
 
 
 @pytest.mark.parametrize("hanging", [False, True])
@@ -162,8 +163,7 @@ async def test_close_tells_every_listener_also_when_the_broker_is_silent(
         assert [message.get_body(str) for message, _ in listener.told] == ["0", "1", "2"]
         assert [type(error) for _, error in listener.told] == [jmsaio.SendInDoubtError] * 3
         assert listener.hung is hanging
-        for done in silent.sent:  # late answers change nothing
-            done(None, None)
+        PendingSends.settled(silent.sent, None, None)  # late answers change nothing
         await asyncio.sleep(0.01)
         assert len(listener.told) == 3
 
@@ -223,11 +223,11 @@ async def test_answers_out_of_order_are_told_in_order(
             await producer.send_async(str(number), completion_listener=listener)
     refused = jmsaio.SendError("refused")
     first, second, third = silent.sent
-    third(None, None)
-    second(None, refused)
+    PendingSends.settled([third], None, None)
+    PendingSends.settled([second], None, refused)
     await asyncio.sleep(0.05)
     assert listener.told == []
-    first(None, None)
+    PendingSends.settled([first], None, None)
     await producer.close()
     assert [(message.get_body(str), error) for message, error in listener.told] == [
         ("0", None),

@@ -19,7 +19,7 @@ from jmsaio.transport.base import SenderOptions
 from tests.client.delivery.test_deliveries import deliveries
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import drain, fill
-from tests.kit.records import Record, UnreadableRecord
+from tests.kit.records import Record, UnreadableRecord, tell_each
 
 Name = Callable[[str], str]
 BAD = b"\xff\xfe is not UTF-8"
@@ -28,11 +28,13 @@ BAD = b"\xff\xfe is not UTF-8"
 async def poison(connection: jmsaio.Connection, name: str, count: int = 1) -> None:
     """Send text messages whose bodies are no text, as a foreign producer may."""
     topic = f"persistent://public/default/{name}"
-    sender = await connection._runtime.transport.open_sender(topic, SenderOptions(connection.configuration.producer))
+    sender = await connection._runtime.transport.open_sender(
+        topic, SenderOptions(connection.configuration.producer, tell_each)
+    )
     outcomes = [asyncio.get_running_loop().create_future() for _ in range(count)]
     for outcome in outcomes:
         record = OutgoingRecord(BAD, {"JMSPulsarMessageType": "text", "colour": "red"})
-        sender.send(record, lambda place, error, outcome=outcome: outcome.set_result(error))  # type: ignore[misc]  # mypy can't infer it
+        sender.send(record, lambda place, error, outcome=outcome: outcome.set_result(error))
     assert await asyncio.gather(*outcomes) == [None] * count
     await sender.aclose(10)
 

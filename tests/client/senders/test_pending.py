@@ -34,7 +34,7 @@ async def test_a_confirmed_send_is_pending_no_more_and_gives_its_receipt() -> No
     sends = PendingSends()
     one, other = started(sends), started(sends)
     assert len(sends) == 2
-    one(_PLACE, None)
+    sends.settled([one], _PLACE, None)
     assert len(sends) == 1
     assert await one == Receipt("ID:1", _PLACE, Queue("orders"), 99)
     assert not other.done()
@@ -43,8 +43,8 @@ async def test_a_confirmed_send_is_pending_no_more_and_gives_its_receipt() -> No
 async def test_a_receipt_without_message_id_names_the_place() -> None:
     sends = PendingSends()
     placed, unplaced = started(sends, message_id=None), started(sends, message_id=None)
-    placed(_PLACE, None)
-    unplaced(None, None)
+    sends.settled([placed], _PLACE, None)
+    sends.settled([unplaced], None, None)
     assert (await placed).jms_message_id == str(_PLACE)
     assert (await unplaced).jms_message_id is None
 
@@ -54,10 +54,10 @@ async def test_settle_waits_for_the_last_outcome_whoever_asks() -> None:
     first, last = started(sends), started(sends)
     waiting = [asyncio.ensure_future(sends.settle(30)) for _ in range(2)]
     await asyncio.sleep(0)
-    first(_PLACE, None)
+    sends.settled([first], _PLACE, None)
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
-    last(None, SendError("refused"))
+    sends.settled([last], None, SendError("refused"))
     await asyncio.gather(*waiting)
     with pytest.raises(SendError, match="refused"):
         await last
@@ -68,11 +68,11 @@ async def test_settle_waits_on_when_another_send_starts_before_it_looks() -> Non
     first = started(sends)
     waiting = asyncio.ensure_future(sends.settle(30))
     await asyncio.sleep(0)
-    first(_PLACE, None)
+    sends.settled([first], _PLACE, None)
     second = started(sends)
     await asyncio.sleep(0)
     assert not waiting.done()
-    second(_PLACE, None)
+    sends.settled([second], _PLACE, None)
     await waiting
 
 
@@ -90,9 +90,9 @@ async def test_a_failed_send_reaches_its_unit_of_work_even_if_its_future_was_can
     refused, doubtful, fine = started(sends, work), started(sends, work), started(sends, work)
     refused.cancel()
     error, doubt = SendError("refused"), SendInDoubtError("no answer")
-    refused(None, error)
-    doubtful(None, doubt)
-    fine(_PLACE, None)
+    sends.settled([refused], None, error)
+    sends.settled([doubtful], None, doubt)
+    sends.settled([fine], _PLACE, None)
     assert work.failures == [error, doubt]
     assert work.sent == 2  # what is in doubt may be stored
     with pytest.raises(SendInDoubtError):
@@ -104,6 +104,48 @@ async def test_a_failed_send_that_no_one_awaits_is_complained_of_unless_commit_r
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     sends, error = PendingSends(), SendError("refused")
     for work in (None, UnitOfWork[Transaction]()):
-        started(sends, work)(None, error)
+        sends.settled([started(sends, work)], None, error)
     gc.collect()
     assert [context["exception"] for context in complaints] == [error]
+
+
+async def test_a_group_lies_in_one_entry_from_its_first_place_on() -> None:
+    """Also behind a send whose future the application cancelled."""
+    sends = PendingSends()
+    group = [started(sends) for _ in range(4)]
+    group[1].cancel()
+    sends.settled(group, WireId(7, 3, 0, 5), None)
+    assert [(await group[each]).place for each in (0, 2, 3)] == [WireId(7, 3, 0, 5 + each) for each in (0, 2, 3)]
+    assert len(sends) == 0
+
+
+async def test_a_group_whose_place_is_unknown_is_confirmed_without() -> None:
+    sends = PendingSends()
+    group = [started(sends), started(sends, message_id=None)]
+    sends.settled(group, None, None)
+    assert [(await each).place for each in group] == [None, None]
+    assert (await group[1]).jms_message_id is None
+
+
+async def test_each_send_of_a_group_that_failed_raises_an_error_of_its_own() -> None:
+    """One that all raised would collect the tracebacks of all."""
+    sends, cause = PendingSends(), OSError("gone")
+    group = [started(sends) for _ in range(3)]
+    error = SendInDoubtError("no answer", "Timeout")
+    error.__cause__ = cause
+    sends.settled(group, None, error)
+    raised = [each.exception() for each in group]
+    assert raised[0] is error and len(set(map(id, raised))) == 3
+    for one in raised:
+        assert isinstance(one, SendInDoubtError)
+        assert (one.reason, one.error_code, one.linked_exception) == ("no answer", "Timeout", cause)
+
+
+async def test_a_group_may_hold_sends_of_several_sessions() -> None:
+    one, other = PendingSends(), PendingSends()
+    group = [started(one), started(other), started(one)]
+    waiting = [asyncio.ensure_future(sends.settle(30)) for sends in (one, other)]
+    await asyncio.sleep(0)
+    PendingSends.settled(group, _PLACE, None)
+    await asyncio.gather(*waiting)
+    assert (len(one), len(other)) == (0, 0)

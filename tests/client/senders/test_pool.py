@@ -13,11 +13,13 @@ import pytest
 
 import jmsaio
 from jmsaio.client.senders import pool
+from jmsaio.client.senders.pending import PendingSends
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import load
 from jmsaio.testing import ManualClock, embedded_broker
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.registry import open_transport
+from tests.client.senders.test_pending import started
 from tests.kit.records import record
 from tests.kit.virtual_time import steady
 from tests.support.broker import TestBroker
@@ -54,7 +56,7 @@ async def test_the_one_unused_for_longest_makes_room() -> None:
     assert senders.cached("persistent://public/default/1") is one
     assert await senders.open("persistent://public/default/2", None) is not two
     with pytest.raises(jmsaio.ObjectClosedError):
-        two.send(record("x"), lambda *_: None)
+        two.send(record("x"), started(PendingSends()))
     await senders.close(1.0)
     with pytest.raises(jmsaio.ObjectClosedError):
         await senders.open("persistent://public/default/1", None)
@@ -250,7 +252,7 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         await senders.close_idle()
         assert topic not in senders._entries
         with pytest.raises(jmsaio.ObjectClosedError):
-            sender.send(record("x"), lambda *_: None)
+            sender.send(record("x"), started(PendingSends()))
         await senders.close(1.0)
         await transport.aclose(1.0)
 
@@ -332,7 +334,7 @@ async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
         assert steady() == begun
         assert senders.cached(f"{_TOPIC}-0") is None and idle_checks() == []
         with pytest.raises(jmsaio.ObjectClosedError):
-            one.send(record("x"), lambda *_: None)
+            one.send(record("x"), started(PendingSends()))
 
 
 async def test_senders_without_a_limit_are_not_checked() -> None:
@@ -365,7 +367,7 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
         async with opened(broker.url, producer_auto_close=60.0) as senders:
             sender = await senders.open(_TOPIC, None)
             broker.faults.delay_answers(70.0)
-            sender.send(record("x"), lambda *_: None)
+            sender.send(record("x"), started(PendingSends()))
             await asyncio.sleep(61.0)
             await senders.close_idle()
             assert senders.cached(_TOPIC) is sender

@@ -29,7 +29,7 @@ from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Position, Reader, ReaderOptions, SenderOptions, Transport
 from jmsaio.transport.registry import open_transport
-from tests.kit.records import Outcomes
+from tests.kit.records import Outcomes, tell_each
 from tests.spark.seam import HANG, Seam, texts
 from tests.support.broker import TestBroker
 
@@ -303,7 +303,7 @@ async def test_a_message_whose_last_chunk_is_not_stored_yet_is_not_waited_for(
     async with FaultProxy.of(pulsar_broker.service_url) as proxy:
         transport = await open_transport(load(proxy.url, web_service_url=pulsar_broker.web_service_url))
         config = ProducerConfig(batching_enabled=False, chunking_enabled=True)
-        sender = await transport.open_sender(topic, SenderOptions(config))
+        sender = await transport.open_sender(topic, SenderOptions(config, tell_each))
         proxy.slices(64 * 1024, 0.005)
         sender.send(OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), Outcomes())
         admin = pulsar.transport.admin

@@ -21,13 +21,14 @@ from jmsaio.transport.base import (
     Receiver,
     Sender,
     SenderOptions,
+    Settled,
     Subscription,
     SubscriptionType,
     Transaction,
     Transport,
 )
 from jmsaio.transport.registry import open_transport
-from tests.kit.records import Outcomes, record, texts
+from tests.kit.records import Outcomes, record, tell_each, texts
 
 #: A hang guard: nothing takes that long, in seconds.
 GUARD = 30.0
@@ -128,11 +129,12 @@ class Harness:
         route: Callable[[OutgoingRecord, int], int | None] | None = None,
         window_records: int = 5000,
         window_bytes: int = 64 * 1024 * 1024,
+        settled: Settled = tell_each,
         **producer: Any,
     ) -> Sender:
-        """A sender to ``topic``."""
+        """A sender to ``topic``; its tokens are called with their outcomes unless ``settled`` does otherwise."""
         options = SenderOptions(
-            ProducerConfig(**producer), route=route, window_records=window_records, window_bytes=window_bytes
+            ProducerConfig(**producer), settled, route=route, window_records=window_records, window_bytes=window_bytes
         )
         return await self.transport.open_sender(topic, options)
 

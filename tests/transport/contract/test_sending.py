@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from jmsaio.errors import MessageTooLargeError, ObjectClosedError
-from jmsaio.model.wire import OutgoingRecord
+from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError
+from jmsaio.model.wire import OutgoingRecord, WireId
 from tests.kit.records import Outcomes, record, texts
 from tests.kit.virtual_time import wall
 from tests.transport.contract.harness import GUARD, Harness
@@ -22,13 +23,67 @@ async def test_records_arrive_in_the_order_of_sending(harness: Harness) -> None:
 
 
 async def test_each_record_has_one_outcome_in_order_and_never_inside_send(harness: Harness) -> None:
-    sender = await harness.sender(harness.topic())
-    order: list[int] = []
+    calls: list[list[int]] = []
+    sender = await harness.sender(harness.topic(), settled=lambda tokens, place, error: calls.append([*tokens]))
     for number in range(50):
-        sender.send(record("x"), lambda place, error, number=number: order.append(number))  # type: ignore[misc]  # a default binds the number
-        assert order == []
+        sender.send(record("x"), number)
+        assert calls == []
     await sender.drain(GUARD)
-    assert order == list(range(50))
+    assert all(calls)
+    assert [number for tokens in calls for number in tokens] == list(range(50))
+
+
+async def test_records_that_are_told_together_lie_one_behind_the_other_in_one_entry(harness: Harness) -> None:
+    """The place told is the first one's; where the places are not known, that is told of them alone."""
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    groups: list[tuple[list[str], WireId | None]] = []
+    sender = await harness.sender(topic, settled=lambda tokens, place, error: groups.append(([*tokens], place)))
+    sent = [str(number) for number in range(700)]
+    for text in sent:
+        sender.send(record(text), text)
+    await sender.drain(GUARD)
+    places = {text: each.message_id for each in await inbox.take(700) for text in texts([each])}
+    assert [text for tokens, _ in groups for text in tokens] == sent
+    told = [(tokens, place) for tokens, place in groups if place is not None]
+    assert told
+    for tokens, place in told:
+        assert [places[text] for text in tokens] == [
+            place._replace(batch_index=place.batch_index + behind) for behind in range(len(tokens))
+        ]
+
+
+async def test_an_error_of_the_caller_costs_no_other_record_its_outcome(harness: Harness) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    told: list[int] = []
+
+    def settled(tokens: Sequence[int], place: WireId | None, error: JMSError | None) -> None:
+        told.extend(tokens)
+        raise ValueError(len(told))
+
+    sender = await harness.sender(harness.topic(), settled=settled)
+    for number in range(5):
+        sender.send(record("x"), number)
+        await asyncio.sleep(0)
+    await sender.drain(GUARD)
+    await sender.aclose(GUARD)
+    assert told == list(range(5))
+    assert reported and {type(each) for each in reported} == {ValueError}
+
+
+async def test_a_cancelled_close_tells_every_record_its_outcome_once(harness: Harness) -> None:
+    told: list[int] = []
+    sender = await harness.sender(harness.topic(), settled=lambda tokens, place, error: told.extend(tokens))
+    for number in range(300):
+        sender.send(record("x"), number)
+    closing = asyncio.ensure_future(sender.aclose(GUARD))
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    await sender.aclose(GUARD)
+    await asyncio.sleep(0.05)  # an answer that comes late is not told again
+    assert told == list(range(300))
 
 
 async def test_a_record_arrives_with_everything_it_was_sent_with(harness: Harness) -> None:

@@ -14,7 +14,7 @@ from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.memory.broker.broker import broker_named
 from jmsaio.transport.memory.broker.record import OVERHEAD, weigh
 from jmsaio.transport.memory.sender import MemorySender
-from tests.kit.records import Outcomes, record
+from tests.kit.records import Outcomes, record, tell_each
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import CountingLink, connect
 
@@ -495,7 +495,7 @@ async def test_outcomes_of_one_turn_are_told_together(
     broker = broker_named(harness.configuration.broker_name)
     link, outcomes = CountingLink(broker, asyncio.get_running_loop()), Outcomes()
     outgoing = record("x")
-    options = SenderOptions(ProducerConfig(send_timeout=5))
+    options = SenderOptions(ProducerConfig(send_timeout=5), tell_each)
     sender = MemorySender(link, broker.open(topic), topic, options, 4 * weigh(outgoing))
     embedded.faults.delay_answers(1, 2)
     told = []

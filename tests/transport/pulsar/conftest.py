@@ -22,7 +22,7 @@ from jmsaio.transport.base import (
     Transport,
 )
 from jmsaio.transport.pulsar import open_transport
-from tests.kit.records import Outcomes, record
+from tests.kit.records import Outcomes, record, tell_each
 from tests.support.broker import TestBroker
 
 #: Seconds after which a test hangs.
@@ -97,7 +97,9 @@ class Kit:
 
     async def sender(self, topic: str = "", **options: Any) -> Sender:
         config = options.pop("config", ProducerConfig())
-        return await self.transport.open_sender(topic or self.topic, SenderOptions(config=config, **options))
+        return await self.transport.open_sender(
+            topic or self.topic, SenderOptions(config=config, settled=tell_each, **options)
+        )
 
     async def box(
         self,

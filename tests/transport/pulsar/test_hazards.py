@@ -26,7 +26,7 @@ from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.base import SenderOptions, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
-from tests.kit.records import Outcomes, record, texts
+from tests.kit.records import Outcomes, record, tell_each, texts
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
@@ -270,7 +270,7 @@ async def test_closing_ends_everything_that_waits(pulsar_broker: TestBroker, con
             for sender in senders:
                 tasks.start_soon(waits, sender.drain(HANG))
                 tasks.start_soon(waits, sender.ready())
-            tasks.start_soon(waits, kit.transport.open_sender(new_topic(), SenderOptions(ProducerConfig())))
+            tasks.start_soon(waits, kit.transport.open_sender(new_topic(), SenderOptions(ProducerConfig(), tell_each)))
             await anyio.lowlevel.checkpoint()
             await kit.transport.aclose(10)
     assert len(outcomes) == 600
@@ -364,7 +364,7 @@ async def test_one_group_never_spans_partitions(kit: Kit) -> None:
     for number in range(300):
         sender.send(
             record(str(number)),
-            lambda place, error, text=str(number): told.update({text: place.partition} if place is not None else {}),  # type: ignore[misc]  # mypy can't infer a lambda with a default
+            lambda place, error, text=str(number): told.update({text: place.partition} if place is not None else {}),
         )
     await sender.drain(HANG)
     real = {text: one.message_id.partition for one in await box.take(300) for text in texts([one])}

@@ -7,7 +7,7 @@ already, and drops null values and event times. So it is done here, record by re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import JMSError
@@ -72,9 +72,6 @@ class DeadLetters:
             self._task = None
 
     async def _move(self, record: PulsarRecord, ended: Ended, properties: Mapping[str, str] | None) -> None:
-        def done(place: WireId | None, error: JMSError | None) -> None:
-            ended(record, error is None)
-
         try:
             sender = await self._sender(record.topic)
             await sender.ready()
@@ -86,7 +83,7 @@ class DeadLetters:
                 record.key,
                 record.event_time,
             )
-            sender.send(letter, done)
+            sender.send(letter, (record, ended))
         except JMSError:
             # It is redelivered from the broker, and is tried again then.
             ended(record, False)
@@ -101,7 +98,8 @@ class DeadLetters:
                     (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
                 )
                 await (await self._open_receiver(first, lambda: None)).aclose(5.0)
-            sender = self._senders[topic] = await self._open_sender(topic, SenderOptions(ProducerConfig()))
+            options = SenderOptions(ProducerConfig(), _settled)
+            sender = self._senders[topic] = await self._open_sender(topic, options)
         return sender
 
     async def aclose(self, timeout: float) -> None:
@@ -113,3 +111,9 @@ class DeadLetters:
             await end([task], timeout / 4)
         left = deadline - loop.time()
         await asyncio.gather(*(sender.aclose(left) for sender in self._senders.values()), return_exceptions=True)
+
+
+def _settled(letters: Sequence[tuple[PulsarRecord, Ended]], place: WireId | None, error: JMSError | None) -> None:
+    """Tell what became of letters: those that were moved, each with its ``ended``."""
+    for record, ended in letters:
+        ended(record, error is None)

@@ -26,7 +26,7 @@ import attrs
 from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import SendDone
+from jmsaio.transport.base import Settled, Token
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle, ProducerHandle, Result
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
@@ -49,18 +49,20 @@ class Group:
     """Records that share one callback.
 
     Attributes:
-        dones: each one's ``done``; empty when all were told.
+        tokens: what the sender's owner knows each by; empty when all were told.
         count: number of records.
         size: their bytes together.
         doubts: what the log's count of doubts was before the first of them left.
         deadline: time of the loop at which they are in doubt; None: never.
+        stored: called before their owner is told that they are stored.
     """
 
-    dones: list[SendDone]
+    tokens: list[Token]
     count: int
     size: int
     doubts: int
     deadline: float | None
+    stored: Callable[[], object] = ignore
 
 
 class PartitionProducer:
@@ -71,6 +73,7 @@ class PartitionProducer:
         native: ``_pulsar.Producer``, without a time-out of its own.
         topic: its topic, for errors.
         window: told what has its outcome and what has left.
+        settled: as ``SenderOptions.settled``.
         timeout: seconds until a record without an answer is in doubt; 0: never.
         changed: called with the topic when it may be another one than before. pulsar-client recreates a deleted topic
             without a word, but its records then lie in another ledger. (So they do after an unload, or when one is
@@ -78,12 +81,13 @@ class PartitionProducer:
     """
 
     __slots__ = (
-        "__weakref__", "_armed", "_bridge", "_changed", "_dones", "_groups", "_last", "_latest", "_messages", "_opened",
-        "_partition", "_seen", "_send", "_size", "_timeout", "_timer", "_window", "native", "topic",
+        "__weakref__", "_armed", "_bridge", "_changed", "_groups", "_last", "_latest", "_messages", "_opened",
+        "_partition", "_seen", "_send", "_settled", "_size", "_timeout", "_timer", "_tokens", "_window", "native",
+        "topic",
     )  # fmt: skip
 
     def __init__(
-        self, bridge: Bridge, native: ProducerHandle, topic: str, window: Window, timeout: float,
+        self, bridge: Bridge, native: ProducerHandle, topic: str, window: Window, settled: Settled, timeout: float,
         changed: Callable[[str], object] = ignore,
     ) -> None:  # fmt: skip
         self.native = native
@@ -91,11 +95,12 @@ class PartitionProducer:
         self._bridge = bridge
         self._send = native.send_async
         self._window = window
+        self._settled = settled
         self._timeout = timeout
         self._timer: asyncio.TimerHandle | None = None
         self._partition = split_partition(topic)[1]  # pulsar-client tells -1 for a producer of one partition
         self._messages: list[object] = []
-        self._dones: list[SendDone] = []
+        self._tokens: list[Token] = []
         self._size = 0
         self._groups: dict[Group, None] = {}
         self._armed = False  # whether a turn of the loop will look at the current group
@@ -111,14 +116,14 @@ class PartitionProducer:
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing
         self._send = ignore
 
-    def add(self, message: object, done: SendDone, size: int) -> None:
+    def add(self, message: object, token: Token, size: int) -> None:
         """Take a message into the current group.
 
         It leaves in the next turn of the loop. A longer one leaves when a turn adds nothing, when it is full, or 5 ms
         after its first record.
         """
         self._messages.append(message)
-        self._dones.append(done)
+        self._tokens.append(token)
         self._size += size
         if len(self._messages) >= GROUP:
             self.flush()
@@ -128,22 +133,22 @@ class PartitionProducer:
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
             self._bridge.loop.call_soon(self._turn)
 
-    def alone(self, message: object, done: SendDone, size: int) -> None:
-        """Send a message with a callback of its own.
+    def alone(self, message: object, token: Token, size: int, stored: Callable[[], object] = ignore) -> None:
+        """Send a message with a callback of its own; ``stored`` is called before its owner is told that it is stored.
 
         For messages that may be refused for their size, that have a delivery time (they leave outside the batch and
         may overtake), and for producers without plain batching.
         """
         self.flush()
-        self._submit(message, self._group([done], size))
+        self._submit(message, self._group([token], size, stored))
 
     def flush(self) -> None:
         """Hand the current group to pulsar-client."""
         messages = self._messages
         if not messages:
             return
-        group = self._group(self._dones, self._size)
-        self._messages, self._dones, self._size = [], [], 0
+        group = self._group(self._tokens, self._size)
+        self._messages, self._tokens, self._size = [], [], 0
         last = messages.pop()
         send = self._send
         for message in messages:
@@ -159,9 +164,9 @@ class PartitionProducer:
         self._armed = False
         self.flush()
 
-    def _group(self, dones: list[SendDone], size: int) -> Group:
+    def _group(self, tokens: list[Token], size: int, stored: Callable[[], object] = ignore) -> Group:
         deadline = self._bridge.loop.time() + self._timeout if self._timeout > 0 else None
-        return Group(dones, len(dones), size, NATIVE_LOG.doubts, deadline)
+        return Group(tokens, len(tokens), size, NATIVE_LOG.doubts, deadline, stored)
 
     def _submit(self, message: object, group: Group) -> None:
         self._groups[group] = None
@@ -175,12 +180,12 @@ class PartitionProducer:
         self._timer = None
         now = self._bridge.loop.time()
         for group in list(self._groups):
-            if not group.dones or group.deadline is None:
+            if not group.tokens or group.deadline is None:
                 continue
             if group.deadline > now:
                 self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
                 break
-            self._fail(group, lambda: translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
+            self._fail(group, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
 
     def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
         if group not in self._groups:
@@ -188,28 +193,25 @@ class PartitionProducer:
         del self._groups[group]
         count = group.count
         self._window.leave(count, group.size)
-        dones = group.dones
-        if not dones:
+        tokens = group.tokens
+        if not tokens:
             return  # the answer came after the time-out
         if int(result) != OK:
-            self._fail(group, lambda: translate_send(result, f"send to {self.topic}", count == 1))
+            self._fail(group, translate_send(result, f"send to {self.topic}", count == 1))
             return
         self._window.tell(count)
         ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
         if ledger >= 0:  # not of a duplicate that the broker left out
             self._look_at(ledger, entry, index)
-        if count == 1:
-            dones[0](WireId(ledger, entry, partition, index), None)
-            return
+        group.stored()
         # Records are numbered in their batch in the order of sending: this many at the end lie in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
         doubtful = known < count and self._is_doubtful(group)
-        for done in dones[: count - known]:
-            done(None, self._in_doubt("the broker or pulsar-client refused a batch") if doubtful else None)
-        first = index - known + 1 if index >= 0 else -1
-        new = tuple.__new__  # as WireId(...), without the frame of its constructor: one is made for every message
-        for index, done in enumerate(dones[count - known :], first):
-            done(new(WireId, (ledger, entry, partition, index)), None)
+        if known < count:
+            refused = self._in_doubt("the broker or pulsar-client refused a batch") if doubtful else None
+            self._tell(tokens[: count - known], None, refused)
+            tokens = tokens[count - known :]
+        self._tell(tokens, WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
 
     def _look_at(self, ledger: int, entry: int, index: int) -> None:
         """Notice that a record does not lie behind the one before, in the same ledger.
@@ -232,24 +234,31 @@ class PartitionProducer:
         """Tell every record without an outcome that it is in doubt, or unsent if it did not leave yet."""
         if self._timer is not None:
             self._timer.cancel()
-        unsent, size = self._dones, self._size
-        self._messages, self._dones, self._size = [], [], 0
+        unsent, size = self._tokens, self._size
+        self._messages, self._tokens, self._size = [], [], 0
         groups, self._groups = list(self._groups), {}
         for group in groups:
             self._window.leave(group.count, group.size)
-            self._fail(group, lambda: self._in_doubt(f"{reason} before the answer came"))
+            self._fail(group, self._in_doubt(f"{reason} before the answer came"))
         if unsent:
             self._window.leave(len(unsent), size)
             rest = self._group(unsent, size)
-            self._fail(rest, lambda: ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
+            self._fail(rest, ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
 
     def _in_doubt(self, reason: str) -> SendInDoubtError:
         return SendInDoubtError(
             f"send to {self.topic}: {reason}; the message may be stored: send it again only if a duplicate does no harm"
         )
 
-    def _fail(self, group: Group, error: Callable[[], JMSError]) -> None:
-        dones, group.dones = group.dones, []
-        self._window.tell(len(dones))
-        for done in dones:
-            done(None, error())
+    def _fail(self, group: Group, error: JMSError) -> None:
+        tokens, group.tokens = group.tokens, []
+        if tokens:
+            self._window.tell(len(tokens))
+            self._tell(tokens, None, error)
+
+    def _tell(self, tokens: list[Token], place: WireId | None, error: JMSError | None) -> None:
+        try:
+            self._settled(tokens, place, error)
+        except Exception as raised:  # the outcomes of other records must be told all the same
+            context = {"message": "the callback of sent records raised", "exception": raised}
+            self._bridge.loop.call_exception_handler(context)

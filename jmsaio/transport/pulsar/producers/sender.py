@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 import _pulsar
@@ -18,7 +19,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import java_string_hash
-from jmsaio.transport.base import SendDone, SenderOptions, Transaction
+from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
@@ -83,9 +84,17 @@ class PulsarSender:
             return
         for native, name in zip(natives, partitions, strict=True):
             self._sequence_ids.last[name] = native.last_sequence_id()
-        timeout, changed = self._options.config.send_timeout, self._options.topic_changed
+        options = self._options
         self._partition_producers += [
-            PartitionProducer(self._bridge, native, name, self._window, timeout, changed)
+            PartitionProducer(
+                self._bridge,
+                native,
+                name,
+                self._window,
+                options.settled,
+                options.config.send_timeout,
+                options.topic_changed,
+            )
             for native, name in zip(natives, partitions, strict=True)
         ]
 
@@ -113,12 +122,12 @@ class PulsarSender:
         """The last sequence id of each partition. See ``Sender.last_sequence_ids``."""
         return self._sequence_ids.last
 
-    def send(self, record: OutgoingRecord, done: SendDone, transaction: Transaction | None = None) -> None:
-        """Take a record; ``done`` tells its outcome later (see ``Sender.send``).
+    def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
+        """Take a record; its outcome is told later (see ``Sender.send``).
 
         Raises:
             MessageTooLargeError: above the broker's default limit of 5 MiB; not raised with compression or chunking,
-                where the broker's answer comes through ``done``.
+                where the broker's answer tells.
             MessageFormatError: text that is not Unicode (lone surrogates).
             IllegalStateError: the record has a sequence id, and the sender sends batches.
             IllegalArgumentError: a sequence id that is negative, or above 2**63 - 1.
@@ -145,11 +154,12 @@ class PulsarSender:
             self._partition_producers[0] if len(self._partition_producers) == 1 else self._route(record)
         )
         if small and self._grouped and record.deliver_at is None:
-            partition_producer.add(message, done, size)
-        else:
-            if record.sequence_id is not None:  # never in a group: a sender of batches has refused it
-                done = self._sequence_ids.noting(partition_producer.topic, record.sequence_id, done)
-            partition_producer.alone(message, done, size)
+            partition_producer.add(message, token, size)
+        elif record.sequence_id is None:
+            partition_producer.alone(message, token, size)
+        else:  # never in a group: a sender of batches has refused it
+            confirm = partial(self._sequence_ids.confirm, partition_producer.topic, record.sequence_id)
+            partition_producer.alone(message, token, size, confirm)
 
     def _refuse(self, transaction: Transaction | None) -> None:
         self._bridge.check()

@@ -16,7 +16,7 @@ async def main(url: str) -> None:
     subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), Position.EARLIEST)
     receiver = await transport.open_receiver(subscription, lambda: None)
     receiver.receive(1)
-    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig()))
+    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig(), lambda tokens, place, error: None))
     for _ in range(300):
         sender.send(OutgoingRecord(b"x", {}), lambda place, error: None)
     reader = await transport.open_reader(ReaderOptions(topic, ConsumerConfig()))

@@ -16,7 +16,7 @@ from jmsaio.transport.pulsar import open_transport
 async def main(url: str) -> None:
     transport = await open_transport(load(url))
     topic = f"persistent://public/default/ours-{uuid.uuid4()}"
-    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig()))
+    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig(), lambda tokens, place, error: None))
     subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig())
     receiver = await transport.open_receiver(subscription, lambda: None)
     child = os.fork()
@@ -32,7 +32,7 @@ async def main(url: str) -> None:
             except ForkError:
                 refused.append(True)
         for opening in (
-            transport.open_sender(topic, SenderOptions(ProducerConfig())),
+            transport.open_sender(topic, SenderOptions(ProducerConfig(), lambda tokens, place, error: None)),
             transport.open_receiver(subscription, lambda: None),
             transport.open_reader(ReaderOptions(topic, ConsumerConfig())),
         ):

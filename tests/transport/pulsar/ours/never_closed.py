@@ -16,7 +16,7 @@ async def main(url: str) -> None:
     subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), Position.EARLIEST)
     event = asyncio.Event()
     receiver = await transport.open_receiver(subscription, event.set)
-    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig()))
+    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig(), lambda tokens, place, error: None))
     sender.send(OutgoingRecord(b"first", {}), lambda place, error: None)
     while not (records := receiver.receive(1)):
         event.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import _pulsar
@@ -12,12 +13,14 @@ import pytest
 
 from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError, SendInDoubtError
 from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Token
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.producers import partition_producer
 from jmsaio.transport.pulsar.producers.partition_producer import GROUP, PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
 from tests.kit.native_fakes import OK, FakeProducer, from_thread
+from tests.kit.records import tell_each
 
 
 class Desk:
@@ -27,17 +30,22 @@ class Desk:
         self.producer = FakeProducer()
         self.ended: list[tuple[int, int]] = []
         self.said: list[tuple[WireId | None, JMSError | None]] = []
+        self.told: list[int] = []
         self.window = Window(1000, 10_000, self.left)
         self.seen = (0, 0)
         self.changed: list[str] = []
         self.partition_producer = PartitionProducer(
-            Bridge(), self.producer, topic, self.window, timeout, self.changed.append
+            Bridge(), self.producer, topic, self.window, self.settled, timeout, self.changed.append
         )
 
     def left(self) -> None:
         records, size = self.seen[0] - self.window.records, self.seen[1] - self.window.bytes
         self.seen = self.window.records, self.window.bytes
         self.ended.append((records, size))
+
+    def settled(self, tokens: Sequence[Token], place: WireId | None, error: JMSError | None) -> None:
+        self.told.append(len(tokens))
+        tell_each(tokens, place, error)
 
     def done(self, place: WireId | None, error: JMSError | None) -> None:
         self.said.append((place, error))
@@ -118,6 +126,8 @@ async def test_ids_from_the_last_one(index: int, expected: list[WireId | None]) 
     await anyio.lowlevel.checkpoint()
     await desk.answer(OK, index=index)
     assert desk.said == [(place, None) for place in expected]
+    unknown = expected.count(None)
+    assert desk.told == ([unknown] if unknown else []) + [4 - unknown]
     assert desk.ended == [(4, 40)]
 
 
@@ -131,7 +141,7 @@ async def test_a_lone_record_has_its_own_answer() -> None:
     assert desk.ended == [(1, 500)]
 
 
-async def test_each_failed_record_gets_an_error_of_its_own() -> None:
+async def test_the_records_of_a_group_are_told_its_error_together() -> None:
     desk = Desk()
     desk.alone(500)
     await desk.answer(_pulsar.Result.MessageTooBig)
@@ -139,7 +149,8 @@ async def test_each_failed_record_gets_an_error_of_its_own() -> None:
     await anyio.lowlevel.checkpoint()
     await desk.answer(_pulsar.Result.Timeout)
     assert [type(error) for _, error in desk.said] == [MessageTooLargeError, SendInDoubtError, SendInDoubtError]
-    assert desk.said[1][1] is not desk.said[2][1]
+    assert desk.said[1][1] is desk.said[2][1]
+    assert desk.told == [1, 2]
 
 
 async def test_abandon_tells_everybody_once() -> None:

@@ -43,7 +43,7 @@ async def test_ids_that_are_told_are_right(kit: Kit) -> None:
     for start in range(0, 5000, 500):
         for number in range(start, start + 500):
             text = str(number)
-            sender.send(record(text), lambda place, error, text=text: payloads.__setitem__(text, place))  # type: ignore[misc]  # mypy can't infer a lambda with a default
+            sender.send(record(text), lambda place, error, text=text: payloads.__setitem__(text, place))
         await anyio.sleep(0.001)
     await sender.drain(HANG)
     places = {text: one.message_id for one in await box.take(5000) for text in texts([one])}
@@ -151,7 +151,7 @@ async def test_delayed_records_have_their_own_answer(kit: Kit) -> None:
         one = record(str(number))
         if number % 2:
             one.deliver_at = int(time.time() * 1000) + 700
-        sender.send(one, lambda place, error, number=number: places.__setitem__(str(number), place))  # type: ignore[misc]  # mypy can't infer a lambda with a default
+        sender.send(one, lambda place, error, number=number: places.__setitem__(str(number), place))
     await sender.drain(HANG)
     records = await box.take(6)
     assert sorted(texts(records[:3])) == ["0", "2", "4"]
