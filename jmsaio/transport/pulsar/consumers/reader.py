@@ -79,7 +79,7 @@ class PulsarReader:
         taken = self._take(limit)
         while not taken and not await self._is_at_end(end - self._bridge.loop.time()):
             arrival = self._arrival = self._bridge.loop.create_future()
-            if self._native_consumer.holds or self._native_consumer.failure is not None:
+            if self._native_consumer.ready or self._native_consumer.failure is not None:
                 arrival.set_result(None)
             arrived = await wait_for(arrival, end - self._bridge.loop.time())
             self._check()

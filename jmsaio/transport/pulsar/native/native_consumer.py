@@ -5,6 +5,8 @@ thread; else it stays armed and its answer comes from a native thread, through `
 what it brings is kept here, so a caller that went away loses nothing. No ``message_listener``: it would make a thread
 state for every message and fight the loop for the GIL.
 
+pulsar-client may fail to tell an armed receive of a message: see ``SecondLook``.
+
 One that answered inside the call shows that there is more: the rest is taken by the blocking receive with a time limit
 of 0, which never waits and makes no callback (a sixth of the time of a message, measured).
 """
@@ -30,6 +32,7 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.results import OK, translate
+from jmsaio.transport.pulsar.native.second_look import SecondLook
 from jmsaio.transport.waiters import Waiters
 
 
@@ -43,7 +46,7 @@ class NativeConsumer:
         receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.
         topic: the topic of all its messages, or None where it has several (a pattern).
         what: it in words, for errors.
-        wake: called when an armed receive was answered.
+        wake: called when an armed receive was answered, or a message was found that it was not told of.
 
     Attributes:
         failure: what ended it, or None.
@@ -78,7 +81,8 @@ class NativeConsumer:
         self._what = what
         self._wake = wake
         self._armed = False
-        self._late: MessageHandle | None = None
+        self._late: list[MessageHandle] = []
+        self._second_look = SecondLook(bridge, lambda: self._receive_now(0), self._unannounced)
         self._answered = Waiters()
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
@@ -88,6 +92,7 @@ class NativeConsumer:
         """Let go of the native consumer or reader, which is closed."""
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing
         self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
+        self._second_look.cancel()
 
     def _callback(self) -> OnMessage:
         inline = self._inline
@@ -105,8 +110,13 @@ class NativeConsumer:
 
     @property
     def holds(self) -> bool:
-        """True when a message lies here that pulsar-client counts as received."""
-        return self._late is not None
+        """True when a message lies here that pulsar-client counts as received; ``take`` may not get it yet."""
+        return bool(self._late) or self._second_look.holds
+
+    @property
+    def ready(self) -> bool:
+        """True when ``take`` gets a message that lies here."""
+        return bool(self._late)
 
     async def disarmed(self) -> None:
         """Wait until no native callback is outstanding: the consumer answers it when it is closed.
@@ -119,17 +129,37 @@ class NativeConsumer:
     def _arrived(self, result: Result, message: MessageHandle) -> None:
         self._armed = False
         self._answered.wake()
+        found = self._second_look.answered()
         if self.stopped:
             return
-        if int(result) == OK:
-            self._late = message
-        elif self.failure is None:
-            self.failure = translate(result, self._what)
+        if int(result) != OK:
+            self.failure = self.failure or translate(result, self._what)
+        elif self._late:
+            self._keep(message)
+        else:
+            self._late = [message]
+        if found is not None:
+            self._keep(found)
         self._wake()
+
+    def _unannounced(self, message: MessageHandle) -> None:
+        """A message was found of which the armed receive was not told."""
+        self._keep(message)
+        self._wake()
+
+    def _keep(self, message: MessageHandle) -> None:
+        self._late.append(message)
+        self._sort_in(self._late, len(self._late) - 1)
+
+    def _sort_in(self, messages: list[MessageHandle], place: int) -> None:
+        """Move a message before those that it precedes; where ids have no order, it stays."""
+        while place > 0 and self.persistent and messages[place].message_id() < messages[place - 1].message_id():
+            messages[place - 1], messages[place] = messages[place], messages[place - 1]
+            place -= 1
 
     def take(self, limit: int) -> list[MessageHandle]:
         """Up to ``limit`` native messages that are here, without waiting; fewer: ``wake`` comes with more."""
-        if self._late is not None and limit > 0:
+        if self._late and limit > 0:
             return self._take_behind_late(limit)
         taken: list[MessageHandle] = []
         self._take_to(taken, limit)
@@ -146,22 +176,22 @@ class NativeConsumer:
         between the two gets the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
         machine). So the first of the queue may belong before the late one.
         """
-        assert self._late is not None
-        taken, self._late = [self._late], None
-        self._take_to(taken, max(limit, 2))
-        if len(taken) > 1 and self.persistent and taken[1].message_id() < taken[0].message_id():
-            taken[0], taken[1] = taken[1], taken[0]
+        taken, self._late = self._late, []
+        count = len(taken)
+        if count <= limit:
+            self._take_to(taken, max(limit, count + 1))
+        if len(taken) > count:
+            self._sort_in(taken, count)
         if len(taken) > limit:
-            self._late = taken.pop()
+            self._late = taken[limit:]
+            del taken[limit:]
         return taken
 
     def peek(self) -> MessageHandle | None:
         """The first message, which the next ``take`` gets, or None: ``wake`` comes with it."""
-        if self._late is None and not self._armed and self.failure is None and not self.stopped:
-            taken: list[MessageHandle] = []
-            self._take_here(taken, 1)
-            self._late = taken[0] if taken else None
-        return self._late
+        if not self._late and not self._armed and self.failure is None and not self.stopped:
+            self._take_here(self._late, 1)
+        return self._late[0] if self._late else None
 
     def _take_here(self, taken: list[MessageHandle], limit: int) -> None:
         """Take what lies in pulsar-client's queue; the receive stays armed when it is empty."""
@@ -171,6 +201,7 @@ class NativeConsumer:
         message = inline[0]
         if message is None:
             self._armed = True
+            self._second_look.arm()
         elif int(inline[1]) != OK:
             self.failure = translate(inline[1], self._what)
         else:
@@ -224,7 +255,8 @@ class NativeConsumer:
         """Take nothing more: the consumer is being closed, and ``native`` takes what is still to be settled."""
         self.stopped = True
         self.native = native  # type: ignore[assignment]  # nothing else is asked of a stopped one
-        self._late = None
+        self._late = []
+        self._second_look.cancel()
         self.batch = None
 
     def resume(
@@ -239,6 +271,7 @@ class NativeConsumer:
 
     def discard(self) -> None:
         """Forget what was received but not taken, and how far it was; for seek."""
-        self._late = None
+        self._late = []
+        self._second_look.cancel()
         self.batch = None
         self.forget()

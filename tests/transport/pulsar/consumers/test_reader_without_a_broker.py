@@ -200,3 +200,36 @@ async def test_a_reader_that_is_closed_or_cancelled_asks_no_more() -> None:
         await closed
     assert cancelled.cancelled()
     assert native.looked == 2
+
+
+async def test_a_message_that_was_not_announced_is_read() -> None:
+    """pulsar-client put it in its queue, and did not tell the receive that was armed just then."""
+    native = FakeReader()
+    native.looks.extend([(_pulsar.Result.Ok, True)] * 2)
+    reading = asyncio.ensure_future(reader_of(native).read(10, HANG))
+    while not native.armed:
+        await asyncio.sleep(0.001)
+    native.queue.extend(messages(a=1))
+    assert texts(await reading) == ["a"]
+
+
+async def test_the_end_is_behind_a_message_that_may_not_be_read_yet() -> None:
+    """It waits for an answer on its way, which it must not overtake; reading waits for it without looking again."""
+    native, taken = FakeReader(), list[int]()
+    reader = reader_of(native)
+    take = reader._native_consumer.take
+
+    def counted(limit: int) -> list[Any]:
+        taken.append(limit)
+        return take(limit)
+
+    reader._native_consumer.take = counted  # type: ignore[method-assign]  # it counts
+    assert reader._take(10) == []
+    native.queue.extend(messages(a=1))
+    while not reader._native_consumer.holds:
+        await asyncio.sleep(0.001)
+    assert not await reader.at_end()
+    assert native.looked == 0  # pulsar-client counts it as read, and would say that there is no more
+    assert texts(await reader.read(10, HANG)) == ["a"]
+    assert len(taken) == 3
+    assert await reader.at_end()
