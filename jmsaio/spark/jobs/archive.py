@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +58,19 @@ class Run:
     undecodable: int
     lost: tuple[str, ...] = ()
 
+    def followed_by(self, later: Run) -> Run:
+        """What this run and a later one of the same archive added."""
+        parts = {part.topic: part for part in self.parts}
+        for part in later.parts:
+            parts[part.topic] = parts[part.topic].followed_by(part) if part.topic in parts else part
+        return Run(
+            manifest=later.manifest,
+            parts=tuple(parts.values()),
+            files=self.files + later.files,
+            undecodable=self.undecodable + later.undecodable,
+            lost=(*self.lost, *later.lost),
+        )
+
 
 def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
     """Archive what the destination stores now, behind what is archived already.
@@ -78,14 +92,14 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
         plan = plan_archive(order, archived)
         archived = accept(order, archived, plan)
         cursor = ArchiveCursor.begin(order, archived)  # not before the plan, which asks whether it was there
-        runs: list[Run] = []
+        run = None
         if plan.extents:
             with own_errors():
                 options = {**plan.options(order), "endingOffsets": places_json(plan.ends())}
                 frame = session.read.format("jms").options(**options).load()
-                runs.append(store_run(frame, order, archived, plan.extents))
-                cursor.follow(runs[-1].manifest)
-        return {**summarize(order, archived, runs, take_untold(order), began), **cursor.summary()}
+                run = store_run(frame, order, archived, plan.extents)
+                cursor.follow(run.manifest)
+        return {**summarize(order, archived, run, take_untold(order), began), **cursor.summary()}
 
 
 def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
@@ -131,30 +145,29 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents
 
 
 def summarize(
-    order: ArchiveOrder, archived: Manifest, runs: Sequence[Run], lost: Sequence[str], began: float
+    order: ArchiveOrder, archived: Manifest, added: Run | None, lost: Sequence[str], began: float
 ) -> dict[str, Any]:
-    """The summary of runs that followed each other.
+    """The summary of what was added.
 
     Args:
         order: what was archived where.
         archived: what was there before.
-        runs: what was added.
+        added: by one run, or by all that followed each other; None: nothing.
         lost: what was gone before they began, in sentences.
         began: when that began, by ``time.monotonic``.
     """
-    added: dict[str, Part] = {}
-    for part in (part for run in runs for part in run.parts):
-        added[part.topic] = added[part.topic].followed_by(part) if part.topic in added else part
+    if added is None:
+        added = Run(archived, (), 0, 0)
     return {
         "job": "archive",
         "destination": order.destination,
         "folder": str(order.folder),
-        "rows": sum(part.rows for part in added.values()),
-        "undecodable": sum(run.undecodable for run in runs),
-        "files": sum(run.files for run in runs),
-        "archived": (runs[-1].manifest if runs else archived).rows,
-        "lost": [*lost, *(sentence for run in runs for sentence in run.lost)],
-        "partitions": [_shown(added[topic]) for topic in sorted(added)],
+        "rows": sum(part.rows for part in added.parts),
+        "undecodable": added.undecodable,
+        "files": added.files,
+        "archived": added.manifest.rows,
+        "lost": [*lost, *added.lost],
+        "partitions": [_shown(part) for part in sorted(added.parts, key=attrgetter("topic"))],
         "seconds": round(time.monotonic() - began, 3),
     }
 

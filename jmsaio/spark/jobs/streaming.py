@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -95,7 +96,7 @@ def _archive(
         cursor = ArchiveCursor.begin(order, accepted)
         runs = _Runs(order, plan, accepted, cursor)
         stopped = _run(session, runs, pace, stop, tell) if plan.extents or pace.interval is not None else None
-        summary = {**summarize(order, before, runs.done, take_untold(order), began), **cursor.summary()}
+        summary = {**summarize(order, before, runs.added, take_untold(order), began), **cursor.summary()}
     return summary if stopped is None else {**summary, "stopped": stopped}
 
 
@@ -109,7 +110,9 @@ class _Runs:
         before: what was there before.
         cursor: follows what is archived.
         checkpoint: of the stream.
-        done: what was added.
+        added: what all of them together have added.
+        untold: what each has added, as long as nobody was told.
+        told: how many were.
         failure: why a run was not added.
         at_work: a run is.
         stopping: no more runs begin.
@@ -121,7 +124,9 @@ class _Runs:
     before: Manifest
     cursor: ArchiveCursor
     checkpoint: Path | None = None
-    done: list[Run] = attrs.field(factory=list)
+    added: Run | None = None
+    untold: deque[Run] = attrs.field(factory=deque)
+    told: int = 0
     failure: Exception | None = None
     at_work: bool = False
     stopping: bool = False
@@ -129,7 +134,7 @@ class _Runs:
 
     def store(self, frame: DataFrame, number: int) -> None:
         """Add one run. Spark calls it, in a thread of its own."""
-        archived = self.done[-1].manifest if self.done else self.before
+        archived = self.before if self.added is None else self.added.manifest
         self.at_work = True  # before the look at the wish to stop, so that whoever has it sees the one or the other
         try:
             if self.stopping:
@@ -137,13 +142,20 @@ class _Runs:
                 return
             assert self.checkpoint is not None
             extents = batch_extents(self.checkpoint, number, archived.ends())
-            self.done.append(store_run(frame, self.order, archived, extents))
-            self.cursor.follow(self.done[-1].manifest)
+            run = store_run(frame, self.order, archived, extents)
+            self.added = run if self.added is None else self.added.followed_by(run)
+            self.untold.append(run)
+            self.cursor.follow(run.manifest)
         except Exception as error:  # Spark would only quote it
             self.failure = error
             raise
         finally:
             self.at_work = False
+
+    def tell_next(self, progress: Mapping[str, Any] | None, pace: Pace, tell: Tell) -> None:
+        """Tell of the first run of which nobody was told, which is forgotten then: a stream may have very many."""
+        tell(run_record(self.told, self.untold.popleft(), progress, pace.entries))
+        self.told += 1
 
 
 def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> str | None:
@@ -154,7 +166,7 @@ def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool
     except Exception as error:
         failure = runs.failure
         cause = error if failure is None else find_cause(str(failure)) or failure
-        if not runs.done:
+        if runs.added is None:
             raise cause from None
         return reason_of(cause)
     return None if is_done or pace.interval is not None else "interrupted"
@@ -212,25 +224,21 @@ def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], b
 
 def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
     """Tell of each run until the query ends or is to; then no run is at work. Whether it has ended by itself."""
-    told = 0
     has_ended = False
     while not has_ended and (not runs.stopping or runs.at_work):
         has_ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # takes a float, too
-        told = _tell(query, runs, pace, told, tell)
+        _tell(query, runs, pace, tell)
         runs.stopping = runs.stopping or stop()
     if runs.failure is not None:  # of the run that was at work
         raise runs.failure
-    while told < len(runs.done):
-        tell(run_record(told, runs.done[told], None, pace.entries))
-        told += 1
+    while runs.untold:
+        runs.tell_next(None, pace, tell)
     return has_ended and not runs.skipped
 
 
-def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, told: int, tell: Tell) -> int:
-    """Tell of the runs of which Spark has told; how many that were in all."""
-    recent = query.recentProgress if told < len(runs.done) else []
+def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, tell: Tell) -> None:
+    """Tell of the runs of which Spark has told."""
+    recent = query.recentProgress if runs.untold else []
     known = {each["batchId"]: each for each in recent if "addBatch" in each["durationMs"]}  # others are idle
-    while told < len(runs.done) and told in known:
-        tell(run_record(told, runs.done[told], known[told], pace.entries))
-        told += 1
-    return told
+    while runs.untold and runs.told in known:
+        runs.tell_next(known[runs.told], pace, tell)

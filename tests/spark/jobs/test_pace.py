@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pyspark  # noqa: F401 - the module under test needs it
 import pytest
 
@@ -27,6 +28,14 @@ def progress(behind: int, milliseconds: int) -> dict[str, Any]:
         "batchDuration": milliseconds,
         "sources": [{"latestOffset": json.dumps({"v": 1, "p": {}, "behind": behinds})}],
     }
+
+
+def test_runs_that_follow_each_other_are_summed() -> None:
+    later = Part(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4)
+    both = RUN.followed_by(Run(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, undecodable=2, lost=("lost",)))
+    assert both.manifest.runs == 4
+    assert both.parts == (PARTS[0], Part(topic="u", start=Place(2, 0), end=Place(3, 4), rows=4))
+    assert (both.files, both.undecodable, both.lost) == (3, 2, ("lost",))
 
 
 def test_time_left_is_what_is_left_at_the_speed_of_full_runs() -> None:
