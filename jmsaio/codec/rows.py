@@ -7,10 +7,12 @@ raises, it gives the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jmsaio.codec import bodies, headers, properties
+from jmsaio.codec.shapes import read_texts
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.wire import (
     CONNECTION_ID,
@@ -108,6 +110,10 @@ class RawRow(NamedTuple):
     decode_error: str | None = None
 
 
+#: A row of all its fields in a tuple, in half the time of naming the class.
+_row_of: Final[Callable[[tuple[Any, ...]], RawRow]] = partial(tuple.__new__, RawRow)
+
+
 def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_body: bool = True) -> RawRow:
     """The row of a record. No record is an error: what can't be read is missing, and ``decode_error`` says why.
 
@@ -134,12 +140,12 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
         kind = "bytes"
     elif check_body and kind in _LAYOUTS:
         error = _check_layout(kind, payload, wire, error)
-    texts, words = properties.read_texts(wire, key, record.sequence_id)
+    texts, words = read_texts(wire, key, record.sequence_id)
     correlation_id, correlation_bytes = _correlation(wire) if CORRELATION_ID in wire else _NONE
     reply_to, reply_to_kind = _reply_to(wire, namespace) if REPLY_TO in wire else _NONE
     place = record.message_id
     timestamp = record.event_time
-    return RawRow(
+    row = (
         kind,
         text,
         payload,
@@ -167,6 +173,7 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
         record.redelivery_count,
         error,
     )
+    return _row_of(row)
 
 
 def _readable(record: ReceivedRecord) -> tuple[Mapping[str, str], str | None, str | None, str]:

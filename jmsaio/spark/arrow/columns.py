@@ -25,6 +25,9 @@ _FIRST: Final = -62_135_596_800_000
 _LAST: Final = 253_402_300_799_999
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 
+#: Rows that share a map on average, from which on it is made once.
+_SHARED: Final = 4
+
 _INDEX: Final = {name: index for index, name in enumerate(RawRow._fields)}
 
 
@@ -172,17 +175,27 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
 
 
 def _texts(field: str) -> _Build:
-    """A column of maps, from flat lists of all their keys and values."""
+    """A column of maps. Rows may share one: then Arrow repeats what was made of it."""
     index = _INDEX[field]
 
     def build(batch: _Batch) -> pa.Array:
         maps = batch.values[index]
-        offsets = pa.array(accumulate(map(len, maps), initial=0), pa.int32())
-        keys = pa.array(list(chain.from_iterable(maps)), pa.string())
-        items = pa.array(list(chain.from_iterable(map(dict.values, maps))), pa.string())
-        return pa.MapArray.from_arrays(offsets, keys, items, type=TEXTS)
+        own = dict(zip(map(id, maps), maps, strict=True))
+        if len(own) * _SHARED > len(maps):
+            return _maps(maps)
+        numbers = dict(zip(own, range(len(own)), strict=True))
+        rows = pa.array(list(map(numbers.__getitem__, map(id, maps))), pa.int32())
+        return _maps(list(own.values())).take(rows)
 
     return build
+
+
+def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
+    """Maps, from flat lists of all their keys and values."""
+    offsets = pa.array(accumulate(map(len, maps), initial=0), pa.int32())
+    keys = pa.array(list(chain.from_iterable(maps)), pa.string())
+    texts: Iterable[str] = chain.from_iterable(map(dict.values, maps))  # type: ignore[arg-type]  # rows have dicts
+    return pa.MapArray.from_arrays(offsets, keys, pa.array(list(texts), pa.string()), type=TEXTS)
 
 
 @attrs.frozen

@@ -14,6 +14,7 @@ Without administration it is not known which ledgers are stored, so nothing coun
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -132,7 +133,7 @@ class RangeReading:
         self._store = Stored((), None)
         self._reader: Reader | None = None
         self._queue = 1
-        self._waiting: list[ReceivedRecord] = []
+        self._waiting: deque[ReceivedRecord] = deque()
         self._records, self._bytes = 0, 0  # how many became rows, and their size
         self._looks, self._looked_at = _LOOKS, BEGINNING
         self._silent_at: Place | None = None  # where another reader was opened because nothing came
@@ -173,10 +174,11 @@ class RangeReading:
 
     def _build(self, rows: list[RawRow], size: int) -> int:
         """Make rows of waiting records, until a list is full; the size of what it was made of."""
-        options, used, before, made = self._options, 0, size, len(rows)
+        options, before, made = self._options, size, len(rows)
         filtered = options.selector is not None or options.since is not None or options.before is not None
-        for record in self._waiting:
-            used += 1
+        waiting = self._waiting
+        while waiting:
+            record = waiting.popleft()  # gone before the next one: its memory is used again while it is in the cache
             if filtered and not self._is_selected(record):
                 continue
             row = to_row(record, options.namespace, check_body=options.check_body)
@@ -188,7 +190,6 @@ class RangeReading:
             size += record.size
             if size >= options.batch_bytes or len(rows) == options.batch_rows:
                 break
-        del self._waiting[:used]
         self._records += len(rows) - made
         self._bytes += size - before
         return size
@@ -307,7 +308,7 @@ class RangeReading:
         """Keep what is wanted of records that were read."""
         while True:
             taken = self._check.take([record.message_id for record in records])
-            self._waiting += [records[index] for index in taken.wanted]
+            self._waiting.extend(map(records.__getitem__, taken.wanted))
             if taken.gap is None or await self._look_again(taken.gap):
                 return
             await self._give_up(taken.gap)

@@ -91,6 +91,15 @@ def test_the_rows_of_what_java_wrote_are_their_columns() -> None:
         assert (item["JMSRedelivered"], item["JMSXDeliveryCount"], item["props"]) == (None, None, {})
 
 
+@pytest.mark.parametrize("others", [0, 1, 40])
+def test_rows_that_share_a_map_each_have_it(others: int) -> None:
+    """Whether few maps or many are shared: the first are made once, the others row by row."""
+    shared, empty = {"a": "int", "b": "long"}, dict[str, str]()
+    maps = [shared, empty, shared, shared, *({"c": str(number)} for number in range(others)), shared] * 5
+    found = values([row(property_types=each) for each in maps], "property_types")
+    assert found == [list(each.items()) for each in maps]
+
+
 def test_each_column_can_be_had_alone_and_in_any_case() -> None:
     rows = received_rows()
     whole = RowBatches(COLUMNS, (), "q", TOPIC).batch(rows)

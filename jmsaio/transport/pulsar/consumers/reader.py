@@ -12,6 +12,7 @@ import anyio
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import ReaderOptions
+from jmsaio.transport.pulsar.consumers.stored_records import StoredRecords
 from jmsaio.transport.pulsar.native.attempts import ask_again
 from jmsaio.transport.pulsar.native.batch_acker import batch_size
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
@@ -40,6 +41,7 @@ class PulsarReader:
         self._native_consumer = NativeConsumer(
             bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
         )
+        self._records = StoredRecords(self._native_consumer)
         self._since = options.start if isinstance(options.start, int) else None
         self._arrival: asyncio.Future[None] | None = None
         self._last: MessageIdHandle | None = None  # of the last record that was read
@@ -104,7 +106,7 @@ class PulsarReader:
         natives = self._native_consumer.take(limit)
         if natives:
             self._last = natives[-1].message_id()
-        taken: list[ReceivedRecord] = [PulsarRecord(native, self._native_consumer, 0, 0) for native in natives]
+        taken = self._records.make(natives)
         if not taken and self._native_consumer.failure is not None:
             raise self._native_consumer.failure
         return taken
@@ -179,6 +181,7 @@ class PulsarReader:
     async def _first_since(self, time: int, timeout: float) -> WireId | None:
         """Seek; the first record's place when it is here, None where there is none."""
         self._since, self._last = time, None
+        self._records.forget()
         self._native_consumer.discard()
         await self._bridge.ask(
             partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME)), self._from(time), timeout
