@@ -52,12 +52,17 @@ class MessageProducer(Settings, AsyncClosing):
     _now: int = 0  # of the last send, in milliseconds
     _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
     _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
+    _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
 
     _plain: PlainWriter[Any] = attrs.field(init=False)
 
     @_plain.default
     def _as_the_transport_asks(self) -> PlainWriter[Any]:
         return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
+
+    @_transacted.default
+    def _is_transacted(self) -> bool:
+        return self._transacting is not None and self._transacting.real
 
     @_wall.default
     def _transports_clock(self) -> Callable[[], float]:
@@ -184,7 +189,7 @@ class MessageProducer(Settings, AsyncClosing):
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
         record = encode(sent, stamp) if plain is None else self._plain.record(given, plain, stamp)
         sends, transaction = runtime.sends, None
-        sender = runtime.connection.senders.cached(target.topic, target.queue_subscription)
+        sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
         if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
             sender, transaction = await self._prepare(target)
         work = None if self._transacting is None else self._transacting.work
@@ -210,10 +215,10 @@ class MessageProducer(Settings, AsyncClosing):
             sends.turn = self._now
             await asyncio.sleep(0)
         while True:
-            sender = connection.senders.cached(target.topic, target.queue_subscription)
+            sender = connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
             if sender is None:
                 connection.check_not_deleted(target.topic, target.destination)
-                await connection.senders.open(target.topic, target.queue_subscription)
+                await connection.senders.open(target.topic, target.queue_subscription, self._transacted)
             elif sender.full:
                 await sender.ready()
             elif transacting is not None and transacting.to_begin:

@@ -147,7 +147,8 @@ class Session(AsyncClosing):
         if destination is not None:
             target = target_for(destination, runtime)
             connection.check_not_deleted(target.topic, target.destination)
-            await connection.senders.open(target.topic, target.queue_subscription)
+            transacted = self._transacting is not None and self._transacting.real
+            await connection.senders.open(target.topic, target.queue_subscription, transacted)
         self._producers += 1
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
         prefix = f"ID:{connection.uuid}:{self._number}:{self._producers}:"

@@ -131,6 +131,7 @@ class SenderOptions:
         route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
         window_records: records on their way at most, before ``Sender.full``.
         window_bytes: bytes on their way at most.
+        transacted: each of its records is sent in a transaction; otherwise none is.
         topic_changed: called with the name of the topic, or of one of its partitions, when it may have been
             deleted and recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``)
             never call it.
@@ -142,6 +143,7 @@ class SenderOptions:
     route: Route | None = None
     window_records: int = 5000
     window_bytes: int = 64 * 1024 * 1024
+    transacted: bool = False
     topic_changed: Callable[[str], object] = lambda topic: None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -26,6 +27,9 @@ _TEMPORARY_IDLE = 10.0
 #: The shortest time between two checks for idle senders, in seconds.
 _SHORTEST_LOOK = 0.1
 
+#: Topic of a sender, and whether it is for the sends of transactions.
+_Key = tuple[str, bool]
+
 
 @attrs.define(eq=False)
 class _Entry:
@@ -37,7 +41,9 @@ class _Entry:
 
 @attrs.define(eq=False)
 class SenderPool:
-    """A bounded cache of senders, one for each topic; the least recently used one makes room for a new one.
+    """A bounded cache of senders; the least recently used one makes room for a new one.
+
+    Each topic has one for the sends of transactions, and one for all others, each with a window of its own.
 
     Attributes:
         transport: opens the senders.
@@ -48,7 +54,7 @@ class SenderPool:
     transport: Transport
     config: Configuration
     route: Route | None
-    _entries: OrderedDict[str, _Entry] = attrs.field(factory=OrderedDict, init=False)
+    _entries: OrderedDict[_Key, _Entry] = attrs.field(factory=OrderedDict, init=False)
     _opening: WeakValueDictionary[str, asyncio.Lock] = attrs.field(factory=WeakValueDictionary, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -61,19 +67,20 @@ class SenderPool:
         self._restoring = Restoring(self.transport, self.config, self._timers)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
-    def cached(self, topic: str, queue_subscription: str | None = None) -> Sender | None:
+    def cached(self, topic: str, queue_subscription: str | None = None, transacted: bool = False) -> Sender | None:
         """The open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
-        entry = self._entries.get(topic)
+        key = (topic, transacted)
+        entry = self._entries.get(key)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
         if entry.sender.deleted:  # with its topic and the queue's subscription: both have to be recreated
             return None
-        self._entries.move_to_end(topic)
+        self._entries.move_to_end(key)
         if entry.limit is not None:
             entry.used = self._timers.clock.steady()
         return entry.sender
 
-    async def open(self, topic: str, queue_subscription: str | None) -> Sender:
+    async def open(self, topic: str, queue_subscription: str | None, transacted: bool = False) -> Sender:
         """The sender to a topic, opened if necessary.
 
         Args:
@@ -81,6 +88,7 @@ class SenderPool:
             queue_subscription: for a queue, the subscription that is created before the first send
                 (``jms.precreateQueueSubscription``), so that the queue keeps the messages. A topic and several
                 queues may share one sender.
+            transacted: for sends of transactions, see ``SenderOptions.transacted``.
 
         Raises:
             ObjectClosedError: the factory is closed.
@@ -89,37 +97,38 @@ class SenderPool:
 
         Cancelling leaves no half-open sender behind.
         """
+        key = (topic, transacted)
         async with self._opening.setdefault(topic, asyncio.Lock()):
-            sender = self.cached(topic, queue_subscription)
+            sender = self.cached(topic, queue_subscription, transacted)
             if sender is not None:
                 return sender
             if self._closed:
                 raise ObjectClosedError("the connection factory is closed; create a new one")
-            entry = self._entries.get(topic)
+            entry = self._entries.get(key)
             if entry is not None and entry.sender.deleted:
-                await self.close_topic(topic, self.config.close_timeout)
+                await self._close_all([key], self.config.close_timeout)
             if is_temporary(topic):
                 await self._check_alive(topic)
             if queue_subscription is not None and self.config.precreate_queue_subscription:
                 await precreate(self.transport, self.config, topic, queue_subscription, self._timers)
-            entry = self._entries.get(topic) or await self._make(topic)
+            entry = self._entries.get(key) or await self._make(key)
             if queue_subscription is not None:
                 entry.subscriptions.add(queue_subscription)
             return entry.sender
 
-    async def _make(self, topic: str) -> _Entry:
+    async def _make(self, key: _Key) -> _Entry:
+        topic, transacted = key
         async with self._making:
             await self._make_room()
             subscriptions: set[str] = set()
             options = attrs.evolve(
                 sender_options(self.config, self.route, PendingSends.settled),
                 metadata=self._metadata(),
+                transacted=transacted,
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )
             sender = await self.transport.open_sender(topic, options)
-            self._entries[topic] = entry = _Entry(
-                sender, self._timers.clock.steady(), self._limit(topic), subscriptions
-            )
+            self._entries[key] = entry = _Entry(sender, self._timers.clock.steady(), self._limit(topic), subscriptions)
             if entry.limit is not None and self._closing_idle is None:
                 self._closing_idle = asyncio.create_task(self._close_when_idle(), name="jmsaio idle senders")
             return entry
@@ -143,10 +152,8 @@ class SenderPool:
             ) from error
 
     async def close_topic(self, topic: str, timeout: float) -> None:
-        """Close the sender to a topic, so that the topic can be deleted."""
-        entry = self._entries.pop(topic, None)
-        if entry is not None:
-            await entry.sender.aclose(timeout)
+        """Close the senders to a topic, so that the topic can be deleted."""
+        await self._close_all([key for key in ((topic, False), (topic, True)) if key in self._entries], timeout)
 
     async def close_idle(self) -> None:
         """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner.
@@ -154,15 +161,15 @@ class SenderPool:
         A sender with unconfirmed messages counts as used.
         """
         now = self._timers.clock.steady()
-        for topic, entry in list(self._entries.items()):
-            if entry.limit is None or now - entry.used <= entry.limit or self._entries.get(topic) is not entry:
+        for key, entry in list(self._entries.items()):
+            if entry.limit is None or now - entry.used <= entry.limit or self._entries.get(key) is not entry:
                 continue
             try:
                 await entry.sender.drain(0.0)
             except OperationTimeoutError:
                 entry.used = now
                 continue
-            await self.close_topic(topic, self.config.close_timeout)
+            await self._close_all([key], self.config.close_timeout)
 
     async def _close_when_idle(self) -> None:
         """Close idle senders at intervals, while there are senders with a limit."""
@@ -180,12 +187,14 @@ class SenderPool:
         if self._closing_idle is not None:
             self._closing_idle.cancel()
             await asyncio.wait({self._closing_idle}, timeout=timeout)
-        entries = list(self._entries.values())
-        self._entries.clear()
+        await self._close_all(list(self._entries), timeout)
+        await self._restoring.aclose(deadline - time.monotonic())
+
+    async def _close_all(self, keys: Sequence[_Key], timeout: float) -> None:
+        entries = [self._entries.pop(key) for key in keys]  # before the first await: no one gets a sender that closes
         async with anyio.create_task_group() as group:
             for entry in entries:
                 group.start_soon(entry.sender.aclose, timeout)
-        await self._restoring.aclose(deadline - time.monotonic())
 
     async def _make_room(self) -> None:
         """Close senders until the open ones and those being opened stay within the bound."""

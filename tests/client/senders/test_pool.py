@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 
 import jmsaio
@@ -247,10 +248,10 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         assert senders.cached(topic) is sender
         clock.advance(60)
         await senders.close_idle()
-        assert senders._entries[topic].sender is sender
+        assert senders._entries[topic, False].sender is sender
         clock.advance(0.5)
         await senders.close_idle()
-        assert topic not in senders._entries
+        assert (topic, False) not in senders._entries
         with pytest.raises(jmsaio.ObjectClosedError):
             sender.send(record("x"), started(PendingSends()))
         await senders.close(1.0)
@@ -269,7 +270,7 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     senders = SenderPool(transport, config, None)
     sender = await senders.open(topic, None)
     assert made == [] and senders.cached(topic, "jms-queue") is None
-    assert senders._entries[topic].subscriptions == set()
+    assert senders._entries[topic, False].subscriptions == set()
     for _ in range(2):
         assert await senders.open(topic, "jms-queue") is sender
     assert made == ["jms-queue"] and senders.cached(topic, "jms-queue") is sender
@@ -313,7 +314,9 @@ async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any
     await senders.open("persistent://public/default/told", None)
     (told,) = given
     assert told.metadata == metadata and told.route is senders.route and told.config is config.producer
-    assert (told.window_records, told.window_bytes) == (7, 70_000)
+    assert (told.window_records, told.window_bytes, told.transacted) == (7, 70_000, False)
+    await senders.open("persistent://public/default/told", None, transacted=True)
+    assert given[1] == attrs.evolve(told, transacted=True, topic_changed=given[1].topic_changed)
     await senders.close(1.0)
     await transport.aclose(1.0)
 
@@ -322,7 +325,7 @@ async def test_a_pool_of_one_sender_keeps_one() -> None:
     async with opened(max_num_of_producers=1) as senders:
         for number in range(2):
             await senders.open(f"{_TOPIC}-{number}", None)
-        assert list(senders._entries) == [f"{_TOPIC}-1"]
+        assert [topic for topic, _ in senders._entries] == [f"{_TOPIC}-1"]
 
 
 async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
@@ -371,11 +374,58 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
             await asyncio.sleep(61.0)
             await senders.close_idle()
             assert senders.cached(_TOPIC) is sender
-            senders._entries[_TOPIC].used = 0.0
+            senders._entries[_TOPIC, False].used = 0.0
             await senders.close_idle()
             await sender.drain(60.0)
             await senders.close_idle()
-            assert list(senders._entries) == [_TOPIC]
+            assert [topic for topic, _ in senders._entries] == [_TOPIC]
+
+
+async def test_a_full_window_of_transactions_holds_up_no_other_send() -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url, send_window_messages=2) as connection:
+            session, transacted = await connection.create_session(), await connection.create_session(_TRANSACTED)
+            queue = jmsaio.Queue("orders")
+            producer, late = await session.create_producer(queue), await transacted.create_producer(queue)
+            broker.faults.delay_answers(5.0, 2)
+            for _ in range(2):
+                await late.send_async("waits for its answer")
+            third = asyncio.ensure_future(late.send_async("waits for room"))
+            async with asyncio.timeout(10):
+                await producer.send("goes by")
+            assert not third.done()
+            third.cancel()
+            await asyncio.wait([third])
+            await transacted.commit()
+            async with session.create_consumer(queue) as consumer:
+                found = [await consumer.receive_body(str, timeout=20) for _ in range(3)]
+            assert found == ["goes by", "waits for its answer", "waits for its answer"]
+
+
+@pytest.mark.parametrize("emulated", [False, True])
+async def test_only_transactions_of_the_broker_have_senders_of_their_own(emulated: bool) -> None:
+    url = f"memory://{uuid.uuid4()}"
+    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+        for mode in (jmsaio.AcknowledgeMode.AUTO, _TRANSACTED):
+            session = await connection.create_session(mode)
+            await (await session.create_producer(jmsaio.Queue("orders"))).send("x")
+        expected = {(_TOPIC, False)} if emulated else {(_TOPIC, False), (_TOPIC, True)}
+        assert set(connection._runtime.senders._entries) == expected
+
+
+async def test_a_topic_is_closed_with_both_its_senders() -> None:
+    """Also when the call is cancelled: no later send gets one that closes."""
+    async with opened() as senders:
+        both = [await senders.open(_TOPIC, None, transacted) for transacted in (False, True)]
+        assert both[0] is not both[1]
+        closing = asyncio.ensure_future(senders.close_topic(_TOPIC, 10.0))
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert [senders.cached(_TOPIC, None, transacted) for transacted in (False, True)] == [None, None]
+        for sender in both:
+            with pytest.raises(jmsaio.ObjectClosedError):
+                sender.send(record("x"), started(PendingSends()))
 
 
 async def test_the_shortest_limit_says_how_often_idle_senders_are_looked_for() -> None:
@@ -387,9 +437,9 @@ async def test_the_shortest_limit_says_how_often_idle_senders_are_looked_for() -
         await senders.open(temporary, None)
         await senders.open(_TOPIC, None)
         await asyncio.sleep(9.0)
-        assert set(senders._entries) == {_TOPIC, temporary}
+        assert {topic for topic, _ in senders._entries} == {_TOPIC, temporary}
         await asyncio.sleep(4.0)
-        assert set(senders._entries) == {_TOPIC}
+        assert {topic for topic, _ in senders._entries} == {_TOPIC}
 
 
 @pytest.mark.parametrize(("configured", "limit"), [(None, 10.0), (5.0, 5.0), (60.0, 10.0)])
@@ -412,9 +462,9 @@ async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
         await senders.transport.admin.create_topic(temporary)
         for topic in (_TOPIC, temporary):
             await senders.open(topic, None)
-        senders._entries[temporary].used -= 11.0
+        senders._entries[temporary, False].used -= 11.0
         await senders.open(f"{_TOPIC}-2", None)
-        assert set(senders._entries) == {_TOPIC, f"{_TOPIC}-2"}
+        assert {topic for topic, _ in senders._entries} == {_TOPIC, f"{_TOPIC}-2"}
 
 
 async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked(

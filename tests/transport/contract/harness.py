@@ -130,12 +130,14 @@ class Harness:
         window_records: int = 5000,
         window_bytes: int = 64 * 1024 * 1024,
         settled: Settled = tell_each,
+        transacted: bool = False,
         **producer: Any,
     ) -> Sender:
         """A sender to ``topic``; its tokens are called with their outcomes unless ``settled`` does otherwise."""
         options = SenderOptions(
-            ProducerConfig(**producer), settled, route=route, window_records=window_records, window_bytes=window_bytes
-        )
+            ProducerConfig(**producer), settled, route=route, window_records=window_records,
+            window_bytes=window_bytes, transacted=transacted,
+        )  # fmt: skip
         return await self.transport.open_sender(topic, options)
 
     async def send(

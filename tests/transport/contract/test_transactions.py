@@ -27,7 +27,7 @@ async def test_sent_records_appear_at_commit(harness: Harness) -> None:
         return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
-    sender = await harness.sender(topic)
+    sender = await harness.sender(topic, transacted=True)
     await harness.send(sender, "1", "2", transaction=transaction)
     assert await inbox.rest() == []
     await transaction.commit()
@@ -40,10 +40,10 @@ async def test_sent_records_never_appear_after_abort(harness: Harness) -> None:
         return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
-    sender = await harness.sender(topic)
+    sender = await harness.sender(topic, transacted=True)
     await harness.send(sender, "undone", transaction=transaction)
     await transaction.abort()
-    await harness.send(sender, "plain")
+    await harness.fill(topic, "plain")
     assert await inbox.consume(1) == ["plain"]
     assert await inbox.rest() == []
 
@@ -105,7 +105,7 @@ async def test_work_on_several_topics_is_one(harness: Harness) -> None:
     await harness.fill(topics[0], "in")
     source.receiver.acknowledge(await source.take(1), transaction)
     for topic in topics[1:]:
-        await harness.send(await harness.sender(topic), "out", transaction=transaction)
+        await harness.send(await harness.sender(topic, transacted=True), "out", transaction=transaction)
     await transaction.commit()
     assert [await target.consume(1) for target in targets] == [["out"], ["out"]]
     await source.close()
@@ -118,7 +118,7 @@ async def test_two_transactions_can_not_acknowledge_the_same_record(harness: Har
         return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
-    sender = await harness.sender(topic)
+    sender = await harness.sender(topic, transacted=True)
     await harness.fill(topic, "x")
     records = await inbox.take(1)
     inbox.receiver.acknowledge(records, first)
@@ -140,7 +140,7 @@ async def test_a_transaction_ends_with_its_time(harness: Harness) -> None:
     inbox = await harness.inbox(topic)
     await harness.fill(topic, "in")
     inbox.receiver.acknowledge(await inbox.take(1), transaction)
-    await harness.send(await harness.sender(topic), "out", transaction=transaction)
+    await harness.send(await harness.sender(topic, transacted=True), "out", transaction=transaction)
     assert await inbox.consume(1) == ["in"]
     with pytest.raises(TransactionRolledBackError):
         await transaction.commit()
@@ -153,9 +153,9 @@ async def test_plain_records_are_not_part_of_it(harness: Harness) -> None:
         return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
-    sender = await harness.sender(topic)
+    sender = await harness.sender(topic, transacted=True)
     await harness.send(sender, "inside", transaction=transaction)
-    await harness.send(sender, "plain")
+    await harness.fill(topic, "plain")
     await transaction.abort()
     assert await inbox.consume(1) == ["plain"]
 
@@ -167,7 +167,7 @@ async def test_a_cancelled_commit_is_all_or_nothing(harness: Harness) -> None:
             return
         topic = harness.topic()
         inbox = await harness.inbox(topic)
-        await harness.send(await harness.sender(topic), "1", "2", transaction=transaction)
+        await harness.send(await harness.sender(topic, transacted=True), "1", "2", transaction=transaction)
         committing = asyncio.ensure_future(transaction.commit())
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -183,7 +183,7 @@ async def test_closing_the_client_aborts(harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     if transaction is not None:
-        await other.send(await other.sender(topic), "lost", transaction=transaction)
+        await other.send(await other.sender(topic, transacted=True), "lost", transaction=transaction)
     await other.stop()
     assert await inbox.rest() == []
 
@@ -195,7 +195,7 @@ async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -
     topic = harness.topic()
     await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
     [first] = await harness.fill(topic, "before")
-    sender = await harness.sender(topic)
+    sender = await harness.sender(topic, transacted=True)
     await harness.send(sender, "inside", transaction=transaction)
     assert (await harness.admin.log(topic)).last_readable == first
     await transaction.commit()
