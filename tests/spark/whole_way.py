@@ -23,6 +23,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -159,11 +160,6 @@ def rows_of(spark: SparkSession, broker: TestBroker, *names: str) -> Iterator[Ro
     return iter(frame.sortWithinPartitions("topic", "position").selectExpr(*columns).toLocalIterator())
 
 
-def typed(row: Row) -> dict[str, object]:
-    """The properties of a row with their values."""
-    return {name: value_of(text, row.property_types.get(name)) for name, text in row.properties.items()}
-
-
 def correlation(item: Described) -> tuple[str | None, bytes | None]:
     """The columns of JMSCorrelationID: bytes that are UTF-8 are text."""
     headers = item["headers"]
@@ -184,15 +180,32 @@ def reply_to(item: Described) -> tuple[str | None, str | None]:
 
 def body(row: Row) -> object:
     """The body of a row, in the form of ``expected_body``."""
-    payload = None if row.payload is None else bytes(row.payload)
+    return described_body(row.body_type, None if row.payload is None else bytes(row.payload))
+
+
+@lru_cache(maxsize=2 * KINDS)  # few bodies recur in many messages, and each takes long to describe
+def described_body(body_type: str, payload: bytes | None) -> object:
+    """The body of messages of a type."""
     return canonical_body(
-        row.body_type, describe(decode(Record(payload, {"JMSPulsarMessageType": row.body_type}), None))["body"]
+        body_type, describe(decode(Record(payload, {"JMSPulsarMessageType": body_type}), None))["body"]
     )
 
 
 def expected_body(item: Described) -> object:
     """The body that was sent."""
-    return canonical_body(item["kind"], expanded_body(item))
+    return described_sent(item["kind"], json.dumps(item["body"]))
+
+
+@lru_cache(maxsize=2 * KINDS)
+def described_sent(kind: str, written: str) -> object:
+    """The body of messages of a kind, of which this is the description."""
+    return canonical_body(kind, expanded_body({"kind": kind, "body": json.loads(written)}))
+
+
+@lru_cache(maxsize=10_000)
+def described_property(text: str, word: str) -> object:
+    """A property as it is described."""
+    return describe_value(value_of(text, word))
 
 
 #: What stays on the whole way: the field, of a row, and of what was sent.
@@ -209,7 +222,10 @@ FIELDS: Final[tuple[tuple[str, Callable[[Row], object], Callable[[Described], ob
     ("JMSDeliveryMode", lambda row: row.JMSDeliveryMode, lambda item: MODES[item["options"].get("delivery_mode", 2)]),
     (
         "properties",
-        lambda row: {name: describe_value(found) for name, found in typed(row).items() if name != ORIGINAL_ID},
+        lambda row: {
+            name: described_property(text, row.property_types.get(name, "string"))
+            for name, text in row.properties.items() if name != ORIGINAL_ID
+        },
         lambda item: item["properties"],
     ),
 )  # fmt: skip
@@ -227,7 +243,7 @@ def compare(rows: Iterator[Row], sent: Sequence[Original], replayed: bool) -> tu
     order: dict[str, list[int]] = {}
     missing = set(range(len(sent)))
     for row in rows:
-        number = typed(row).get(NUMBER)
+        number = value_of(row.properties.get(NUMBER, ""), row.property_types.get(NUMBER, "string"))
         if not isinstance(number, int) or number not in missing:
             problems.append(f"{row.topic} {row.position}: number {number} is unknown, or there twice")
             continue
