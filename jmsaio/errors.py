@@ -30,6 +30,7 @@
         ├── AdminError                  a REST call failed; carries the status
         ├── SendError                   a message was not stored
         │   └── SendInDoubtError        a message may or may not have been stored
+        ├── TransactionInDoubtError     a transaction may or may not have been committed
         └── ForkError                   used in a child process of the one that made it
 
 Outside the tree, as in Java: NumberFormatError, NullValueError, UnsupportedOperationError. Python's own are
@@ -183,7 +184,7 @@ class TransactionInProgressError(JMSError):
 
 
 class TransactionRolledBackError(JMSError):
-    """Commit ended in a rollback."""
+    """Commit ended in a rollback; all of the transaction was undone."""
 
 
 class IllegalArgumentError(JMSError, ValueError):
@@ -285,6 +286,13 @@ class SendError(TransportError):
 
 class SendInDoubtError(SendError):
     """The message may or may not have been stored: no answer arrived."""
+
+
+class TransactionInDoubtError(TransportError):
+    """The transaction may or may not have been committed: no answer arrived.
+
+    The next transaction has begun. Messages that this one received are redelivered if it was not committed.
+    """
 
 
 class ForkError(TransportError):

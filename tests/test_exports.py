@@ -23,8 +23,8 @@ EXPORTS = """
     NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage OperationTimeoutError Queue
     QueueBrowser QueueRequestor Receipt ResourceAllocationError Selector SelectorRuntimeError SendError
     SendInDoubtError Session Short StreamMessage TemporaryQueue TemporaryTopic TextMessage Topic TopicRequestor
-    TransactionInProgressError TransactionRolledBackError TransportError UnsupportedOperationError WireId
-    __version__ connect
+    TransactionInDoubtError TransactionInProgressError TransactionRolledBackError TransportError
+    UnsupportedOperationError WireId __version__ connect
 """
 
 

@@ -317,6 +317,7 @@ class Session(AsyncClosing):
 
         Raises:
             TransactionRolledBackError: a send failed or the broker rolled back; everything was undone.
+            TransactionInDoubtError: no answer came; the transaction may have been committed.
             IllegalStateError: not transacted, or called from a completion listener of this session.
             OperationTimeoutError: sends had no outcome in time; nothing was committed.
 

@@ -43,6 +43,14 @@ class FaultScript:
         with self._broker.lock:
             self._broker.faults.lost_acknowledgements += times
 
+    def lose_commits(self, times: int = 1) -> None:
+        """The next transactions are committed, but the session gets no answer: TransactionInDoubtError.
+
+        For sessions whose transactions the broker keeps, that is without ``jms.emulateTransactions``.
+        """
+        with self._broker.lock:
+            self._broker.faults.lost_commits += times
+
     def drop_consumers(self, topic: str, subscription: str = "jms-queue", *, error: JMSError | None = None) -> int:
         """The consumers of a subscription lose their connection; unacknowledged messages are redelivered.
 

@@ -189,10 +189,18 @@ class Transaction(Protocol):
     """One open transaction; ended by exactly one of its two calls."""
 
     async def commit(self) -> None:
-        """Make all of it happen. Raises TransactionRolledBackError when it ended in a rollback."""
+        """Make all of it happen.
+
+        Raises:
+            TransactionRolledBackError: it ended in a rollback, and nothing of it happened.
+            TransactionInDoubtError: no answer, for example because the connection was lost on the way.
+        """
 
     async def abort(self) -> None:
-        """Undo all of it: sent records never appear, acknowledged ones, also late, are redelivered."""
+        """Undo all of it: sent records never appear, acknowledged ones, also late, are redelivered.
+
+        Raises TransportError where no answer came; the broker undoes it then when its time is over.
+        """
 
 
 class Sender(Protocol):

@@ -79,3 +79,24 @@ async def test_in_an_outage_sending_fails_and_stored_messages_stay() -> None:
         with broker.faults.outage(), pytest.raises(BrokerUnavailableError):
             await _send(broker, "orders", "2")
         assert await _receive(broker, "orders") == ["1"]
+
+
+async def test_a_service_may_not_hear_that_its_transaction_was_committed() -> None:
+    with embedded_broker() as broker:
+        await _send(broker, "orders", "tea")
+        broker.faults.lose_commits()
+        async with (
+            jmsaio.connect(broker.url) as connection,
+            connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
+            session.create_consumer(session.create_queue("orders")) as consumer,
+            session.create_producer(session.create_queue("bills")) as producer,
+        ):
+            assert await consumer.receive(timeout=5) is not None
+            await producer.send("a bill for tea")
+            with pytest.raises(jmsaio.TransactionInDoubtError):
+                await session.commit()
+            assert await consumer.receive(timeout=0.1) is None
+            await producer.send("the next transaction goes on")
+            await session.commit()
+        assert await _receive(broker, "orders") == []
+        assert await _receive(broker, "bills") == ["a bill for tea", "the next transaction goes on"]

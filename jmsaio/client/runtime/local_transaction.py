@@ -19,7 +19,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.errors import IllegalStateError, TransactionRolledBackError
+from jmsaio.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError, TransportError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
@@ -122,16 +122,31 @@ class LocalTransaction:
         if handle is not None:
             await self._commit_real(handle, deliveries)
             return
-        await runtime.deliveries.carry_out(deliveries)
-        for inbox, _ in deliveries:
-            if not inbox.closed:
-                await inbox.receiver.settle(runtime.connection.configuration.operation_timeout)
+        await self._commit_emulated(deliveries)
+
+    async def _commit_emulated(self, deliveries: Deliveries) -> None:
+        runtime = self.runtime
+        try:
+            await runtime.deliveries.carry_out(deliveries)
+            for inbox, _ in deliveries:
+                if not inbox.closed:
+                    await inbox.receiver.settle(runtime.connection.configuration.operation_timeout)
+        except TransportError as error:
+            raise TransactionInDoubtError(
+                f"messages that the transaction received may not be acknowledged, and are redelivered then; what it"
+                f" sent is stored: {error}"
+            ) from error
 
     async def _commit_real(self, handle: Transaction, deliveries: Deliveries) -> None:
         try:
             for inbox, records in deliveries:
                 inbox.acknowledge(records, handle)
-            await handle.commit()
+            try:
+                await handle.commit()
+            except TransactionInDoubtError:
+                raise
+            except TransportError as error:
+                raise TransactionInDoubtError(f"the transaction may have been committed: {error}") from error
         finally:  # after a rollback the broker redelivers the messages acknowledged in it
             await self.runtime.deliveries.close_settled()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from jmsaio.errors import TransactionInDoubtError
 from jmsaio.transport.memory.broker.transactions import Unit
 
 
@@ -21,13 +22,19 @@ class MemoryTransaction:
         self.unit = unit
 
     async def commit(self) -> None:
-        """Make all of it happen, once its sends are in. Raises TransactionRolledBackError if it ended in a rollback.
+        """Make all of it happen, once its sends are in.
+
+        Raises:
+            TransactionRolledBackError: it ended in a rollback.
+            TransactionInDoubtError: a scripted fault lost the answer.
 
         Cancelling leaves it open, to be committed or aborted.
         """
         await self._sends_taken()
         with self.unit.broker.lock:
             self.unit.commit()
+            if self.unit.broker.faults.loses_commit():
+                raise TransactionInDoubtError("the broker's answer to the commit was lost (scripted fault)")
 
     async def abort(self) -> None:
         """Undo all of it; does nothing if it is over."""

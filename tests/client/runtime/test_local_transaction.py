@@ -447,9 +447,42 @@ async def test_a_commit_that_fails_lets_the_inbox_of_a_closed_consumer_go(
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             async with session.create_consumer(queue) as consumer:
                 await take(consumer, 1)
-            with pytest.raises(jmsaio.TransportError):
+            with pytest.raises(jmsaio.TransactionInDoubtError, match="may have been committed: no coordinator"):
                 await session.commit()
             assert list(session._runtime.inboxes) == []
+
+
+@pytest.mark.parametrize("error", [jmsaio.OperationTimeoutError("no answer"), jmsaio.TransportError("gone")])
+async def test_an_emulated_commit_without_an_answer_to_its_acknowledgements_is_in_doubt(
+    name: Name, monkeypatch: pytest.MonkeyPatch, error: jmsaio.JMSError
+) -> None:
+    async def settle(self: object, timeout: float, *, receipt: bool = False) -> None:
+        raise error
+
+    queue = jmsaio.Queue(name("in"))
+    async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=True) as connection:
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumer = await session.create_consumer(queue)
+            await take(consumer, 1)
+            with monkeypatch.context() as patched:
+                patched.setattr(MemoryReceiver, "settle", settle)
+                with pytest.raises(jmsaio.TransactionInDoubtError, match="what it sent is stored") as raised:
+                    await session.commit()
+            assert raised.value.linked_exception is error
+            await session.commit()  # the next one
+
+
+async def test_a_commit_that_was_rolled_back_is_not_in_doubt(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def roll_back(self: object) -> None:
+        raise jmsaio.TransactionRolledBackError("conflict")
+
+    monkeypatch.setattr(MemoryTransaction, "commit", roll_back)
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            await (await session.create_producer(jmsaio.Queue(name("out")))).send("x")
+            with pytest.raises(jmsaio.TransactionRolledBackError, match="conflict"):
+                await session.commit()
 
 
 async def test_a_rollback_that_a_send_delays_for_too_long_redelivers_and_says_what_stays_sent(

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
-from jmsaio.errors import SendError
+import pytest
+
+from jmsaio.errors import SendError, TransactionInDoubtError, TransactionRolledBackError
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD
@@ -85,3 +87,23 @@ def test_a_commit_that_waited_on_a_loop_that_has_ended_disturbs_nobody() -> None
     with embedded_broker() as broker:
         asyncio.run(careless())
         assert asyncio.run(careful()) == ["first"]
+
+
+async def test_a_commit_whose_answer_is_lost_has_happened(embedded: EmbeddedBroker) -> None:
+    """One that is rolled back tells so all the same."""
+    harness = await connect(embedded)
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, transacted=True)
+    embedded.faults.lose_commits()
+    undone, lost, plain = [await harness.transport.begin(60) for _ in range(3)]
+    await undone.abort()
+    with pytest.raises(TransactionRolledBackError):
+        await undone.commit()
+    await harness.send(sender, "1", transaction=lost)
+    with pytest.raises(TransactionInDoubtError, match="answer to the commit was lost"):
+        await lost.commit()
+    await harness.send(sender, "2", transaction=plain)
+    await plain.commit()
+    assert await inbox.consume(2) == ["1", "2"]
+    await harness.stop()

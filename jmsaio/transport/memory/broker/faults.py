@@ -33,10 +33,12 @@ class Faults:
     Attributes:
         sends: faults of sends.
         lost_acknowledgements: how many of the next acknowledged records the broker does not hear of.
+        lost_commits: of how many of the next commits the client does not hear.
     """
 
     sends: deque[SendFault] = attrs.field(factory=deque)
     lost_acknowledgements: int = 0
+    lost_commits: int = 0
 
     def next_send(self, topic: str) -> SendFault | None:
         """The fault of the next send to ``topic``, used up by this call; None if there is none."""
@@ -51,4 +53,11 @@ class Faults:
         if not self.lost_acknowledgements:
             return False
         self.lost_acknowledgements -= 1
+        return True
+
+    def loses_commit(self) -> bool:
+        """Whether the answer to the next commit is lost; used up by this call."""
+        if not self.lost_commits:
+            return False
+        self.lost_commits -= 1
         return True

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.ports import Services
 from jmsaio.transport.memory.broker.record import StoredRecord
@@ -22,6 +23,7 @@ class Coordinator(Services, Protocol):
     """What a transaction asks of the broker; see the attributes of ``Broker``."""
 
     lock: threading.Lock
+    faults: Faults
     now: Callable[[], float]
     logs: dict[str, Partition]
     units: set[Unit]

@@ -13,6 +13,11 @@ def test_a_fault_of_a_send_is_used_once_and_for_its_topic() -> None:
     assert faults.next_send("a") is None
 
 
+def test_lost_answers_to_commits_are_counted() -> None:
+    faults = Faults(lost_commits=2)
+    assert [faults.loses_commit() for _ in range(3)] == [True, True, False]
+
+
 def test_lost_acknowledgements_are_counted() -> None:
     faults = Faults(lost_acknowledgements=2)
     assert [faults.loses_acknowledgement() for _ in range(3)] == [True, True, False]
