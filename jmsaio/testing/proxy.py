@@ -302,6 +302,7 @@ class FaultProxy:
             timer.cancel()
         if self._server is not None:
             self._server.close()
+            self._server = None
         links = list(self._links)
         self._reset_all()
         await asyncio.gather(*(link.task for link in links if link.task is not None), return_exceptions=True)

@@ -146,6 +146,19 @@ async def test_an_outage_refuses_connections_until_it_ends() -> None:
         assert await reader.readexactly(len(PING)) == PING
 
 
+async def test_stopping_a_proxy_twice_changes_nothing() -> None:
+    async with echoing() as echo:
+        reader, writer = await echo.connect()
+        writer.write(PING)
+        assert await reader.readexactly(len(PING)) == PING
+        for _ in range(2):
+            echo.proxy.stop()
+        with pytest.raises(ConnectionResetError):
+            await reader.read(1)
+        with pytest.raises(RuntimeError, match="once"):
+            echo.proxy.start()
+
+
 def test_what_can_not_be() -> None:
     """A proxy that does not run, one that was used, and a URL without a port are refused."""
     proxy = FaultProxy.of("pulsar://127.0.0.1:1")

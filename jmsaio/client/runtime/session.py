@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -215,6 +216,9 @@ class SessionRuntime:
     async def _close_children(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
         deadline, errors = self._deadline(), self._task.errors
+        if self.failure is not None:  # it ended by itself, so no one has waited for its sends yet
+            with suppress(OperationTimeoutError):
+                await self.sends.settle(deadline.left(3))
         await errors.guard(partial(self.completions.finish, deadline.left(2)))
         self.consumers_closed = True
         unsettled = dict(self.deliveries.ledger.take_all())

@@ -18,7 +18,8 @@ from jmsaio.client import consumer as consumer_module
 from jmsaio.client.callbacks.worker import CallbackWorker, call
 from jmsaio.codec import decode
 from jmsaio.model.wire import ReceivedRecord
-from tests.client.helpers import fill, rest, text, texts
+from jmsaio.testing import embedded_broker
+from tests.client.helpers import Listener, fill, rest, text, texts
 
 Name = Callable[[str], str]
 
@@ -369,30 +370,51 @@ async def test_a_base_exception_ends_the_session(url: str, name: Name, closed_by
     assert connection.closed
 
 
-async def test_a_base_exception_of_a_completion_listener_ends_the_session(
-    connection: jmsaio.Connection, name: Name
-) -> None:
-    """A completion listener's BaseException ends the session likewise; the others are called."""
-    heard: list[str] = []
+class Ending(Listener):
+    """Ends its session as soon as the first message is confirmed, but not before ``both_sent``."""
 
-    class Listener:
-        def on_completion(self, message: jmsaio.Message) -> None:
-            heard.append(text(message))
-            if len(heard) == 1:
-                raise Stop("enough")
+    def __init__(self) -> None:
+        super().__init__()
+        self.both_sent = asyncio.Event()
 
-        def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
-            raise AssertionError(error)
+    async def on_completion(self, message: jmsaio.Message) -> None:
+        await self.both_sent.wait()
+        await super().on_completion(message)
+        if len(self.told) == 1:
+            raise Stop("enough")
 
+
+async def end_by_completion(connection: jmsaio.Connection, queue: jmsaio.Queue) -> list[tuple[str, type | None]]:
+    """Send two messages, of which the first one's completion ends the session. Returns what becomes of them."""
+    listener = Ending()
     session = await connection.create_session()
-    producer = await session.create_producer(jmsaio.Queue(name("completion")))
+    producer = await session.create_producer(queue)
     for body in ("a", "b"):
-        await producer.send_async(body, completion_listener=Listener())
+        future = await producer.send_async(body, completion_listener=listener)
+        future.add_done_callback(asyncio.Future.exception)  # the listener looks at it
+    listener.both_sent.set()
     while not session.closed:
         await asyncio.sleep(0.01)
     with pytest.raises(jmsaio.JMSError, match="enough"):
         await session.close()
-    assert heard == ["a", "b"]
+    return [(text(message), None if error is None else type(error)) for message, error in listener.told]
+
+
+async def test_a_base_exception_of_a_completion_listener_ends_the_session(
+    connection: jmsaio.Connection, name: Name
+) -> None:
+    """A completion listener's BaseException ends the session likewise; the others are called."""
+    assert await end_by_completion(connection, jmsaio.Queue(name("completion"))) == [("a", None), ("b", None)]
+
+
+@pytest.mark.parametrize(("delay", "outcome"), [(5, None), (100, jmsaio.SendInDoubtError)])
+async def test_a_session_that_ends_by_itself_waits_for_its_sends(delay: float, outcome: type | None) -> None:
+    """As one that is closed (Jakarta Messaging 3.1, 6.2.15 Closing a session), for ``close_timeout`` at most."""
+    with embedded_broker() as broker:
+        broker.faults.delay_answers(0)
+        broker.faults.delay_answers(delay)
+        async with jmsaio.connect(broker.url, close_timeout=30) as connection:
+            assert await end_by_completion(connection, jmsaio.Queue("q")) == [("a", None), ("b", outcome)]
 
 
 ENDING = """
