@@ -17,7 +17,7 @@ from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.malformed import treat
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.codec import decode
+from jmsaio.codec import RecordSource, decode_with
 from jmsaio.errors import (
     IllegalArgumentError,
     IllegalStateError,
@@ -59,6 +59,10 @@ class MessageConsumer(AsyncClosing):
     _receiving: bool = False
     _deferred: int = 0  # the delivery that the caller of ``_take`` settles
     _returned: asyncio.Future[None] | None = None  # close waits for a receive to return
+    _source: RecordSource = attrs.field(init=False)  # of its messages
+
+    def __attrs_post_init__(self) -> None:
+        self._source = RecordSource(self._inbox.destination, self._runtime.connection.configuration.system_namespace)
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message.
@@ -172,10 +176,11 @@ class MessageConsumer(AsyncClosing):
 
     def _open(self, record: ReceivedRecord) -> Message | None:
         """Decode a record; None for one that can't be read and became a dead letter."""
-        inbox, config = self._inbox, self._runtime.connection.configuration
+        inbox = self._inbox
         try:
-            message = decode(record, inbox.destination, config.system_namespace)
+            message = decode_with(record, self._source)
         except MalformedMessageError as error:
+            config = self._runtime.connection.configuration
             unreadable = treat(self._runtime.deliveries, inbox, config, record, error)
             if unreadable is None:
                 return None

@@ -4,8 +4,8 @@
 send back onto the sender's message; ``jmsaio.codec.view`` answers single questions about a record without decoding it.
 """
 
-from jmsaio.codec.decode import decode, decode_raw
+from jmsaio.codec.decode import RecordSource, decode, decode_raw, decode_with
 from jmsaio.codec.encode import encode
 from jmsaio.codec.stamp import Stamp, stamp_sent
 
-__all__ = ["Stamp", "decode", "decode_raw", "encode", "stamp_sent"]
+__all__ = ["RecordSource", "Stamp", "decode", "decode_raw", "decode_with", "encode", "stamp_sent"]

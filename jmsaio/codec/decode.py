@@ -18,7 +18,6 @@ from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 
 _KINDS: dict[str | None, type[Message]] = {
-    "text": TextMessage,
     "bytes": BytesMessage,
     None: BytesMessage,
     "map": MapMessage,
@@ -28,61 +27,58 @@ _KINDS: dict[str | None, type[Message]] = {
 
 
 class RecordSource:
-    """A record as the source of a message's headers and properties. A plain slots class, one for each message."""
+    """Reads headers and properties of the messages of one consumer from their records."""
 
-    __slots__ = ("destination", "namespace", "record")
+    __slots__ = ("destination", "namespace")
 
-    def __init__(self, record: ReceivedRecord, destination: Destination | None, namespace: str) -> None:
-        self.record = record
+    def __init__(self, destination: Destination | None, namespace: str) -> None:
         self.destination = destination
         self.namespace = namespace
 
-    def headers(self) -> Headers:
+    def headers(self, record: ReceivedRecord) -> Headers:
         """The record's headers."""
-        return headers.read(self.record, self.destination, self.namespace)
+        return headers.read(record, self.destination, self.namespace)
 
-    def property(self, name: str) -> Property:
+    def property(self, record: ReceivedRecord, name: str) -> Property:
         """One application property, without making the others."""
-        return properties.read_one(self.record, name)
+        return properties.read_one(record, name)
 
-    def properties(self) -> dict[str, Property]:
+    def properties(self, record: ReceivedRecord) -> dict[str, Property]:
         """The record's application and JMSX properties."""
-        return properties.read(self.record)
+        return properties.read(record)
 
 
 class RawSource(RecordSource):
-    """A record that can't be read, as a source of what can: properties are texts, as they were received."""
+    """Reads what can be read of records that ``decode`` refuses: properties are texts, as they were received."""
 
     __slots__ = ()
 
-    def headers(self) -> Headers:
+    def headers(self, record: ReceivedRecord) -> Headers:
         """The record's headers; without the sender's where the properties can't be read."""
         try:
-            return super().headers()
+            return super().headers(record)
         except MalformedMessageError:
-            record = self.record
             return Headers(self.destination, 2, str(record.message_id), record.event_time)
 
-    def property(self, name: str) -> Property:
+    def property(self, record: ReceivedRecord, name: str) -> Property:
         """One property."""
-        return self.properties().get(name)
+        return self.properties(record).get(name)
 
-    def properties(self) -> dict[str, Property]:
+    def properties(self, record: ReceivedRecord) -> dict[str, Property]:
         """Every property of the record, those that carry headers and types too, and JMSXDeliveryCount."""
         try:
-            found: dict[str, Property] = dict(self.record.properties)
+            found: dict[str, Property] = dict(record.properties)
         except MalformedMessageError:
             found = {}
-        found[DELIVERY_COUNT] = self.record.redelivery_count + 1
+        found[DELIVERY_COUNT] = record.redelivery_count + 1
         return found
 
 
 def decode_raw(record: ReceivedRecord, destination: Destination | None, default_namespace: str) -> BytesMessage:
     """The message of a record that ``decode`` refuses: its bytes, with its properties as texts. See ``decode``."""
     payload = record.payload
-    message = BytesMessage._received(
-        RawSource(record, destination, default_namespace), b"" if payload is None else payload
-    )
+    source = RawSource(destination, default_namespace)
+    message = BytesMessage._received(source, record, b"" if payload is None else payload)
     if record.redelivery_count:
         message._redelivery(record.redelivery_count + 1)
     return message
@@ -105,34 +101,43 @@ def decode(
     Raises:
         MalformedMessageError: the payload does not fit the type; carries the record. Nothing is acknowledged.
     """
-    source = RecordSource(record, destination, default_namespace)
+    return decode_with(record, RecordSource(destination, default_namespace))
+
+
+def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
+    """``decode`` for many messages of one consumer: what is the same for all of them is in ``source``.
+
+    The message and its text are the only new objects: all else is read from the record when it is asked for.
+    """
     kind = record.get(MESSAGE_TYPE)
-    message: Message
     payload = record.payload
-    if kind == "text":
-        text = None
-        if payload is not None:
-            try:
-                text = payload.decode()
-            except UnicodeDecodeError as error:
-                _refuse(record, "text", error)
-        message = TextMessage._received(source, text)
+    message: Message
+    if kind != "text":
+        message = _view_other(record, source, kind, payload)
+    elif payload is None:
+        message = TextMessage._received(source, record, None)
     else:
-        made = _KINDS.get(kind)
-        if made is None:
-            message = Message._received(source, None)
-        elif made is BytesMessage:
-            message = BytesMessage._received(source, b"" if payload is None else payload)
-        else:
-            try:
-                body = bodies.decode_body(made.KIND, payload, record)
-            except MessageFormatError as error:
-                _refuse(record, made.KIND, error)
-            message = made._received(source, body)
+        try:
+            message = TextMessage._received(source, record, payload.decode())
+        except UnicodeDecodeError as error:
+            _refuse(record, "text", error)
     count = record.redelivery_count
     if count:
         message._redelivery(count + 1)
     return message
+
+
+def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, payload: bytes | None) -> Message:
+    made = _KINDS.get(kind)
+    if made is None:
+        return Message._received(source, record, None)
+    if made is BytesMessage:
+        return BytesMessage._received(source, record, b"" if payload is None else payload)
+    try:
+        body = bodies.decode_body(made.KIND, payload, record)
+    except MessageFormatError as error:
+        _refuse(record, made.KIND, error)
+    return made._received(source, record, body)
 
 
 def _refuse(record: ReceivedRecord, kind: str, error: Exception) -> NoReturn:

@@ -30,6 +30,9 @@ class JmsType(enum.Enum):
     CHAR = "char"
     BYTES = "bytes"
 
+    #: By identity: a member is found in a table for each property that is converted, and Enum's own takes longer.
+    __hash__ = object.__hash__
+
 
 class _Whole(int):
     """A whole number of a fixed width.

@@ -51,10 +51,11 @@ class Ledger(Generic[Inbox, Record]):
 
     def acknowledge(self, number: int) -> list[tuple[Inbox, list[Record]]]:
         """Settle delivery ``number`` and what the scope adds; returns the records to acknowledge for each inbox."""
+        if self.scope is Scope.INDIVIDUAL or (len(self._entries) == 1 and number in self._entries):
+            entry = self._entries.pop(number, None)
+            return [] if entry is None else [(entry[0], [entry[1]])]
         if self.scope is Scope.SESSION:
             return self.take_all()
-        if self.scope is Scope.INDIVIDUAL:
-            return self._take([number] if number in self._entries else [])
         return self._take(list(takewhile(lambda held: held <= number, self._entries)))  # they stand in order
 
     def take(self, number: int) -> tuple[Inbox, Record] | None:

@@ -71,19 +71,19 @@ class Source:
         self.values = properties
         self.asked: list[str] = []
 
-    def headers(self) -> Headers:
+    def headers(self, record: object) -> Headers:
         self.asked.append("headers")
         return self.head
 
-    def property(self, name: str) -> Any:
+    def property(self, record: object, name: str) -> Any:
         self.asked.append(name)
         return self.values.get(name)
 
-    def properties(self) -> dict[str, Any]:
+    def properties(self, record: object) -> dict[str, Any]:
         self.asked.append("properties")
         return dict(self.values)
 
 
 def received(message: Message, source: Source | None = None) -> Any:
     """The message as a receiver gets it, without a wire between."""
-    return type(message)._received(source or Source(), message._body())
+    return type(message)._received(source or Source(), None, message._body())

@@ -261,7 +261,6 @@ class Storm:
         held.clear()
 
     def _deliver(self, message: jmsaio.Message, now: float) -> None:
-        source: Any = message._source  # no property says where a message is stored
-        place = source.record.message_id
+        place = message._record.message_id  # no property says where a message is stored
         flagged = message.jms_redelivered and message.get_int_property("JMSXDeliveryCount") > 1
         self.journal.deliver(text(message), place, flagged, now)

@@ -12,9 +12,7 @@ own connection or producer; it may start and stop the connection.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 import attrs
 
@@ -30,13 +28,25 @@ class CallbackKind(enum.Enum):
 
 @attrs.define(eq=False)
 class CallbackContext:
-    """A running callback with its connection, its session, and its producer or consumer."""
+    """A running callback with its connection, its session, and its producer or consumer.
+
+    ``with`` it, once, what runs in the block is marked as called from the callback.
+    """
 
     kind: CallbackKind
     connection: object
     session: object
     owner: object
     active: bool = True
+    _token: Token[CallbackContext | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self)
+
+    def __exit__(self, *error: object) -> None:
+        self.active = False
+        assert self._token is not None  # it was entered
+        _current.reset(self._token)
 
 
 _current: ContextVar[CallbackContext | None] = ContextVar("jmsaio_callback", default=None)
@@ -60,17 +70,6 @@ def listens(target: object) -> bool:
         and callback.kind is CallbackKind.LISTENER
         and (callback.session is target or callback.connection is target)
     )
-
-
-@contextmanager
-def entered(callback: CallbackContext) -> Iterator[None]:
-    """Mark what runs in the block as called from ``callback``."""
-    token = _current.set(callback)
-    try:
-        yield
-    finally:
-        callback.active = False
-        _current.reset(token)
 
 
 def leave() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,9 +18,13 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from jmsaio.client.callbacks.callback_context import CallbackContext, entered, leave
+from jmsaio.client.callbacks.callback_context import CallbackContext, leave
 from jmsaio.errors import JMSError
 from jmsaio.transport.waiters import Waiters
+
+#: Messages, and seconds, after which other tasks of the loop get a turn. A turn costs as much as a message.
+_MESSAGES_A_TURN = 32
+_LONGEST_TURN = 0.001
 
 #: Work for a worker. It reports its own failures.
 Job = Callable[[], Awaitable[None]]
@@ -56,13 +61,16 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
             result = await anyio.to_thread.run_sync(function, *arguments)
         else:
             result = function(*arguments)
-        if inspect.isawaitable(result):
+        if result is not None and inspect.isawaitable(result):
             await result
     except asyncio.CancelledError as cancelled:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():  # our own task was cancelled
+        if _is_cancelled(asyncio.current_task()):
             raise
         raise JMSError("something that a callback awaited was cancelled") from cancelled
+
+
+def _is_cancelled(task: asyncio.Task[Any] | None) -> bool:
+    return task is not None and task.cancelling() > 0
 
 
 @attrs.define(eq=False)
@@ -104,21 +112,34 @@ class CallbackWorker:
             await self._first.popleft()()
 
     async def run(self) -> None:
-        """Run jobs until cancelled."""
+        """Run jobs until cancelled.
+
+        Other tasks get a turn after each job of ``add``, after 32 message jobs or a millisecond, and at once where one
+        waits for ``idle``. A worker that its own callback cancelled ends before the next job.
+        """
         leave()
+        task = asyncio.current_task()
+        clock = time.perf_counter
+        left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
         while True:
-            job = self._first.popleft() if self._first else self.next_job()
+            added = bool(self._first)
+            job = self._first.popleft() if added else self.next_job()
             if job is None:
                 await self._waiting.wait()
+                left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
                 continue
             self._running += 1
             try:
                 await job()
             finally:
                 self._running -= 1
-                if not self.busy:
+                awaited = len(self._idle) and not self.busy
+                if awaited:
                     self._idle.wake()
-            await asyncio.sleep(0)
+            left -= 1
+            if added or awaited or left == 0 or clock() > until or _is_cancelled(task):
+                await asyncio.sleep(0)
+                left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
 
 
 async def run_inside(
@@ -129,7 +150,7 @@ async def run_inside(
     Raises:
         NoExceptionError: it raised a BaseException that is not an Exception. KeyboardInterrupt and SystemExit pass.
     """
-    with entered(callback):
+    with callback:
         try:
             await call(function, *arguments, in_thread=in_thread)
         except Exception as error:

@@ -1,22 +1,23 @@
 """``Deliveries``: what one session has delivered to the application, until it is acknowledged or redelivered.
 
 Every way to settle a delivery passes through here: acknowledge, recover, commit, rollback and a failed listener. The
-ledger selects the deliveries and forgets them; then their inboxes settle the records at the receivers. An error of a
-receiver is raised to the caller; in AUTO and DUPS_OK mode, which have none, by the next receive of the consumer. The
-transport decides what happens to a record whose acknowledgement was lost with the link.
+ledger selects the deliveries and forgets them; then their inboxes settle the records at the receivers. Acknowledgements
+reach a receiver twice in a turn of the loop at most: the first call of a turn at once, the others together at its end.
+An error of a receiver is raised to the caller; in AUTO and DUPS_OK mode, which have none, and for what waited for the
+end of a turn, by the next receive of the consumer. The transport decides what happens to a record whose acknowledgement
+was lost with the link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Acknowledge, Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import Ledger
@@ -47,9 +48,12 @@ class Deliveries:
     receipt_timeout: float | None
     close_timeout: float
     self_acknowledging: bool = attrs.field(init=False)
+    _acknowledge: Acknowledge = attrs.field(init=False)  # of its messages; kept, because each has it
 
     def __attrs_post_init__(self) -> None:
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
+        ignored = self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED
+        self._acknowledge = self.acknowledge_nothing if ignored else self.acknowledge
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
         """Note the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
@@ -57,27 +61,26 @@ class Deliveries:
         Returns:
             The delivery's number in the ledger, 0 when it is settled already.
         """
-        if self.self_acknowledging:
-            message._acknowledge = self.acknowledge_nothing
-            if not deferred:
-                inbox.acknowledge_soon(record)
-                return 0
-            return self.ledger.delivered(inbox, record)
-        number = self.ledger.delivered(inbox, record)
-        if self.mode is AcknowledgeMode.TRANSACTED:
-            message._acknowledge = self.acknowledge_nothing
-        else:
-            message._acknowledge = partial(self.acknowledge, number)
+        message._acknowledge = self._acknowledge
+        if self.self_acknowledging and not deferred:
+            inbox.acknowledge_soon(record)
+            return 0
+        message._delivery = number = self.ledger.delivered(inbox, record)
         return number
 
-    async def acknowledge_nothing(self) -> None:
+    async def acknowledge_nothing(self, number: int) -> None:
         """``acknowledge`` in AUTO, DUPS_OK and transacted sessions: ignored while the session is open."""
         self.check_call()
 
     async def acknowledge(self, number: int) -> None:
         """``acknowledge`` of one delivery: settles as much as the ledger's scope covers."""
         self.check_call()
-        await self.carry_out(self.ledger.acknowledge(number))
+        commands = self.ledger.acknowledge(number)
+        if self.receipt_timeout is None and not self.inboxes.lingering:
+            for inbox, records in commands:
+                inbox.acknowledge_together(records)
+        else:
+            await self.carry_out(commands)
 
     async def acknowledge_all(self) -> None:
         """Acknowledge every delivery of the session."""
@@ -104,7 +107,7 @@ class Deliveries:
         """AUTO and DUPS_OK: acknowledge a deferred delivery."""
         entry = self.ledger.take(number)
         if entry is not None:
-            entry[0].acknowledge((entry[1],))
+            entry[0].acknowledge_together((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """AUTO and DUPS_OK: undo a deferred delivery; its message is first in line again, uncounted."""

@@ -92,7 +92,8 @@ class Inbox:
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of the largest of the latest records
     _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
-    _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged in this turn of the loop
+    _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged at the end of this turn
+    _crossing: bool = attrs.field(default=False, init=False)  # at whose end they are passed to the receiver
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
@@ -313,11 +314,32 @@ class Inbox:
     def acknowledge_soon(self, record: ReceivedRecord) -> None:
         """Acknowledge a record for the application, together with others of this turn of the loop."""
         self._done.append(record)
-        if len(self._done) == 1:
-            asyncio.get_running_loop().call_soon(self.acknowledge_now)
+        if not self._crossing:
+            self._cross_soon()
+
+    def acknowledge_together(self, records: Sequence[ReceivedRecord]) -> None:
+        """Acknowledge records whose caller is to get an error of the receiver.
+
+        The first call of a turn of the loop acknowledges at once, and so has the receiver's answer; what comes behind
+        it in the same turn follows together at its end, as with ``acknowledge_soon``.
+        """
+        if self._crossing and not self.closed and not self.receiver.borrows:
+            self._done += records
+        else:
+            self.acknowledge(records)
+            if not self._crossing:
+                self._cross_soon()
+
+    def _cross_soon(self) -> None:
+        self._crossing = True
+        asyncio.get_running_loop().call_soon(self._cross)
+
+    def _cross(self) -> None:
+        self._crossing = False
+        self.acknowledge_now()
 
     def acknowledge_now(self) -> None:
-        """Acknowledge the records of ``acknowledge_soon``. The next receive raises an error of the receiver."""
+        """Acknowledge the records that wait for it. The next receive raises an error of the receiver."""
         if self._done:
             done, self._done = self._done, []
             try:

@@ -44,6 +44,11 @@ class SharingReceiver(Generic[Inbox]):
         self._borrowed[id(record)] = record, owner
         owner.lent[id(record)] = self
 
+    @property
+    def borrows(self) -> bool:
+        """True while it has records that other receivers took from the broker."""
+        return bool(self._borrowed)
+
     def owner(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """The receiver that took ``record`` from the broker."""
         borrowed = self._borrowed.get(id(record))

@@ -20,7 +20,8 @@ from jmsaio.model.wire import DELIVERY_COUNT
 T = TypeVar("T")
 #: Bounds of Java's int and long.
 _INTS, _LONGS = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
-Acknowledge = Callable[[], Awaitable[None]]
+#: Acknowledges the delivery with this number.
+Acknowledge = Callable[[int], Awaitable[None]]
 
 
 class Message(Properties):
@@ -33,28 +34,31 @@ class Message(Properties):
         properties: first properties, in the types of their values; see ``set_object_property``.
     """
 
-    __slots__ = ("__weakref__", "_acknowledge", "_head", "_read_only_body")
+    __slots__ = ("__weakref__", "_acknowledge", "_delivery", "_head", "_read_only_body")
     #: The kind's word on the wire (Starlight's JMSPulsarMessageType).
     KIND: ClassVar[str] = "header"
 
     _acknowledge: Acknowledge | None
+    _delivery: int
     _head: Headers | None
     _read_only_body: bool
 
     def __init__(self, *, properties: Mapping[str, object] | None = None) -> None:
-        self._acknowledge = self._head = self._properties = self._source = None
-        self._count = 0
+        self._acknowledge = self._head = self._properties = self._source = self._record = None
+        self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False
         if properties is not None:
             self._put_properties(properties)
 
     @classmethod
-    def _received(cls, source: MessageSource, body: Any) -> Self:
-        """A received message: read-only, headers and properties taken from ``source`` when needed."""
+    def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
+        """A received message: read-only, headers and properties read from ``record`` by ``source`` when needed."""
         message = cls.__new__(cls)
         message._acknowledge = message._head = message._properties = None
         message._source = source
+        message._record = record
         message._count = 1
+        message._delivery = 0
         message._read_only_body = message._read_only_properties = True
         message._set_received_body(body)
         return message
@@ -73,7 +77,7 @@ class Message(Properties):
             if source is None:
                 head = Headers()
             else:
-                head = source.headers()
+                head = source.headers(self._record)
                 if self._count > 1:
                     head.redelivered = True
             self._head = head
@@ -266,7 +270,7 @@ class Message(Properties):
         Cancelling: the acknowledgement may or may not have been taken; repeat it.
         """
         if self._acknowledge is not None:
-            await self._acknowledge()
+            await self._acknowledge(self._delivery)
 
     def __repr__(self) -> str:
         head = self._head

@@ -35,15 +35,18 @@ _STORED: Final = frozenset({bool, Byte, Short, Long, Float, float, str, type(Non
 
 
 class MessageSource(Protocol):
-    """Where a received message gets its headers and properties from, when they are first needed."""
+    """Reads headers and properties of received messages from their records, when they are first needed.
 
-    def headers(self) -> Headers:
-        """A new Headers; called at most once."""
+    One serves all messages of a consumer; what a record is, it knows alone.
+    """
 
-    def properties(self) -> dict[str, Property]:
-        """A new dict of canonical values; called at most once."""
+    def headers(self, record: Any, /) -> Headers:
+        """A new Headers; called at most once for a message."""
 
-    def property(self, name: str) -> Property:
+    def properties(self, record: Any, /) -> dict[str, Property]:
+        """A new dict of canonical values; called at most once for a message."""
+
+    def property(self, record: Any, name: str, /) -> Property:
         """One of them, or None; not asked for JMSX properties. Called as often as the application asks."""
 
 
@@ -55,11 +58,12 @@ class Properties:
     received message, MessageFormatError for a value of another type or out of range.
     """
 
-    __slots__ = ("_count", "_properties", "_read_only_properties", "_source")
+    __slots__ = ("_count", "_properties", "_read_only_properties", "_record", "_source")
 
     _count: int
     _properties: dict[str, Property] | None
     _read_only_properties: bool
+    _record: Any
     _source: MessageSource | None
 
     def _property_map(self) -> dict[str, Property]:
@@ -69,7 +73,7 @@ class Properties:
             if source is None:
                 properties = {}
             else:
-                properties = source.properties()
+                properties = source.properties(self._record)
                 properties[DELIVERY_COUNT] = self._count
             self._properties = properties
         return properties
@@ -82,7 +86,7 @@ class Properties:
         if properties is None:
             source = self._source
             if source is not None and not name.startswith("JMSX"):
-                return source.property(name)
+                return source.property(self._record, name)
             properties = self._property_map()
         return properties.get(name)
 

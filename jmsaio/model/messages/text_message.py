@@ -24,20 +24,22 @@ class TextMessage(Message):
 
     def __init__(self, text: str | None = None, *, properties: Mapping[str, object] | None = None) -> None:
         # The slots of Message, set here once more: this is the hot path of a sender.
-        self._acknowledge = self._head = self._properties = self._source = None
-        self._count = 0
+        self._acknowledge = self._head = self._properties = self._source = self._record = None
+        self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False
         self._text = text if type(text) is str or text is None else _text(text)
         if properties is not None:
             self._put_properties(properties)
 
     @classmethod
-    def _received(cls, source: MessageSource, body: Any) -> Self:
+    def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
         # As Message._received, without its call for the body: this is the hot path of a receiver.
         message = cls.__new__(cls)
         message._acknowledge = message._head = message._properties = None
         message._source = source
+        message._record = record
         message._count = 1
+        message._delivery = 0
         message._read_only_body = message._read_only_properties = True
         message._text = body
         return message

@@ -10,7 +10,6 @@ from jmsaio.client.callbacks.callback_context import (
     CallbackContext,
     CallbackKind,
     current,
-    entered,
     leave,
     listens,
     refuse,
@@ -24,7 +23,7 @@ def callback(kind: CallbackKind = CallbackKind.LISTENER) -> CallbackContext:
 
 def test_the_mark_is_on_inside_only() -> None:
     assert current() is None
-    with entered(callback()) as _:
+    with callback():
         mark = current()
         assert mark is not None and mark.session == "session"
     assert current() is None
@@ -33,7 +32,7 @@ def test_the_mark_is_on_inside_only() -> None:
 @pytest.mark.parametrize("target", ["connection", "session", "owner"])
 def test_own_targets_are_refused(target: str) -> None:
     refuse("close", target)
-    with entered(callback()):
+    with callback():
         refuse("close", "another")
         refuse("commit", target, (CallbackKind.COMPLETION,))
         with pytest.raises(IllegalStateError, match="close from its own MessageListener"):
@@ -49,7 +48,7 @@ async def test_child_tasks_carry_it_until_the_callback_ends() -> None:
         await ended.wait()
         found.append(current() is not None)
 
-    with entered(callback()):
+    with callback():
         task = asyncio.ensure_future(child())
         await asyncio.sleep(0)
     ended.set()
@@ -62,22 +61,22 @@ async def test_leaving_ends_the_context_in_the_child_task_alone() -> None:
         leave()
         return current() is None
 
-    with entered(callback()):
+    with callback():
         assert await asyncio.ensure_future(child())
         assert current() is not None
 
 
 def test_a_listener_listens_to_its_session_only() -> None:
     assert not listens("session")
-    with entered(callback()):
+    with callback():
         assert listens("session") and listens("connection") and not listens("another")
-    with entered(callback(CallbackKind.COMPLETION)):
+    with callback(CallbackKind.COMPLETION):
         assert not listens("session")
 
 
 def test_the_mark_ends_with_a_callback_that_raises_and_an_outer_one_is_on_again() -> None:
     outer, inner = callback(), callback(CallbackKind.COMPLETION)
-    with entered(outer):
-        with pytest.raises(ValueError, match="raised"), entered(inner):
+    with outer:
+        with pytest.raises(ValueError, match="raised"), inner:
             raise ValueError("raised")
         assert current() is outer and not inner.active

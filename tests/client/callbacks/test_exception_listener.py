@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current, entered
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.temporary import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
@@ -252,7 +252,7 @@ async def test_a_listener_is_not_inside_of_the_callback_whose_failure_it_hears_o
         found.append((current(), reports.called_from_listener()))
 
     reports = ExceptionReports(listener)
-    with entered(CallbackContext(CallbackKind.LISTENER, None, None, None)):
+    with CallbackContext(CallbackKind.LISTENER, None, None, None):
         reports.add(ValueError("failed"), logged=True)
         assert not reports.called_from_listener()
         await reports.wait_reported(10)

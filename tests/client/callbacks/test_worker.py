@@ -6,7 +6,8 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client import consumer as consumer_module
 from jmsaio.client.callbacks.worker import CallbackWorker, call
-from jmsaio.codec import decode
+from jmsaio.codec import decode_with
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import Listener, fill, rest, text, texts
@@ -318,9 +319,9 @@ async def test_a_message_that_can_not_be_read_is_reported_and_others_pass(
         if failures:
             failures -= 1
             raise jmsaio.MalformedMessageError("not now", record)
-        return decode(record, *rest)
+        return decode_with(record, *rest)
 
-    monkeypatch.setattr(consumer_module, "decode", once)
+    monkeypatch.setattr(consumer_module, "decode_with", once)
     async with connection.create_session() as session:
         await fill(connection, queue, 2)
         consumer = await session.create_consumer(queue)
@@ -493,6 +494,107 @@ async def test_other_tasks_have_their_turn_between_two_callbacks() -> None:
     await worker.idle()
     assert not worker.busy and order[:5] == ["job", "other", "job", "other", "job"]
     running.cancel()
+
+
+async def ran_before_another_task(job: Callable[[], Awaitable[None]], jobs: int = 100) -> int:
+    """How many message jobs a worker runs before a task that is ready has its turn."""
+    ran = 0
+
+    async def counted() -> None:
+        nonlocal ran
+        ran += 1
+        await job()
+
+    running = asyncio.ensure_future(CallbackWorker(lambda: counted if ran < jobs else None).run())
+    while not ran:
+        await asyncio.sleep(0)
+    before = ran
+    running.cancel()
+    return before
+
+
+async def nothing() -> None:
+    """A callback that is soon done."""
+
+
+async def test_other_tasks_have_their_turn_after_32_messages() -> None:
+    assert await ran_before_another_task(nothing) == 32
+
+
+async def test_other_tasks_have_their_turn_after_a_millisecond() -> None:
+    """However few messages that are, also where the callback never waits."""
+
+    async def slow() -> None:
+        until = time.perf_counter() + 0.0006
+        while time.perf_counter() < until:
+            pass
+
+    assert await ran_before_another_task(slow) <= 2
+
+
+async def test_whoever_waits_for_idle_goes_on_before_the_next_message() -> None:
+    """Also while there are always more messages, whose callbacks wait."""
+    ran = 0
+
+    async def job() -> None:
+        nonlocal ran
+        ran += 1
+        await asyncio.sleep(0)
+
+    worker = CallbackWorker(lambda: job)
+    running = asyncio.ensure_future(worker.run())
+    while not worker.busy:
+        await asyncio.sleep(0)
+    begun = ran
+    await worker.idle()
+    assert (ran, worker.busy) == (begun, False)
+    running.cancel()
+
+
+async def test_a_worker_whose_task_is_cancelled_ends_before_the_next_message() -> None:
+    ran = 0
+
+    async def job() -> None:
+        nonlocal ran
+        ran += 1
+        running.cancel()  # as a callback may do that never waits
+
+    running = asyncio.ensure_future(CallbackWorker(lambda: job).run())
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ran == 1
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("how", ["stop", "close", "session", "consumer"])
+async def test_nothing_is_delivered_once_a_stop_or_close_was_begun(name: Name, how: str, plain: bool) -> None:
+    """Of many messages that are there: neither a plain listener nor a coroutine is called again."""
+    connection = await jmsaio.connect(f"memory://{name('stopped')}")
+    queue, seen, begun = jmsaio.Queue("q"), 0, asyncio.Event()
+    await fill(connection, queue, 200)
+    session = await connection.create_session()
+    consumer = await session.create_consumer(queue)
+
+    def listen(message: jmsaio.Message) -> None:
+        nonlocal seen
+        seen += 1
+        begun.set()
+
+    async def coroutine(message: jmsaio.Message) -> None:
+        listen(message)
+        await asyncio.sleep(0)
+
+    consumer.set_message_listener(listen if plain else coroutine)
+    await asyncio.wait_for(begun.wait(), 20)
+    ends = {"stop": connection.stop, "close": connection.close, "session": session.close, "consumer": consumer.close}
+    ending = asyncio.ensure_future(ends[how]())
+    await asyncio.sleep(0)  # it has begun
+    most = seen
+    await asyncio.wait_for(ending, 20)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert seen == most < 200
+    await connection.close()
 
 
 async def test_a_worker_that_a_callback_ends_is_not_busy() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.model.messages.text_message import TextMessage
-from jmsaio.rules.ledger import Ledger
+from jmsaio.rules.ledger import Ledger, Scope
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import fill, rest, take, texts
 
@@ -201,6 +202,35 @@ async def test_what_is_settled_already_is_not_settled_again() -> None:
     await found.acknowledge_one(number)
     await found.redeliver_one(number)
     assert receiver.calls == [("ack", 1)]
+
+
+@pytest.mark.parametrize("scope", Scope)
+async def test_acknowledgements_of_one_turn_reach_the_receiver_in_two_calls(scope: Scope) -> None:
+    receiver, found = Receiver(), deliveries(AcknowledgeMode.CLIENT)
+    found.ledger.scope = scope
+    made, messages = inbox(receiver, Filter()), [TextMessage(str(entry)) for entry in range(5)]
+    for entry, message in enumerate(messages):
+        found.deliver(made, numbered(entry), message, deferred=False)
+        if scope is not Scope.INDIVIDUAL:
+            await message.acknowledge()
+    if scope is Scope.INDIVIDUAL:
+        for message in messages:
+            await message.acknowledge()
+    await messages[0].acknowledge()  # settled already
+    assert receiver.calls == [("ack", 0)] and len(found.ledger) == 0
+    await asyncio.sleep(0)
+    assert receiver.calls == [("ack", 0), ("ack", 1, 2, 3, 4)]
+
+
+async def test_an_acknowledgement_that_waits_for_the_broker_leaves_nothing_behind() -> None:
+    receiver, found = Receiver(), deliveries(AcknowledgeMode.CLIENT)
+    found.receipt_timeout = 1.0
+    made, messages = inbox(receiver, Filter()), [TextMessage("x"), TextMessage("y")]
+    for entry, message in enumerate(messages):
+        found.deliver(made, numbered(entry), message, deferred=False)
+        await message.acknowledge()
+        assert receiver.calls[-1] == ("settle", 1.0, False)
+    assert [call[:2] for call in receiver.calls] == [("ack", 0), ("settle", 1.0), ("ack", 1), ("settle", 1.0)]
 
 
 @pytest.mark.parametrize("how", ["one", "all"])

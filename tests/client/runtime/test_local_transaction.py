@@ -11,7 +11,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, entered
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.config import ConnectOptions
 from jmsaio.testing import embedded_broker
@@ -376,11 +376,11 @@ async def test_a_completion_listener_may_not_end_the_transaction_of_its_sends(na
             transaction = session._transacting
             assert transaction is not None
             work = transaction.work
-            with entered(CallbackContext(CallbackKind.COMPLETION, connection._runtime, session._runtime, None)):
+            with CallbackContext(CallbackKind.COMPLETION, connection._runtime, session._runtime, None):
                 with pytest.raises(jmsaio.IllegalStateError, match=f"{call} from its own CompletionListener"):
                     await getattr(session, call)()
             assert transaction.work is work
-            with entered(CallbackContext(CallbackKind.LISTENER, connection._runtime, session._runtime, None)):
+            with CallbackContext(CallbackKind.LISTENER, connection._runtime, session._runtime, None):
                 await getattr(session, call)()
             assert transaction.work is not work
 

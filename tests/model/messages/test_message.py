@@ -116,13 +116,13 @@ async def test_acknowledge_calls_the_session_each_time_or_does_nothing() -> None
     await message.acknowledge()
     calls = []
 
-    async def taken() -> None:
-        calls.append(1)
+    async def taken(number: int) -> None:
+        calls.append(number)
 
-    message._acknowledge = taken
+    message._acknowledge, message._delivery = taken, 7
     await message.acknowledge()
     await message.acknowledge()
-    assert calls == [1, 1]
+    assert calls == [7, 7]
 
 
 def test_a_correlation_id_with_half_a_surrogate_pair_has_bytes() -> None:
