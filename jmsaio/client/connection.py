@@ -198,7 +198,9 @@ class Connection(AsyncClosing):
 
         Raises:
             JMSError: a mode that does not exist.
-            IllegalStateError: TRANSACTED without transactions of the transport and without ``jms.emulateTransactions``.
+            IllegalStateError: TRANSACTED without ``jms.emulateTransactions``, and the transport or this broker has no
+                transactions.
+            TransportError: TRANSACTED, and the broker can't tell whether it has transactions.
             ObjectClosedError: the connection is closed.
         """
         return Opening(self._create_session(mode, acknowledge_scope))
@@ -214,6 +216,9 @@ class Connection(AsyncClosing):
                 "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
                 "(messages go out at once, acknowledgements at commit)"
             )
+        if checked is AcknowledgeMode.TRANSACTED and not config.emulate_transactions:
+            await self._runtime.transport.ready_for_transactions(config.operation_timeout)
+            self._check_open()
         self._sessions = number = self._sessions + 1
         runtime = SessionRuntime(
             connection=self._runtime,

@@ -99,7 +99,8 @@ class Capabilities:
     """What a transport can do; the client asks here, never for the transport's name.
 
     Attributes:
-        transactions: ``Transport.begin`` works and is atomic.
+        transactions: ``Transport.begin`` works and is atomic, with a broker that does its part: see
+            ``Transport.ready_for_transactions``.
         sequence_ids: received records know the producer's sequence id.
         exact_redelivery_count: counts only what ``negative_acknowledge`` or a lost consumer gave back after delivery,
             on every subscription type; what the application never got is not counted.
@@ -410,6 +411,16 @@ class Transport(Protocol):
             OperationTimeoutError: no answer in time.
 
         Cancellation: nothing stays behind on the broker.
+        """
+
+    async def ready_for_transactions(self, timeout: float) -> None:
+        """Wait until this broker is known to take transactions. Asked before the first ``begin`` of each session.
+
+        Raises:
+            IllegalStateError: the transport has none, or this broker is set up without.
+            TransportError: the broker can't tell, or gives no answer within ``timeout`` seconds.
+
+        Cancelling changes nothing.
         """
 
     async def begin(self, timeout: float) -> Transaction:

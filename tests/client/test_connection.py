@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 import jmsaio
+from jmsaio.transport.memory.transport import MemoryTransport
 from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
@@ -347,3 +348,44 @@ async def test_an_exception_listener_that_closes_its_connection_does_not_wait_fo
     for _ in range(2):
         assert await asyncio.wait_for(seconds.get(), 60) < 5
     assert told[0] == "the first" and "not now" in told[1]
+
+
+async def test_a_transacted_session_asks_whether_this_broker_has_transactions(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the session is there; one whose transactions are emulated asks nothing."""
+    error, asked = jmsaio.OperationTimeoutError("no coordinator answers"), list[float]()
+
+    async def refuse(self: object, timeout: float) -> None:
+        asked.append(timeout)
+        raise error
+
+    monkeypatch.setattr(MemoryTransport, "ready_for_transactions", refuse)
+    for emulated in (True, False):
+        url = f"memory://{name('broker')}"
+        async with jmsaio.connect(url, emulate_transactions=emulated, operation_timeout=7.0) as connection:
+            await connection.create_session()
+            if emulated:
+                await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
+            else:
+                with pytest.raises(jmsaio.OperationTimeoutError, match="no coordinator"):
+                    await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
+    assert asked == [7.0]
+
+
+async def test_no_session_is_made_of_a_connection_that_closes_while_the_broker_is_asked(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def slowly(self: object, timeout: float) -> None:
+        asked.set()
+        await asyncio.sleep(0.1)
+
+    monkeypatch.setattr(MemoryTransport, "ready_for_transactions", slowly)
+    connection = await jmsaio.connect(f"memory://{name('broker')}")
+    opening = asyncio.ensure_future(connection._create_session(jmsaio.AcknowledgeMode.TRANSACTED, None))
+    await asyncio.wait_for(asked.wait(), 20)
+    await connection.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await opening

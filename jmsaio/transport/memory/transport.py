@@ -115,6 +115,9 @@ class MemoryTransport:
             self._broker.check_unpartitioned(topic, READ_EACH)
             return self._broker.open(topic)[0].last
 
+    async def ready_for_transactions(self, timeout: float) -> None:
+        """The embedded broker always is. See ``Transport.ready_for_transactions``."""
+
     async def begin(self, timeout: float) -> MemoryTransaction:
         """Open a transaction. See ``Transport.begin``."""
         with self._broker.lock:

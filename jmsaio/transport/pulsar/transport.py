@@ -333,6 +333,10 @@ class PulsarTransport:
         config = self._config
         return await last_place(self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout)
 
+    async def ready_for_transactions(self, timeout: float) -> None:
+        """Not offered by pulsar-client, whatever its broker does: raises IllegalStateError."""
+        raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
     async def begin(self, timeout: float) -> Transaction:
         """Not offered by pulsar-client: raises IllegalStateError."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from jmsaio.errors import JMSError, TransactionRolledBackError
+from jmsaio.errors import IllegalStateError, JMSError, TransactionRolledBackError
 from jmsaio.transport.base import Position, Transaction
 from tests.kit.records import texts
 from tests.transport.contract.harness import GUARD, Harness
@@ -15,7 +15,10 @@ from tests.transport.contract.harness import GUARD, Harness
 async def _begin(harness: Harness, timeout: float = 60.0) -> Transaction | None:
     """A transaction; None where there are none, which has to be said at once."""
     if harness.capabilities.transactions:
+        await harness.transport.ready_for_transactions(GUARD)
         return await harness.transport.begin(timeout)
+    with pytest.raises(IllegalStateError):
+        await harness.transport.ready_for_transactions(GUARD)
     with pytest.raises(JMSError):
         await harness.transport.begin(timeout)
     return None
