@@ -297,17 +297,33 @@ async def _read_the_rest(process: subprocess.Popen[bytes], folder: Path) -> None
         await wait_for(folder, "done", process)
 
 
-async def run_rounds(broker: TestBroker, rounds: int, seed: int, keep: Path | None = None) -> list[Round]:
-    """Some rounds, which kill one after the other; each is printed."""
-    chance, found = random.Random(seed), []
-    for number in range(rounds):
+async def run_rounds(
+    broker: TestBroker, rounds: int, seed: int, keep: Path | None = None, together: int = 1
+) -> list[Round]:
+    """Some rounds, which kill one after the other; each is printed.
+
+    Args:
+        broker: a running one.
+        rounds: how many.
+        seed: of what is left to chance.
+        keep: folder to keep rounds in that found something.
+        together: how many run at once.
+    """
+    room = asyncio.Semaphore(together)
+
+    async def one(number: int) -> Round:
         what = WHAT[number % len(WHAT)]
-        try:
-            found.append(await run_round(broker, what, chance, keep))
-        except RuntimeError as error:
-            found.append(Round(what, 0, 0, 0, [], [], 0, str(error)))
-        print(f"round {number}: {found[-1]}", flush=True)
-    return found
+        async with room:
+            try:
+                found = await run_round(broker, what, random.Random(f"{seed} {number}"), keep)
+            except RuntimeError as error:
+                found = Round(what, 0, 0, 0, [], [], 0, str(error))
+        print(f"round {number}: {found}", flush=True)
+        return found
+
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(one(number)) for number in range(rounds)]
+    return [each.result() for each in running]
 
 
 def main() -> None:
@@ -315,6 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--together", type=int, default=1, help="rounds that run at once (default 1)")
     parser.add_argument("--keep", type=Path, help="folder for the files and checkpoints of rounds that found something")
     parser.add_argument("--drive", nargs=3, metavar=("URL", "QUEUE", "FOLDER"), help=argparse.SUPPRESS)
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
@@ -326,7 +343,7 @@ def main() -> None:
     broker = external_broker()
     if broker is None:
         raise SystemExit(f"name a running broker with {SERVICE_URL} and {WEB_URL} (jmsaio broker start)")
-    found = asyncio.run(run_rounds(broker, given.rounds, given.seed, given.keep))
+    found = asyncio.run(run_rounds(broker, given.rounds, given.seed, given.keep, given.together))
     bad = [one for one in found if not one.good]
     print(
         f"{len(found)} rounds, {sum(one.sent for one in found)} messages, {sum(one.tasks > 0 for one in found)} kills "

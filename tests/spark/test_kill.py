@@ -12,7 +12,8 @@ from tests.support.broker import TestBroker
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker) -> None:
-    rounds = asyncio.run(run_rounds(pulsar_broker, rounds=1, seed=7))  # one takes a minute
+    rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7, together=3))
+    assert len(rounds) == 3
     assert [one for one in rounds if not one.good] == []
