@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, cast
 
 import attrs
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.outlets import Outlets
-from jmsaio.transport.base import Position
+from jmsaio.testing import EmbeddedBroker, embedded_broker
+from jmsaio.transport.base import Position, Transport
 from tests.kit.records import Outcomes, record, tell_each
 from tests.transport.contract.harness import Harness
 
@@ -50,3 +52,72 @@ async def test_a_topic_that_keeps_nothing_is_refused(harness: Harness) -> None:
             await outlets.check(forgetful)
     with pytest.raises(NotFoundError):
         await harness.admin.stats(missing)
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with embedded_broker() as broker:
+        yield broker
+
+
+async def kept(harness: Harness) -> str:
+    """A topic that keeps what is sent to it."""
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    return topic
+
+
+async def test_a_topic_that_can_not_be_asked_about_is_refused_alike_for_each_record(broker: EmbeddedBroker) -> None:
+    harness = await Harness.start(load(broker.url))
+    topic = await kept(harness)
+    outlets = Outlets(harness.transport, harness.configuration, tell_each)
+    with broker.faults.outage():
+        with pytest.raises(BrokerUnavailableError):
+            await outlets.check(topic)
+    with pytest.raises(BrokerUnavailableError):
+        await outlets.sender(topic)
+    await harness.stop()
+
+
+async def test_a_sender_that_could_not_be_opened_is_refused_alike_for_each_record(broker: EmbeddedBroker) -> None:
+    harness = await Harness.start(load(broker.url))
+    topic = await kept(harness)
+    outlets = Outlets(harness.transport, harness.configuration, tell_each)
+    await outlets.check(topic)
+    with broker.faults.outage():
+        with pytest.raises(BrokerUnavailableError):
+            await outlets.sender(topic)
+    with pytest.raises(BrokerUnavailableError):
+        await outlets.sender(topic)
+    await harness.stop()
+
+
+async def test_a_sender_that_gets_no_room_is_told(broker: EmbeddedBroker) -> None:
+    harness = await Harness.start(load(broker.url))
+    topic = await kept(harness)
+    configuration = attrs.evolve(harness.configuration, send_window_messages=1)
+    outlets = Outlets(harness.transport, configuration, tell_each)
+    broker.faults.delay_answers(10_000)
+    (await outlets.sender(topic)).send(record("x"), Outcomes())
+    with pytest.raises(OperationTimeoutError, match="confirmed nothing for 300 s"):
+        await outlets.sender(topic)
+    await outlets.aclose()
+    await harness.stop()
+
+
+@attrs.define
+class Unadministered:
+    """A transport without administration."""
+
+    inner: Transport
+    admin: None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+async def test_without_administration_every_topic_is_taken(broker: EmbeddedBroker) -> None:
+    harness = await Harness.start(load(broker.url))
+    outlets = Outlets(cast("Transport", Unadministered(harness.transport)), harness.configuration, tell_each)
+    await outlets.check(harness.topic())
+    await harness.stop()

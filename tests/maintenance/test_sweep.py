@@ -172,3 +172,9 @@ async def test_a_leftover_that_comes_into_use_while_watched_is_not_deleted() -> 
     admin.parts[TEMP] = active(producers=1)
     assert "in use again" in str((await deleting)[found])
     assert admin.deleted == []
+
+
+async def test_leftovers_of_unknown_age_are_not_even_watched() -> None:
+    admin, found = FakeAdmin({TEMP: active(None)}), [Leftover(TEMP, None, None)]
+    assert await delete_leftovers(admin, "public/default", 3600, found, 3600) == {}  # type: ignore[arg-type]  # a fake
+    assert admin.deleted == []
