@@ -18,7 +18,7 @@ from jmsaio.bench.workload import Workload
 from jmsaio.config import Configuration
 from jmsaio.config.schemes import SCHEMES, Broker, Scheme
 from jmsaio.model.packed import pack, pack_name, unpack
-from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.model.wire import EXPIRATION, OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import Capabilities, LinkListener, SenderOptions, Subscription, Token, Transaction, Wake
 from jmsaio.transport.clock import SystemClock
 from jmsaio.transport.waiters import Waiters
@@ -92,6 +92,7 @@ class LayerSender:
         await self.drain(timeout)
 
 
+_EXPIRATION = pack_name(EXPIRATION)
 #: What a record's properties are looked up by, for each name.
 _NAMES: dict[str, bytes] = {}
 
@@ -99,7 +100,7 @@ _NAMES: dict[str, bytes] = {}
 class LayerRecord:
     """A received record that looks its parts up in the bytes of its entry."""
 
-    __slots__ = ("_entry", "_index", "_map", "_middle", "_number", "_start", "_stop", "redelivery_count")
+    __slots__ = ("_entry", "_index", "_map", "_middle", "_number", "_start", "_stop", "may_expire", "redelivery_count")
 
     event_time = publish_time = 1_700_000_000_000
     key: str | None = None
@@ -109,8 +110,11 @@ class LayerRecord:
     topic = "persistent://public/default/layer"
     size = 400
 
-    def __init__(self, entry: bytes, start: int, middle: int, stop: int, number: int, index: int) -> None:
+    def __init__(
+        self, entry: bytes, start: int, middle: int, stop: int, number: int, index: int, may_expire: bool
+    ) -> None:
         self._entry, self._start, self._middle, self._stop = entry, start, middle, stop
+        self.may_expire = may_expire
         self._number, self._index = number, index
         self._map: dict[str, str] | None = None
         self.redelivery_count = 0
@@ -158,12 +162,13 @@ def make_entry(work: Workload, number: int) -> bytes:
 def split(entry: bytes, number: int) -> list[LayerRecord]:
     """The records of an entry."""
     records, place, end, sizes = list[LayerRecord](), 0, len(entry), _SIZES.unpack_from
+    may_expire = entry.find(_EXPIRATION) >= 0
     while place < end:
         packed, payload = sizes(entry, place)
         start = place + _SIZES.size
         middle = start + packed
         place = middle + payload
-        records.append(LayerRecord(entry, start, middle, place, number, len(records)))
+        records.append(LayerRecord(entry, start, middle, place, number, len(records), may_expire))
     return records
 
 

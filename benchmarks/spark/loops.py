@@ -46,6 +46,7 @@ class _Read:
     topic: str = ""
     redelivery_count: int = 0
     sequence_id: int | None = None
+    may_expire: bool = False
 
     def get(self, name: str, /) -> str | None:
         """One property."""

@@ -237,7 +237,7 @@ async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: 
         subscribed = inbox.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
         if subscribed.name == name and same:
-            inbox.acknowledge_now()
+            inbox.acks.now()
             settling.append(inbox)
     await together(_settled(inbox, timeout) for inbox in settling)
 

@@ -195,12 +195,16 @@ class ReceivedRecord(Texts, Protocol):
         producer_name: name of the producer that sent it, or None if it has none.
         schema_version: version of the schema that its producer declared, 8 bytes of Pulsar's, or None without a schema.
         size: approximate bytes it occupies in the client.
+        may_expire: False where it has no JMSExpiration for sure. A transport that gets many records in one entry looks
+            once for all of them; no one looks up the property of a record that can't have it.
     """
 
     @property
     def payload(self) -> bytes | None: ...
     @property
     def properties(self) -> Mapping[str, str]: ...
+    @property
+    def may_expire(self) -> bool: ...
     @property
     def key(self) -> str | None: ...
     @property

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import attrs
 
 from jmsaio.errors import JMSError, MalformedMessageError
-from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.model.wire import EXPIRATION, OutgoingRecord, WireId
 
 
 def record(
@@ -47,6 +47,11 @@ class Record:
     def get(self, name: str, /) -> str | None:
         """One property."""
         return self.properties.get(name)
+
+    @property
+    def may_expire(self) -> bool:
+        """It has a JMSExpiration."""
+        return EXPIRATION in self.properties
 
     @classmethod
     def sent(cls, record: OutgoingRecord) -> Self:

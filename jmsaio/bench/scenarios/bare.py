@@ -13,7 +13,7 @@ import jmsaio
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios.setting import typed_properties
 from jmsaio.bench.workload import AMOUNT, Task
-from jmsaio.codec import Stamp, decode, encode, stamp_sent
+from jmsaio.codec import RecordSource, Stamp, decode_with, encode, stamp_sent
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import OutgoingRecord, WireId
 
@@ -29,6 +29,7 @@ class BareRecord:
     sequence_id: int | None = None
     producer_name: str | None = None
     schema_version: bytes | None = None
+    may_expire = False
     size = 0
     topic = "persistent://public/default/bare"
 
@@ -78,10 +79,11 @@ def bare_loop(task: Task) -> Metrics:
     """Build, stamp, encode, decode and read each message. Raises RuntimeError when a sum is wrong."""
     work = task.workload
     text, queue = work.text, Queue(task.topic)
+    source = RecordSource(queue, "public/default")
     total = characters = 0
     with Meter() as meter:
         for number in range(work.messages):
-            message = decode(received(number, text, queue, time.time_ns() // 1_000_000), queue, "public/default")
+            message = decode_with(received(number, text, queue, time.time_ns() // 1_000_000), source)
             characters += len(message.text or "") if isinstance(message, jmsaio.TextMessage) else 0
             total += message.get_int_property(AMOUNT)
     if total != work.check_sum() or characters != work.messages * work.characters:

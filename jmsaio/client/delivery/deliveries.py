@@ -63,7 +63,7 @@ class Deliveries:
         """
         message._acknowledge = self._acknowledge
         if self.self_acknowledging and not deferred:
-            inbox.acknowledge_soon(record)
+            inbox.acks.soon(record)
             return 0
         message._delivery = number = self.ledger.delivered(inbox, record)
         return number
@@ -78,7 +78,10 @@ class Deliveries:
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
             for inbox, records in commands:
-                inbox.acknowledge_together(records)
+                if inbox.receiver.borrows:  # to be settled at once where they came from: that may be closing
+                    inbox.acknowledge(records)
+                else:
+                    inbox.acks.together(records)
         else:
             await self.carry_out(commands)
 
@@ -107,7 +110,7 @@ class Deliveries:
         """AUTO and DUPS_OK: acknowledge a deferred delivery."""
         entry = self.ledger.take(number)
         if entry is not None:
-            entry[0].acknowledge_together((entry[1],))
+            entry[0].acks.together((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """AUTO and DUPS_OK: undo a deferred delivery; its message is first in line again, uncounted."""

@@ -8,7 +8,7 @@ import attrs
 
 from jmsaio.codec.view import expiration, header
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
-from jmsaio.model.wire import EXPIRATION, ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.selector import Selector
 
@@ -58,7 +58,7 @@ class Filter:
         Raises:
             MalformedMessageError: its properties can't be read.
         """
-        if record.get(EXPIRATION) is not None and 0 < expiration(record) <= now:
+        if record.may_expire and 0 < expiration(record) <= now:
             return Rejection.EXPIRED
         if self.is_local is not None and self.is_local(record):
             return Rejection.NO_LOCAL

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from jmsaio.client.delivery.ack_turn import AckTurn
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
@@ -23,7 +24,7 @@ from jmsaio.codec.properties import as_dead_letter
 from jmsaio.codec.view import expiration
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
-from jmsaio.model.wire import EXPIRATION, ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection
 from jmsaio.rules.priority import PriorityBuffer
 from jmsaio.rules.share import Share
@@ -61,6 +62,7 @@ class Inbox:
         filter: selects the records that the consumer wants.
         siblings: the consumers of this process on the same subscription.
         unread: records reported to the application as unreadable.
+        acks: acknowledgements that reach the receiver together with others of a turn of the loop.
         records: received records, not delivered yet.
         wanted: someone waits for a record: a receive or a listener.
         failure: why the receiver ended, or None.
@@ -80,6 +82,7 @@ class Inbox:
     filter: Filter = attrs.field(factory=Filter, init=False)
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
     unread: Unread = attrs.field(init=False)
+    acks: AckTurn = attrs.field(init=False)
     records: deque[ReceivedRecord] | PriorityBuffer = attrs.field(init=False)
     wanted: bool = attrs.field(default=False, init=False)
     failure: JMSError | None = attrs.field(default=None, init=False)
@@ -92,11 +95,10 @@ class Inbox:
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of the largest of the latest records
     _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
     _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
-    _done: list[ReceivedRecord] = attrs.field(factory=list, init=False)  # acknowledged at the end of this turn
-    _crossing: bool = attrs.field(default=False, init=False)  # at whose end they are passed to the receiver
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
+        self.acks = AckTurn(self.acknowledge, self.fail)
         self.unread = Unread(self.redelivery.delay, self._give_back_unread, self.timers)
         self.share.join(self)
 
@@ -200,16 +202,15 @@ class Inbox:
             return []
 
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
-        now = self.timers.milliseconds()
         plain = self.filter.plain
+        if _may_expire(records):
+            self._expiring = True
+        elif plain:
+            return records
+        now = self.timers.milliseconds()
         wanted = []
         for record in records:
             try:
-                if record.get(EXPIRATION) is not None:
-                    self._expiring = True
-                elif plain:
-                    wanted.append(record)
-                    continue
                 rejection = self.filter.rejects(record, now)
                 if rejection is not None:
                     self._reject(record, rejection)
@@ -251,7 +252,7 @@ class Inbox:
         """Take a record from a sibling, after ``accepts``."""
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
-        self._expiring = self._expiring or record.get(EXPIRATION) is not None
+        self._expiring = self._expiring or record.may_expire
         self._largest = max(self._largest, record.size) if self.records else record.size
         self.records.append(record)
         self.notify()
@@ -291,8 +292,7 @@ class Inbox:
             if len(records) <= self._refill:
                 self._look_again()
             try:
-                # Most records have none: the first condition spares them a call.
-                if record.get(EXPIRATION) is not None and 0 < expiration(record) <= self.timers.milliseconds():
+                if record.may_expire and 0 < expiration(record) <= self.timers.milliseconds():
                     self._reject(record, Rejection.EXPIRED)
                     continue
             except MalformedMessageError:  # decoding it raises the error for the consumer
@@ -310,42 +310,6 @@ class Inbox:
         if self.redelivery.counting:
             for record in records:
                 self.redelivery.forget(record)
-
-    def acknowledge_soon(self, record: ReceivedRecord) -> None:
-        """Acknowledge a record for the application, together with others of this turn of the loop."""
-        self._done.append(record)
-        if not self._crossing:
-            self._cross_soon()
-
-    def acknowledge_together(self, records: Sequence[ReceivedRecord]) -> None:
-        """Acknowledge records whose caller is to get an error of the receiver.
-
-        The first call of a turn of the loop acknowledges at once, and so has the receiver's answer; what comes behind
-        it in the same turn follows together at its end, as with ``acknowledge_soon``.
-        """
-        if self._crossing and not self.closed and not self.receiver.borrows:
-            self._done += records
-        else:
-            self.acknowledge(records)
-            if not self._crossing:
-                self._cross_soon()
-
-    def _cross_soon(self) -> None:
-        self._crossing = True
-        asyncio.get_running_loop().call_soon(self._cross)
-
-    def _cross(self) -> None:
-        self._crossing = False
-        self.acknowledge_now()
-
-    def acknowledge_now(self) -> None:
-        """Acknowledge the records that wait for it. The next receive raises an error of the receiver."""
-        if self._done:
-            done, self._done = self._done, []
-            try:
-                self.acknowledge(done)
-            except JMSError as error:
-                self.fail(error)
 
     def put_back(self, record: ReceivedRecord) -> None:
         """Return a record that was not delivered after all to the front, uncounted."""
@@ -386,7 +350,7 @@ class Inbox:
 
     def release(self) -> None:
         """Give back all undelivered records, resting ones included."""
-        self.acknowledge_now()
+        self.acks.now()
         unread = self.unread.take_all()
         if unread:
             self.receiver.negative_acknowledge(unread, 0.0)
@@ -404,7 +368,7 @@ class Inbox:
         """Give back the rest and close the receiver. Idempotent."""
         if self.closed:
             return
-        self.closed = True
+        self.closed = self.acks.over = True
         self.share.leave(self)
         self.wanted = False
         self.notify()
@@ -417,3 +381,14 @@ class Inbox:
                 await self.receiver.aclose(deadline.left())
             finally:
                 self.free_name()
+
+
+def _may_expire(records: list[ReceivedRecord]) -> bool:
+    """Whether any of the records may have an expiry, or has properties that can't be read."""
+    try:
+        for record in records:
+            if record.may_expire:
+                return True
+    except MalformedMessageError:
+        return True
+    return False

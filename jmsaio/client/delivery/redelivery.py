@@ -31,32 +31,30 @@ class Redelivery:
         broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
         dead_after: redeliveries before a message becomes a dead letter, where the client has to count: on exclusive and
             failover subscriptions. None: the broker counts, or there is no policy.
+        counting: records were redelivered inside this client and not settled, which the broker's counts don't include.
     """
 
     config: ConsumerConfig
     most_at_once: int
     broker_dead_letters: bool = False
     dead_after: int | None = None
+    counting: bool = attrs.field(default=False, init=False)
     _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
     _delays: GiveBackDelays = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._delays = give_back_delays(self.config)
 
-    @property
-    def counting(self) -> bool:
-        """True while records were redelivered inside this client, which the broker's counts don't include."""
-        return bool(self._counts)
-
     def delivery_count(self, record: ReceivedRecord) -> int:
         """JMSXDeliveryCount of a delivery of ``record``: 1 for the first."""
-        if self._counts:
+        if self.counting:
             return self._counts.delivery_count(record.message_id, record.redelivery_count)
         return record.redelivery_count + 1
 
     def next(self, record: ReceivedRecord) -> Next:
         """Count one more return of ``record``, and decide what happens to it."""
         times = self._counts.returned(record.message_id, record.redelivery_count)
+        self.counting = True
         if self.dead_after is not None and times > self.dead_after:
             return Next.DEAD_LETTER
         if again(times, self.most_at_once, self.broker_dead_letters) is Again.AT_ONCE:
@@ -77,4 +75,5 @@ class Redelivery:
     def forget(self, record: ReceivedRecord) -> None:
         """``record`` is settled and will not be redelivered."""
         self._counts.forget(record.message_id)
+        self.counting = bool(self._counts)
         self._delays.forget(record.message_id)

@@ -137,7 +137,8 @@ class SessionRuntime:
     def check_call(self) -> None:
         """``check_open`` for what uses the event loop: IllegalStateError outside of it."""
         self.home.check()
-        self.check_open()
+        if self.closing and self.refuses():
+            raise ObjectClosedError("the session is closed; create a new one")
 
     async def run(self) -> None:
         """The session's own task; ends after ``close`` or when a child failed, which it reports."""

@@ -233,6 +233,18 @@ async def test_an_acknowledgement_that_waits_for_the_broker_leaves_nothing_behin
     assert [call[:2] for call in receiver.calls] == [("ack", 0), ("settle", 1.0), ("ack", 1), ("settle", 1.0)]
 
 
+async def test_what_a_sibling_received_is_acknowledged_there_at_once() -> None:
+    """It may be closing, and does so once nothing of it is left."""
+    receiver, other, found = Receiver(), Receiver(), deliveries(AcknowledgeMode.CLIENT)
+    made, messages = inbox(receiver, Filter()), [TextMessage("x"), TextMessage("y")]
+    lent = numbered(2)
+    made.receiver.borrow(lent, inbox(other, Filter()).receiver)
+    for record, message in zip((numbered(1), lent), messages, strict=True):
+        found.deliver(made, record, message, deferred=False)
+        await message.acknowledge()
+    assert (receiver.calls, other.calls) == ([("ack", 1)], [("ack", 2)])
+
+
 @pytest.mark.parametrize("how", ["one", "all"])
 async def test_the_last_redelivery_of_a_closed_consumer_closes_its_inbox(how: str) -> None:
     receiver, found = Receiver(), deliveries(AcknowledgeMode.CLIENT)

@@ -245,65 +245,14 @@ async def test_close_gives_back_and_frees_the_name() -> None:
     assert freed == [True]
 
 
-async def test_records_that_need_no_acknowledgement_of_their_own_are_acknowledged_together() -> None:
-    receiver = Receiver([numbered(1), numbered(2), numbered(3)])
+async def test_what_waits_to_be_acknowledged_is_acknowledged_before_the_receiver_closes() -> None:
+    receiver = Receiver()
     open = inbox(receiver, Filter())
-    open.fill()
-    for _ in range(2):
-        record = open.take()
-        assert record is not None
-        open.acknowledge_soon(record)
+    open.acks.soon(numbered(1))
     assert receiver.calls == []
-    await asyncio.sleep(0)
-    assert receiver.calls == [("ack", 1, 2)]
-    record = open.take()
-    assert record is not None
-    open.acknowledge_soon(record)
     await open.aclose(1)
     await asyncio.sleep(0)
-    assert receiver.calls == [("ack", 1, 2), ("ack", 3), ("close",)]
-
-
-async def test_the_first_acknowledgement_of_a_turn_is_made_at_once_and_the_others_at_its_end() -> None:
-    receiver = Receiver()
-    open = inbox(receiver, Filter())
-    for first in (1, 4):
-        for entry in range(first, first + 3):
-            open.acknowledge_together([numbered(entry)])
-        assert receiver.calls == [("ack", first)]
-        await asyncio.sleep(0)
-        assert receiver.calls == [("ack", first), ("ack", first + 1, first + 2)]
-        receiver.calls.clear()
-
-
-async def test_an_acknowledgement_that_is_refused_at_once_raises_and_one_at_the_end_ends_the_inbox() -> None:
-    receiver = Receiver()
-    open = inbox(receiver, Filter())
-    receiver.refusal = TransportError("the connection is lost")
-    for _ in range(2):
-        with pytest.raises(TransportError, match="lost"):
-            open.acknowledge_together([numbered(1)])
-    receiver.refusal = None
-    open.acknowledge_together([numbered(1)])
-    receiver.refusal = TransportError("the connection is lost")
-    open.acknowledge_together([numbered(2)])
-    assert open.failure is None
-    await asyncio.sleep(0)
-    assert open.failure is receiver.refusal
-
-
-async def test_what_is_acknowledged_for_a_sibling_or_after_the_close_waits_for_nothing() -> None:
-    receiver, other = Receiver(), Receiver()
-    open, lender = inbox(receiver, Filter()), inbox(other, Filter())
-    lent = numbered(2)
-    open.acknowledge_together([numbered(1)])
-    open.receiver.borrow(lent, lender.receiver)
-    open.acknowledge_together([lent])
-    assert other.calls == [("ack", 2)]
-    open.acknowledge_together([numbered(3)])
-    await open.aclose(1)
-    open.acknowledge_together([numbered(4)])
-    assert receiver.calls == [("ack", 1), ("ack", 3), ("close",), ("ack", 4)]
+    assert receiver.calls == [("ack", 1), ("close",)]
 
 
 async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> None:
@@ -313,7 +262,7 @@ async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> No
     record = open.take()
     assert record is not None
     receiver.refusal = TransportError("the connection is lost")
-    open.acknowledge_soon(record)
+    open.acks.soon(record)
     await asyncio.sleep(0)
     assert open.failure is receiver.refusal
 

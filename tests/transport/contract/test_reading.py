@@ -52,10 +52,14 @@ async def test_a_record_that_was_read_tells_its_producer(harness: Harness) -> No
 
 async def test_a_property_is_looked_up_alone_as_among_all_others(harness: Harness) -> None:
     topic, _ = await _filled(harness, 0)
-    await harness.fill(topic, record("x", {"a": "1", "b": "", "a_jsmtype": "int"}))
-    [received] = await (await harness.reader(topic)).read(10, GUARD)
-    assert [received.get(name) for name in ("a", "b", "a_jsmtype", "c")] == ["1", "", "int", None]
-    assert received.properties == {"a": "1", "b": "", "a_jsmtype": "int"}
+    await harness.fill(topic, record("x", {"a": "1", "b": "", "a_jsmtype": "int"}), record("y", {"JMSExpiration": "5"}))
+    received: list[ReceivedRecord] = []
+    reader = await harness.reader(topic)
+    while len(received) < 2:
+        received += await reader.read(10, GUARD)
+    assert [received[0].get(name) for name in ("a", "b", "a_jsmtype", "c")] == ["1", "", "int", None]
+    assert received[0].properties == {"a": "1", "b": "", "a_jsmtype": "int"}
+    assert [each.may_expire for each in received] == [False, True]
 
 
 async def test_a_reader_of_the_latest_reads_what_comes(harness: Harness) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from jmsaio.errors import MessageTooLargeError
-from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.model.wire import EXPIRATION, OutgoingRecord, WireId
 
 #: Largest record in bytes, Pulsar's ``maxMessageSize``.
 MAX_SIZE = 5 * 1024 * 1024
@@ -45,8 +45,8 @@ class StoredRecord:
     """
 
     __slots__ = (
-        "_message_id", "event_time", "get", "key", "log", "number", "payload", "producer_name", "properties",
-        "publish_time", "references", "sequence_id", "size",
+        "_message_id", "event_time", "get", "key", "log", "may_expire", "number", "payload", "producer_name",
+        "properties", "publish_time", "references", "sequence_id", "size",
     )  # fmt: skip
 
     #: How often it was delivered before; ``RedeliveredRecord`` has its own.
@@ -73,6 +73,7 @@ class StoredRecord:
         self.payload = payload
         self.properties = properties
         self.get = properties.get
+        self.may_expire = EXPIRATION in properties
         self.key = key
         self.event_time = event_time
         self.publish_time = publish_time
@@ -112,6 +113,7 @@ class RedeliveredRecord(StoredRecord):
         self.payload = stored.payload
         self.properties = stored.properties
         self.get = stored.get
+        self.may_expire = stored.may_expire
         self.key = stored.key
         self.event_time = stored.event_time
         self.publish_time = stored.publish_time

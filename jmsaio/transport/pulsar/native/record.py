@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.wire import WireId
+from jmsaio.model.wire import EXPIRATION, WireId
 
 if TYPE_CHECKING:
     from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
@@ -98,6 +98,12 @@ class PulsarRecord:
         """
         properties = self._properties
         return (self.properties if properties is None else properties).get(name)
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether it has a JMSExpiration. Raises as ``get``."""
+        properties = self._properties
+        return EXPIRATION in (self.properties if properties is None else properties)
 
     @property
     def key(self) -> str | None:

@@ -1,0 +1,89 @@
+"""Acknowledgements that reach the receiver together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from jmsaio.client.delivery.ack_turn import AckTurn
+from jmsaio.errors import JMSError, TransportError
+from jmsaio.model.wire import ReceivedRecord
+from tests.client.delivery.test_inbox import numbered
+
+
+@attrs.define(eq=False)
+class Peer:
+    """What stands behind a turn."""
+
+    calls: list[list[int]] = attrs.field(factory=list)
+    refusal: JMSError | None = None
+    failures: list[JMSError] = attrs.field(factory=list)
+
+    def acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.calls.append([record.message_id.entry for record in records])
+
+    def turn(self) -> AckTurn:
+        return AckTurn(self.acknowledge, self.failures.append)
+
+
+async def test_records_that_no_caller_waits_for_are_acknowledged_at_the_end_of_the_turn() -> None:
+    peer = Peer()
+    turn = peer.turn()
+    for _ in range(2):
+        for entry in range(3):
+            turn.soon(numbered(entry))
+        assert peer.calls == []
+        await asyncio.sleep(0)
+        assert peer.calls == [[0, 1, 2]]
+        peer.calls.clear()
+
+
+async def test_the_first_call_of_a_turn_acknowledges_at_once_and_the_others_at_its_end() -> None:
+    peer = Peer()
+    turn = peer.turn()
+    for _ in range(2):
+        for entry in range(3):
+            turn.together([numbered(entry)])
+        assert peer.calls == [[0]]
+        await asyncio.sleep(0)
+        assert peer.calls == [[0], [1, 2]]
+        peer.calls.clear()
+
+
+async def test_what_is_refused_at_once_raises_and_what_is_refused_later_is_told() -> None:
+    peer = Peer(refusal=TransportError("the connection is lost"))
+    turn = peer.turn()
+    for _ in range(2):
+        with pytest.raises(TransportError, match="lost"):
+            turn.together([numbered(1)])
+    refusal, peer.refusal = peer.refusal, None
+    turn.together([numbered(1)])
+    peer.refusal = refusal
+    turn.together([numbered(2)])
+    assert peer.failures == []
+    await asyncio.sleep(0)
+    assert peer.failures == [refusal]
+
+
+async def test_what_waits_is_acknowledged_once_by_whoever_comes_first() -> None:
+    peer = Peer()
+    turn = peer.turn()
+    turn.soon(numbered(1))
+    turn.now()
+    turn.now()
+    await asyncio.sleep(0)
+    assert peer.calls == [[1]]
+
+
+async def test_nothing_waits_once_the_inbox_is_closed() -> None:
+    peer = Peer()
+    turn = peer.turn()
+    turn.together([numbered(1)])
+    turn.over = True
+    turn.together([numbered(2)])
+    assert peer.calls == [[1], [2]]
