@@ -4,6 +4,11 @@ The broker creates a subscription at the topic's end and then resets its cursor:
 with "Subscription is fenced", and who subscribed just before is disconnected. All clients of one event loop keep out
 of each other's way here; those of other processes can't be kept out. Where the topic is unloaded meanwhile, the cursor
 is not reset: the subscription that was made so would skip all that is stored.
+
+Where the broker dies in between, nothing tells that the cursor was not reset: the next attempt finds a subscription
+("409 Conflict") that looks like one which others have made and used. To reset or delete that would deliver its messages
+again, or lose them; to ask before each creation whether it is there would not help the attempts of a later call, or of
+a later process. So it stays as it is.
 """
 
 from __future__ import annotations
