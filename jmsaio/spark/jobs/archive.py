@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.errors import IllegalStateError
 from jmsaio.spark.jobs.consuming import ArchiveCursor
+from jmsaio.spark.jobs.counting import Counted, count_files
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, places_json, plan_archive
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, Part, read_manifest, write_manifest
@@ -37,7 +38,13 @@ _LOCK: Final = "_lock"
 #: Columns that the folders stand for.
 _FOLDERS: Final = ("destination", "date")
 _DAY: Final = 86_400_000
-_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+#: A task writes the files of up to four days side by side. Only for more than that its rows have to be sorted first.
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.maxConcurrentOutputFileWriters": "4",
+}
+#: Bytes of a row group, which is kept in memory until it is written: four of them have the size of Parquet's usual one.
+_ROW_GROUP: Final = 32 * 1024 * 1024
 
 
 @attrs.frozen
@@ -134,7 +141,7 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents
     staging, session = order.folder / _STAGING, frame.sparkSession
     with set_for_now(session, _SETTINGS):
         _write(frame, order, staging)
-        found = _count(session, staging)
+    found = count_files(sorted(staging.glob("*/*/*.parquet")))
     parts = tuple(_parts(archived, extents, found))
     undecodable = sum(row.undecodable for row in found.values())
     lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
@@ -235,29 +242,11 @@ def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
     if order.until is not None:
         frame = frame.where(published < read_time(order.until))
     day = f.expr(f"date_from_unix_date(CAST(unix_millis(publish_time) DIV {_DAY} AS INT))")  # UTC, in any session
-    frame.withColumn("date", day).write.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
+    writer = frame.withColumn("date", day).write.option("parquet.block.size", _ROW_GROUP)
+    writer.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
 
 
-def _count(session: SparkSession, staging: Path) -> dict[str, Row]:
-    """What was written, by topic."""
-    if next(staging.glob("*/*/*.parquet"), None) is None:
-        return {}
-    return {row.topic: row for row in count_rows(session.read.parquet(str(staging))).collect()}
-
-
-def count_rows(frame: DataFrame) -> DataFrame:
-    """Rows, times, first and last position of each topic of archived rows."""
-    return frame.groupBy("topic").agg(
-        f.count("*").alias("rows"),
-        f.count("decode_error").alias("undecodable"),
-        f.min(f.unix_millis("publish_time")).alias("first"),
-        f.max(f.unix_millis("publish_time")).alias("last"),
-        f.min("position").alias("low"),
-        f.max("position").alias("high"),
-    )
-
-
-def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Row]) -> Iterator[Part]:
+def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Counted]) -> Iterator[Part]:
     """What the run has added. A topic may have been made while it ran: what was read of it counts."""
     by_topic, ends = {extent.topic: extent for extent in extents}, archived.ends()
     for topic in sorted({*by_topic, *found}):
@@ -265,7 +254,7 @@ def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Ro
         starts = [] if extent is None else [extent.start]
         stops = [] if extent is None else [extent.end]
         if row is not None:
-            starts.append(ends.get(topic) or Place(row.low.ledger, row.low.entry))
+            starts.append(ends.get(topic) or row.low)
             stops.append(Place(row.high.ledger, row.high.entry + 1))
         times = (None, None) if row is None else (row.first, row.last)
         yield Part(

@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from jmsaio.spark.jobs.archive import count_rows
 from jmsaio.spark.jobs.failures import reason_of
 from jmsaio.spark.jobs.manifest import Manifest, Part, require_manifest, time_text
 from jmsaio.spark.model.places import Place
@@ -57,9 +56,21 @@ def read_archive(session: SparkSession, folder: Path) -> DataFrame | None:
     return session.read.parquet(str(folder))
 
 
+def _count_rows(frame: DataFrame) -> DataFrame:
+    """Rows, times, first and last position of each topic of archived rows."""
+    return frame.groupBy("topic").agg(
+        f.count("*").alias("rows"),
+        f.count("decode_error").alias("undecodable"),
+        f.min(f.unix_millis("publish_time")).alias("first"),
+        f.max(f.unix_millis("publish_time")).alias("last"),
+        f.min("position").alias("low"),
+        f.max("position").alias("high"),
+    )
+
+
 def _counted(frame: DataFrame) -> DataFrame:
     distinct = frame.groupBy("topic").agg(f.count_distinct("position").alias("positions"))
-    return count_rows(frame).join(distinct, "topic")
+    return _count_rows(frame).join(distinct, "topic")
 
 
 def compare(manifest: Manifest, found: Mapping[str, Row]) -> Iterator[str]:
