@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import _get_running_loop
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import attrs
@@ -12,13 +12,13 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.fast_path import PlainSends
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.senders.options import SendOptions
-from jmsaio.client.senders.pending import PendingSend
+from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.client.senders.settings import Settings, Target, checked_mode, checked_priority, log_left_out
+from jmsaio.client.senders.settings import Target, checked_mode, checked_priority, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
-from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
 from jmsaio.errors import (
     InvalidDestinationError,
     ObjectClosedError,
@@ -31,7 +31,6 @@ from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
 
 if TYPE_CHECKING:
-    from jmsaio.client.runtime.local_transaction import LocalTransaction
     from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
 
@@ -39,34 +38,19 @@ _UNSET: Any = object()
 
 
 @attrs.define(eq=False, kw_only=True)
-class MessageProducer(Settings, AsyncClosing):
+class MessageProducer(PlainSends, AsyncClosing):
     """Sends messages to one destination, or to any if created without one. May be used by many tasks at once.
 
     Created by ``session.create_producer``; ``async with`` closes it.
     """
 
-    _runtime: SessionRuntime
-    _transacting: LocalTransaction | None
-    _prefix: str
-    _sequence: int = 0
-    _now: int = 0  # of the last send, in milliseconds
-    _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
+    _now: int = 0  # of the last send on the long way, in milliseconds
     _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
     _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
-
-    _plain: PlainWriter[Any] = attrs.field(init=False)
-
-    @_plain.default
-    def _as_the_transport_asks(self) -> PlainWriter[Any]:
-        return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
     @_transacted.default
     def _is_transacted(self) -> bool:
         return self._transacting is not None and self._transacting.real
-
-    @_wall.default
-    def _transports_clock(self) -> Callable[[], float]:
-        return self._runtime.connection.transport.clock.now
 
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
@@ -110,16 +94,18 @@ class MessageProducer(Settings, AsyncClosing):
 
         Cancelling: the outcome is unknown, the message may have been sent; the producer stays usable.
         """
-        future = await self.send_async(
-            destination_or_message,
-            message,
-            properties=properties,
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live=time_to_live,
-            delivery_delay=delivery_delay,
-        )
-        return await future
+        send = None
+        if (
+            message is _UNSET and delivery_mode is None and priority is None and time_to_live is None
+            and delivery_delay is None
+        ):  # fmt: skip
+            send = self._send_plain(destination_or_message, properties)
+        if send is None:
+            send = await self._send_any(
+                destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
+                _UNSET,
+            )  # fmt: skip
+        return await send
 
     @overload
     async def send_async(
@@ -167,6 +153,24 @@ class MessageProducer(Settings, AsyncClosing):
 
         Cancelling while it waits for room: the message was not sent. Cancelling the future hides the outcome only.
         """
+        if (
+            message is _UNSET and delivery_mode is None and priority is None and time_to_live is None
+            and delivery_delay is None and completion_listener is _UNSET
+        ):  # fmt: skip
+            send = self._send_plain(destination_or_message, properties)
+            if send is not None:
+                return send
+        return await self._send_any(
+            destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
+            completion_listener,
+        )  # fmt: skip
+
+    async def _send_any(
+        self, destination_or_message: Any, message: Any, properties: Mapping[str, object] | None,
+        delivery_mode: int | None, priority: int | None, time_to_live: Duration | None, delivery_delay: Duration | None,
+        completion_listener: Any,
+    ) -> PendingSend:  # fmt: skip
+        """The long way of ``send_async``: anything that can be sent, or refused."""
         runtime = self._runtime
         loop = _get_running_loop()
         if loop is not runtime.home.loop or loop is None:
@@ -193,7 +197,9 @@ class MessageProducer(Settings, AsyncClosing):
         if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
             sender, transaction = await self._prepare(target)
         work = None if self._transacting is None else self._transacting.work
-        send = PendingSend(sends, work, stamp, target.destination, loop)
+        send = PendingSend(loop=loop)
+        send.message_id = stamp.message_id
+        send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp)
         sender.send(record, send, transaction)
         sends.add(send)
         if plain is None:
@@ -258,17 +264,7 @@ class MessageProducer(Settings, AsyncClosing):
         if not self._disable_message_id:
             self._sequence = sequence = self._sequence + 1
             message_id = self._prefix + str(sequence)
-        shown = 0 if self._disable_message_timestamp else now
-        due = now + delayed
-        deliver_at = due if delayed else None
-        expiration = now + lives if lives else 0
-        sticky = None if self._transacting is None else self._transacting.work.sticky_key
-        connection = self._runtime.connection
-        # As Stamp(...), without its keywords: every send creates one.
-        return tuple.__new__(Stamp, (
-            message_id, connection.connection_id, shown, shown, due, deliver_at, expiration, level, mode, sticky,
-            connection.configuration.system_namespace,
-        ))  # fmt: skip
+        return self._stamp_at(now, message_id, mode, level, lives, delayed)
 
     def _check_open(self) -> None:
         self._runtime.home.check_process()

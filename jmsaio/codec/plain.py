@@ -5,7 +5,8 @@ nobody else has it, so that it has no headers but those of the stamp, none to be
 Whatever is not plain, and whatever ``encode`` refuses, is left to the long way, which has the words for it.
 
 Properties are checked and written in one pass, as a map or packed, whichever the transport asks for. What recurs in
-every message is kept: by name for a process, by connection and millisecond for the headers.
+every message is kept: by name for a process; by the caller, for one millisecond, what a stamp without an id writes on
+both sides of the id (``PlainWriter.parts`` and ``write``).
 """
 
 from __future__ import annotations
@@ -170,6 +171,39 @@ def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedR
     return PackedRecord(payload, b"".join(packed), None, event_time, deliver_at, priority, sticky)  # type: ignore[arg-type]  # bytes
 
 
+def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str]]:
+    """What a stamp without an id writes before the id, and what behind it; ``kind`` is the message's word."""
+    behind = stamped(kind, stamp)
+    return {name: behind.pop(name) for name in (MESSAGE_TYPE, CONNECTION_ID, DELIVERY_TIME)}, behind
+
+
+def packed_parts(kind: str, stamp: Stamp) -> tuple[bytes, bytes]:
+    """The same, packed."""
+    before, behind = plain_parts(kind, stamp)
+    return pack(before), pack(behind)
+
+
+def write_plain(
+    parts: tuple[dict[str, str], dict[str, str]], own_id: str | None, properties: dict[str, str]
+) -> dict[str, str]:
+    """All properties of a record: those of the stamp with the message's id, or None, then the application's."""
+    before, behind = parts
+    wire = before.copy()
+    if own_id is not None:
+        wire[MESSAGE_ID] = own_id
+    if behind:
+        wire |= behind
+    if properties:
+        wire |= properties
+    return wire
+
+
+def write_packed(parts: tuple[bytes, bytes], own_id: str | None, properties: bytes) -> bytes:
+    """The same, packed."""
+    before, behind = parts
+    return b"".join((before, b"" if own_id is None else pack_value(_ID, own_id.encode()), behind, properties))
+
+
 @attrs.frozen
 class PlainWriter(Generic[Written]):
     """How plain bodies are written for one kind of transport.
@@ -177,16 +211,24 @@ class PlainWriter(Generic[Written]):
     Attributes:
         none: what ``properties`` returns of none.
         properties: writes those of an application, see ``plain_properties``.
-        record: makes the record, see ``plain_record``.
+        record: makes the record with a stamp of its own, see ``plain_record``.
+        parts: what a stamp writes that many records share, see ``plain_parts``.
+        write: all properties of a record, see ``write_plain``.
+        kind: the class of the record that ``write`` is for.
     """
 
     none: Written
     properties: Callable[[Mapping[str, object]], Written | None]
     record: Callable[[str | bytes, Written, Stamp], OutgoingRecord]
+    parts: Callable[[str, Stamp], tuple[Written, Written]]
+    write: Callable[[tuple[Written, Written], str | None, Written], Written]
+    kind: Callable[..., OutgoingRecord]
 
 
-MAPS: Final[PlainWriter[dict[str, str]]] = PlainWriter({}, plain_properties, plain_record)
-PACKED: Final = PlainWriter(b"", packed_properties, packed_record)
+MAPS: Final[PlainWriter[dict[str, str]]] = PlainWriter(
+    {}, plain_properties, plain_record, plain_parts, write_plain, OutgoingRecord
+)
+PACKED: Final = PlainWriter(b"", packed_properties, packed_record, packed_parts, write_packed, PackedRecord)
 
 
 @lru_cache(maxsize=64)

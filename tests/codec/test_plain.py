@@ -10,7 +10,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
-from jmsaio.codec.plain import PACKED, packed_properties, packed_record, plain_properties, plain_record
+from jmsaio.codec.plain import (
+    PACKED,
+    packed_parts,
+    packed_properties,
+    packed_record,
+    plain_parts,
+    plain_properties,
+    plain_record,
+    write_packed,
+    write_plain,
+)
 from jmsaio.codec.properties import HIDDEN
 from jmsaio.errors import JMSError, MessageFormatError
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -67,6 +77,22 @@ def test_the_record_or_the_error_is_that_of_a_message(body: str | bytes, given: 
     assert (packed is None) == (plain is None)
     if packed is not None:
         assert outcome(packed_record, body, packed, stamp) == outcome(slow, body, given, stamp)
+
+
+@given(st.booleans(), st.dictionaries(NAMES, VALUES, max_size=4), STAMPS)
+def test_what_many_records_share_is_written_around_the_id_as_each_stamp_writes_it(
+    text: bool, given: dict[str, Any], stamp: Stamp
+) -> None:
+    body: str | bytes = "a" if text else b"a"
+    kind, shared = "text" if text else "bytes", stamp._replace(message_id=None)
+    plain, packed = plain_properties(given), packed_properties(given)
+    if plain is not None and packed is not None:
+        wire = write_plain(plain_parts(kind, shared), stamp.message_id, plain)
+        assert list(wire.items()) == list(plain_record(body, plain, stamp).properties.items())
+        assert (
+            write_packed(packed_parts(kind, shared), stamp.message_id, packed)
+            == packed_record(body, packed, stamp).packed
+        )
 
 
 def test_packed_bytes_are_those_that_the_map_packs_to() -> None:

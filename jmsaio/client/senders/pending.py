@@ -7,9 +7,9 @@ import copy
 from collections.abc import Sequence
 
 import anyio
+import attrs
 
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.codec import Stamp
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
@@ -18,34 +18,38 @@ from jmsaio.transport.base import Transaction
 from jmsaio.transport.waiters import Waiters
 
 
+@attrs.frozen(eq=False)
+class SendOrigin:
+    """What the receipt of a send and its session need; the sends of a producer in one millisecond share it.
+
+    Attributes:
+        sends: the pending sends of its session.
+        work: the unit of work it belongs to, or None.
+        destination: where it goes.
+        timestamp: JMSTimestamp of its message.
+    """
+
+    sends: PendingSends
+    work: UnitOfWork[Transaction] | None
+    destination: Destination
+    timestamp: int
+
+
 class PendingSend(asyncio.Future[Receipt]):
     """The future of one message on its way, and the token by which the transport knows it.
 
-    The only object that lives as long as the send, because every message creates one.
+    The only object that lives as long as the send, because every message creates one; so it has no constructor either.
+    Whoever makes one sets its attributes.
 
-    Args:
-        sends: the pending sends of its session.
-        work: the unit of work it belongs to, or None.
-        stamp: the headers that the send set.
-        destination: where it goes.
-        loop: the event loop of the future.
+    Attributes:
+        message_id: JMSMessageID, or None.
+        origin: whose it is.
     """
 
-    __slots__ = ("destination", "message_id", "sends", "timestamp", "work")
+    __slots__ = ("message_id", "origin")
 
-    def __init__(
-        self,
-        sends: PendingSends,
-        work: UnitOfWork[Transaction] | None,
-        stamp: Stamp,
-        destination: Destination,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        super().__init__(loop=loop)
-        self.sends = sends
-        self.work = work
-        self.message_id, self.timestamp = stamp.message_id, stamp.timestamp
-        self.destination = destination
+    message_id: str | None
+    origin: SendOrigin
 
 
 class PendingSends(set[PendingSend]):
@@ -72,14 +76,15 @@ class PendingSends(set[PendingSend]):
         if place is not None and len(group) > 1:
             ledger, entry, partition, index = place
         for send in group:
+            origin = send.origin
             if not send.done():  # done only when the application cancelled it
                 message_id = send.message_id
                 if message_id is None and place is not None:
                     message_id = str(place)
-                send.set_result(new(Receipt, (message_id, place, send.destination, send.timestamp)))
-            if send.work is not None:
-                send.work.send_ended(None)
-            sends = send.sends
+                send.set_result(new(Receipt, (message_id, place, origin.destination, origin.timestamp)))
+            if origin.work is not None:
+                origin.work.send_ended(None)
+            sends = origin.sends
             sends.discard(send)
             if not sends:
                 sends._none_left.wake()
@@ -103,16 +108,16 @@ class PendingSends(set[PendingSend]):
 def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
     """Tell sends that they failed. Each gets an error of its own: one that is raised collects its traceback."""
     for send in group:
-        own = error
+        origin, own = send.origin, error
         if send is not group[0]:
             own = copy.copy(error)
             own.__cause__ = error.__cause__
         if not send.done():
             send.set_exception(own)
-            if send.work is not None:
+            if origin.work is not None:
                 send.exception()  # commit raises it, so asyncio need not complain that no one awaited it
-        if send.work is not None:
-            send.work.send_ended(own)
-        send.sends.discard(send)
-        if not send.sends:
-            send.sends._none_left.wake()
+        if origin.work is not None:
+            origin.work.send_ended(own)
+        origin.sends.discard(send)
+        if not origin.sends:
+            origin.sends._none_left.wake()

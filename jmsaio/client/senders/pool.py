@@ -32,11 +32,22 @@ _Key = tuple[str, bool]
 
 
 @attrs.define(eq=False)
-class _Entry:
+class PooledSender:
+    """A sender in the pool.
+
+    Attributes:
+        sender: it.
+        used: seconds of the clock at which it was last asked for.
+        limit: seconds without a send after which it is closed; None: never.
+        subscriptions: of queues on this topic, created.
+        in_pool: False once it closes.
+    """
+
     sender: Sender
     used: float
-    limit: float | None  # seconds without a send after which it is closed
-    subscriptions: set[str]  # of queues on this topic, created
+    limit: float | None
+    subscriptions: set[str]
+    in_pool: bool = True
 
 
 @attrs.define(eq=False)
@@ -54,7 +65,7 @@ class SenderPool:
     transport: Transport
     config: Configuration
     route: Route | None
-    _entries: OrderedDict[_Key, _Entry] = attrs.field(factory=OrderedDict, init=False)
+    _entries: OrderedDict[_Key, PooledSender] = attrs.field(factory=OrderedDict, init=False)
     _opening: WeakValueDictionary[str, asyncio.Lock] = attrs.field(factory=WeakValueDictionary, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -69,6 +80,14 @@ class SenderPool:
 
     def cached(self, topic: str, queue_subscription: str | None = None, transacted: bool = False) -> Sender | None:
         """The open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
+        entry = self.use(topic, queue_subscription, transacted)
+        return None if entry is None else entry.sender
+
+    def use(self, topic: str, queue_subscription: str | None, transacted: bool) -> PooledSender | None:
+        """The same with what the pool knows of it, for callers that keep it for the sends of one millisecond.
+
+        As long as it is ``in_pool``, and its topic is not ``deleted``.
+        """
         key = (topic, transacted)
         entry = self._entries.get(key)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
@@ -78,7 +97,7 @@ class SenderPool:
         self._entries.move_to_end(key)
         if entry.limit is not None:
             entry.used = self._timers.clock.steady()
-        return entry.sender
+        return entry
 
     async def open(self, topic: str, queue_subscription: str | None, transacted: bool = False) -> Sender:
         """The sender to a topic, opened if necessary.
@@ -116,7 +135,7 @@ class SenderPool:
                 entry.subscriptions.add(queue_subscription)
             return entry.sender
 
-    async def _make(self, key: _Key) -> _Entry:
+    async def _make(self, key: _Key) -> PooledSender:
         topic, transacted = key
         async with self._making:
             await self._make_room()
@@ -128,7 +147,9 @@ class SenderPool:
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )
             sender = await self.transport.open_sender(topic, options)
-            self._entries[key] = entry = _Entry(sender, self._timers.clock.steady(), self._limit(topic), subscriptions)
+            self._entries[key] = entry = PooledSender(
+                sender, self._timers.clock.steady(), self._limit(topic), subscriptions
+            )
             if entry.limit is not None and self._closing_idle is None:
                 self._closing_idle = asyncio.create_task(self._close_when_idle(), name="jmsaio idle senders")
             return entry
@@ -191,7 +212,9 @@ class SenderPool:
         await self._restoring.aclose(deadline - time.monotonic())
 
     async def _close_all(self, keys: Sequence[_Key], timeout: float) -> None:
-        entries = [self._entries.pop(key) for key in keys]  # before the first await: no one gets a sender that closes
+        entries = [self._entries.pop(key) for key in keys]
+        for entry in entries:  # before the first await: no one gets a sender that closes
+            entry.in_pool = False
         async with anyio.create_task_group() as group:
             for entry in entries:
                 group.start_soon(entry.sender.aclose, timeout)
@@ -200,8 +223,7 @@ class SenderPool:
         """Close senders until the open ones and those being opened stay within the bound."""
         await self.close_idle()
         while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
-            _, entry = self._entries.popitem(last=False)
-            await entry.sender.aclose(self.config.close_timeout)
+            await self._close_all([next(iter(self._entries))], self.config.close_timeout)
 
     def _metadata(self) -> dict[str, str]:
         metadata: dict[str, str] = {"jms.transactions": "enabled" if self.config.emulate_transactions else "disabled"}

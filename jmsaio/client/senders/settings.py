@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import attrs
 
@@ -42,6 +43,7 @@ class Settings:
     _disable_message_id: bool = False
     _disable_message_timestamp: bool = False
     _closed: bool = False
+    _kept: Any = None  # what a producer has worked out from them: whatever changes one drops it
 
     @property
     def destination(self) -> Destination | None:
@@ -62,7 +64,7 @@ class Settings:
     @delivery_mode.setter
     def delivery_mode(self, mode: int) -> None:
         self._check_open()
-        self._delivery_mode = checked_mode(mode)
+        self._delivery_mode, self._kept = checked_mode(mode), None
 
     def get_delivery_mode(self) -> DeliveryMode:
         """The same as ``delivery_mode``."""
@@ -77,7 +79,7 @@ class Settings:
     @priority.setter
     def priority(self, priority: int) -> None:
         self._check_open()
-        self._priority = checked_priority(priority)
+        self._priority, self._kept = checked_priority(priority), None
 
     def get_priority(self) -> int:
         """The same as ``priority``."""
@@ -100,7 +102,7 @@ class Settings:
     def set_time_to_live(self, value: Duration) -> None:
         """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
         self._check_open()
-        self._time_to_live = milliseconds(value, "time_to_live")
+        self._time_to_live, self._kept = milliseconds(value, "time_to_live"), None
 
     @property
     def delivery_delay(self) -> float:
@@ -119,7 +121,7 @@ class Settings:
     def set_delivery_delay(self, value: Duration) -> None:
         """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
         self._check_open()
-        self._delivery_delay = milliseconds(value, "delivery_delay")
+        self._delivery_delay, self._kept = milliseconds(value, "delivery_delay"), None
 
     def set_delivery_mode(self, mode: int) -> None:
         """The same as setting ``delivery_mode``."""
@@ -139,7 +141,7 @@ class Settings:
     def disable_message_id(self, value: bool) -> None:
         self._check_open()
         check_flag(value, "disable_message_id")
-        self._disable_message_id = value
+        self._disable_message_id, self._kept = value, None
 
     def get_disable_message_id(self) -> bool:
         """The same as ``disable_message_id``."""
@@ -155,7 +157,7 @@ class Settings:
     def disable_message_timestamp(self, value: bool) -> None:
         self._check_open()
         check_flag(value, "disable_message_timestamp")
-        self._disable_message_timestamp = value
+        self._disable_message_timestamp, self._kept = value, None
 
     def get_disable_message_timestamp(self) -> bool:
         """The same as ``disable_message_timestamp``."""

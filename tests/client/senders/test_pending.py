@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from jmsaio.client.senders.pending import PendingSend, PendingSends
+from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.codec import Stamp
 from jmsaio.errors import OperationTimeoutError, SendError, SendInDoubtError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
@@ -24,8 +23,8 @@ def started(
     sends: PendingSends, work: UnitOfWork[Transaction] | None = None, message_id: str | None = "ID:1"
 ) -> PendingSend:
     """A send that the transport has taken."""
-    stamp = Stamp(message_id, "connection", 99, 99, 99, None, 0, 4, 2, None, "public/default")
-    send = PendingSend(sends, work, stamp, Queue("orders"), asyncio.get_running_loop())
+    send = PendingSend(loop=asyncio.get_running_loop())
+    send.message_id, send.origin = message_id, SendOrigin(sends, work, Queue("orders"), 99)
     sends.add(send)
     return send
 
