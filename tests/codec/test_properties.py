@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import properties
+from jmsaio.codec import decode, properties
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.model.wire import RESERVED
@@ -130,6 +130,11 @@ def test_one_property_is_read_as_all_of_them_are(name: str) -> None:
         wire = {key: content for key, content in given.items() if content is not None}
         found = read(wire)
         assert all(strategies.same(properties.read_one(wire, key), found.get(key)) for key in wire), wire
+        one, all_of_them = (decode(Record(b"", wire), None) for _ in range(2))
+        known = dict(all_of_them.properties)
+        for key in (*wire, "absent", "JMSXDeliveryCount"):
+            assert (key in one.properties) is one.property_exists(key) is (key in known), wire
+            assert strategies.same(one.properties.get(key), known.get(key)), wire
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,23 @@ class Properties:
             properties = self._property_map()
         return properties.get(name)
 
+    def _one_property(self, name: object) -> Property:
+        """One property, straight from the record as by ``_property``. Raises KeyError where there is none."""
+        source = self._source
+        if self._properties is not None or source is None or type(name) is not str or name.startswith("JMSX"):
+            return self._property_map()[name]  # type: ignore[index]  # other classes are not in it
+        found = source.property(self._record, name)
+        if found is None:  # on the wire no property is None
+            raise KeyError(name)
+        return found
+
+    def _has_property(self, name: object) -> bool:
+        try:
+            self._one_property(name)
+        except KeyError:
+            return False
+        return True
+
     def _writable_properties(self, name: object) -> dict[str, Property]:
         if type(name) is not str or name not in allowed_names:
             check_property_name(name)
@@ -145,7 +162,7 @@ class Properties:
     def property_exists(self, name: str) -> bool:
         """True if there is a property of that name, also one whose value is None."""
         check_text(name, "name")
-        return name in self._property_map()
+        return self._has_property(name)
 
     def get_property_names(self) -> list[str]:
         """The names of the properties; headers are not among them, JMSX properties are."""
@@ -259,7 +276,7 @@ class PropertyView(MutableMapping[str, Property]):
         self._message = message
 
     def __getitem__(self, name: str) -> Property:
-        return self._message._property_map()[name]
+        return self._message._one_property(name)
 
     def __setitem__(self, name: str, value: Property) -> None:
         self._message.set_object_property(name, value)
@@ -274,7 +291,7 @@ class PropertyView(MutableMapping[str, Property]):
         return len(self._message._property_map())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._message._property_map()
+        return self._message._has_property(name)
 
     def update(self, other: Any = (), /, **more: Property) -> None:  # Any: a union would not infer a dict's values
         """Set several properties: all of them, or none when one is refused. Raises as ``set_object_property``."""

@@ -231,9 +231,14 @@ def test_the_source_is_asked_once_and_late() -> None:
     message = received(TextMessage("x"), source)
     assert message.text == "x" and source.asked == []
     assert message.get_int_property("a") == message.properties["a"] == 1
-    assert source.asked == ["a", "properties"]
+    assert message.property_exists("a") and "b" not in message.properties
+    with pytest.raises(KeyError, match="b"):
+        message.properties["b"]
+    assert source.asked == ["a", "a", "a", "b", "b"]
+    assert dict(message.properties) == {"a": 1, "JMSXDeliveryCount": 1} and "a" in message.properties
+    assert source.asked[5:] == ["properties"]
     assert message.jms_type is None and message.jms_priority == 4
-    assert source.asked == ["a", "properties", "headers"]
+    assert source.asked[6:] == ["headers"]
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True).map("p_".__add__), st.one_of(
