@@ -106,6 +106,8 @@ class Capabilities:
             on every subscription type; what the application never got is not counted.
         most_unacknowledged: records that a receiver of a shared subscription may keep unacknowledged and still be sent
             others; infinity: any number.
+        acknowledges_at_once: the broker knows an acknowledgement when ``Receiver.acknowledge`` returns, and a call for
+            each record costs little: what an application has acknowledged shows at once.
         packed: senders read ``OutgoingRecord.packed`` and not the map, so that the codec best writes that.
     """
 
@@ -113,6 +115,7 @@ class Capabilities:
     sequence_ids: bool
     exact_redelivery_count: bool
     most_unacknowledged: float = math.inf
+    acknowledges_at_once: bool = False
     packed: bool = False
 
 

@@ -2,7 +2,8 @@
 
 Every way to settle a delivery passes through here: acknowledge, recover, commit, rollback and a failed listener. The
 ledger selects the deliveries and forgets them; then their inboxes settle the records at the receivers. Acknowledgements
-reach a receiver twice in a turn of the loop at most: the first call of a turn at once, the others together at its end.
+one by one reach a receiver in groups, where that saves something: see ``AckTurn``.
+
 An error of a receiver is raised to the caller; in AUTO and DUPS_OK mode, which have none, and for what waited for the
 end of a turn, by the next receive of the consumer. The transport decides what happens to a record whose acknowledgement
 was lost with the link.
@@ -10,7 +11,7 @@ was lost with the link.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -78,10 +79,7 @@ class Deliveries:
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
             for inbox, records in commands:
-                if inbox.receiver.borrows:  # to be settled at once where they came from: that may be closing
-                    inbox.acknowledge(records)
-                else:
-                    inbox.acks.together(records)
+                acknowledge_for_caller(inbox, records)
         else:
             await self.carry_out(commands)
 
@@ -110,7 +108,7 @@ class Deliveries:
         """AUTO and DUPS_OK: acknowledge a deferred delivery."""
         entry = self.ledger.take(number)
         if entry is not None:
-            entry[0].acks.together((entry[1],))
+            acknowledge_for_caller(entry[0], (entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """AUTO and DUPS_OK: undo a deferred delivery; its message is first in line again, uncounted."""
@@ -146,3 +144,14 @@ class Deliveries:
         """Close the inboxes of closed consumers whose deliveries are all settled."""
         if self.inboxes.lingering:
             await self.inboxes.close_settled(Deadline.after(self.close_timeout))
+
+
+def acknowledge_for_caller(inbox: Inbox, records: Sequence[ReceivedRecord]) -> None:
+    """Acknowledge what an application has acknowledged, perhaps with others of this turn; see ``AckTurn.together``.
+
+    Records that another receiver took from the broker are settled there at once: it may be closing.
+    """
+    if inbox.acks_at_once or inbox.receiver.borrows:
+        inbox.acknowledge(records)
+    else:
+        inbox.acks.together(records)

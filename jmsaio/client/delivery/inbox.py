@@ -1,8 +1,7 @@
 """``Inbox``: one subscription as one consumer uses it, with the buffer of its received records.
 
 Synchronous but for its close. The transport wakes the inbox, the session's dispatch coroutine fills and filters it,
-consumers and listeners take from it, and records that the application gave back return to its front. Only the inbox
-changes the inbox.
+consumers and listeners take from it, and records that the application gave back return to its front.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _HANDED = 8
 class Inbox:
     """One subscription as one consumer uses it.
 
-    ``attach`` gives it a receiver and a consumer, ``detach`` takes the consumer away. A detached inbox receives
-    nothing; what its consumer was delivered can still be settled, and another consumer may be attached.
+    ``attach`` gives it a receiver and a consumer. After ``detach`` it receives nothing; what was delivered can still be
+    settled, and another consumer may be attached.
 
     Attributes:
         destination: what received messages show as JMSDestination.
@@ -58,6 +57,7 @@ class Inbox:
         batch: records in the inbox at most.
         share: bytes in the inbox at most, divided with others.
         timers: timers on the transport's clock.
+        acks_at_once: what an application acknowledges is not kept for the end of the turn.
         receiver: settles each record at the transport's receiver that took it from the broker.
         filter: selects the records that the consumer wants.
         siblings: the consumers of this process on the same subscription.
@@ -78,6 +78,7 @@ class Inbox:
     batch: int = BATCH
     share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
     timers: LoopTimers = attrs.field(factory=LoopTimers)
+    acks_at_once: bool = False
     receiver: SharingReceiver[Inbox] = attrs.field(init=False)
     filter: Filter = attrs.field(factory=Filter, init=False)
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
@@ -124,7 +125,7 @@ class Inbox:
         self.siblings = siblings
         self._changed = changed
         self._free_name = free_name
-        self.attached = True
+        self.attached = self.more = True
         siblings.join(self)
         if filter.concerns_others:
             changed(self)
@@ -153,7 +154,8 @@ class Inbox:
     def arrival(self) -> asyncio.Future[None]:
         """A future that is done once there may be a record, a failure or another reason to look."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
-        self.wake()
+        if self.more or self.failure is not None:  # else the receiver will
+            self.wake()
         return waiter
 
     def notify(self) -> None:
@@ -168,10 +170,10 @@ class Inbox:
         Returns:
             True when there may be more to take at once.
         """
+        self.more = True
         if self.closed or not self.attached:
             return False
         room = self._room()
-        self.more = True
         if self.filter.concerns_others:
             room = min(room, _SLICE)
             if not self.siblings.has_room(self):

@@ -161,6 +161,7 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
         batch=max(1, min(BATCH, config.receive_buffer, subscription.config.receiver_queue_size or 1)),
         share=connection.inbox_bytes,
         timers=connection.timers,
+        acks_at_once=connection.transport.capabilities.acknowledges_at_once,
     )
 
 

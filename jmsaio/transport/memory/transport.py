@@ -31,6 +31,7 @@ _CAPABILITIES = Capabilities(
     transactions=True,
     sequence_ids=True,
     exact_redelivery_count=True,
+    acknowledges_at_once=True,
 )
 
 

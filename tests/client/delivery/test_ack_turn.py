@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import chain
 
 import attrs
 import pytest
 
+from jmsaio.client.delivery import ack_turn
 from jmsaio.client.delivery.ack_turn import AckTurn
 from jmsaio.errors import JMSError, TransportError
 from jmsaio.model.wire import ReceivedRecord
@@ -87,3 +89,27 @@ async def test_nothing_waits_once_the_inbox_is_closed() -> None:
     turn.over = True
     turn.together([numbered(2)])
     assert peer.calls == [[1], [2]]
+
+
+async def test_a_task_that_gives_the_loop_no_turn_keeps_few_records_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ack_turn, "_LONGEST", 3600.0)
+    peer = Peer()
+    turn = peer.turn()
+    turn.together([numbered(0)])
+    for entry in range(1, 100):
+        (turn.soon(numbered(entry)) if entry % 2 else turn.together([numbered(entry)]))
+    assert [len(call) for call in peer.calls] == [1, 32, 32, 32]
+    await asyncio.sleep(0)
+    assert list(chain(*peer.calls)) == list(range(100))
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+async def test_a_task_that_works_on_each_message_keeps_none_back(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ack_turn, "_LONGEST", -1.0)  # as if each took longer than that
+    peer = Peer()
+    turn = peer.turn()
+    for entry in range(4):
+        (turn.together([numbered(entry)]) if awaited else turn.soon(numbered(entry)))
+    assert list(chain(*peer.calls)) == list(range(4))

@@ -604,3 +604,35 @@ async def test_what_rests_goes_back_before_the_receiver_closes() -> None:
     made.fill()
     await made.aclose(1.0)
     assert receiver.calls == [("aside", 1), ("nack", 0.0, False, 1), ("close",)]
+
+
+async def test_a_wait_asks_the_receiver_only_for_what_it_does_not_tell_by_itself() -> None:
+    asked: list[Inbox] = []
+    receiver = Receiver([numbered(1)])
+    made = inbox(receiver, Filter(), changed=asked.append)
+    made.arrival().cancel()
+    assert asked == [made]  # never asked before
+    made.fill()
+    assert made.take() is not None
+    made.arrival().cancel()
+    assert asked == [made]  # it has had nothing more, and wakes the inbox
+    receiver.error = TransportError("the connection is lost")
+    made.wake()
+    made.fill()
+    made.arrival().cancel()
+    assert asked == [made] * 3  # by the receiver, and for the failure
+
+
+async def test_what_came_while_no_consumer_was_attached_is_asked_for() -> None:
+    asked: list[Inbox] = []
+    receiver = Receiver()
+    made = inbox(receiver, Filter(), changed=asked.append)
+    made.fill()
+    made.detach()
+    receiver.records.append(numbered(1))
+    made.wake()
+    assert made.fill() is False and numbers(made) == []
+    made.attach(made.receiver, Filter(), Siblings(), asked.append, lambda: None)
+    asked.clear()
+    made.arrival().cancel()
+    assert asked == [made]
