@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from asyncio import _get_running_loop
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from jmsaio.transport.base import Sender
 
 
-@attrs.frozen(eq=False)
+#: The word on the wire for a message with a body of this class.
+_WORDS: Final[dict[type, str]] = {str: "text", bytes: "bytes"}
+
+
+@attrs.define(eq=False)
 class _Kept:
     """What the sends of one producer in one millisecond have in common.
 
@@ -46,11 +50,8 @@ class _Kept:
         sender: the same without the pool's part.
         origin: for the receipts.
         numbered: messages have ids.
-        text: what the stamp writes for a text.
-        data: what it writes for bytes.
-        event_time: as in ``OutgoingRecord``.
-        deliver_at: likewise.
-        priority: likewise.
+        stamp: the headers but the id.
+        parts: what they write, by class of the body, once there was one; see ``PlainWriter.parts``.
     """
 
     now: int
@@ -58,11 +59,8 @@ class _Kept:
     sender: Sender
     origin: SendOrigin
     numbered: bool
-    text: tuple[Any, Any]
-    data: tuple[Any, Any]
-    event_time: int
-    deliver_at: int | None
-    priority: int
+    stamp: Stamp
+    parts: dict[type, tuple[Any, Any]]
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -89,8 +87,11 @@ class PlainSends(Settings):
 
         Raises as ``Sender.send``.
         """
-        kind, runtime, now = type(body), self._runtime, int(self._wall() * 1000)
-        sends, loop = runtime.sends, _get_running_loop()
+        kind = type(body)
+        if kind is not str and kind is not bytes:
+            return None
+        runtime, loop, now = self._runtime, _get_running_loop(), int(self._wall() * 1000)
+        sends = runtime.sends
         if now != sends.turn or runtime.closing or self._closed or loop is not runtime.home.loop:
             return None
         kept = self._kept
@@ -99,18 +100,17 @@ class PlainSends(Settings):
             if kept is None:
                 return None
         sender, plain = kept.sender, self._plain
+        parts = kept.parts.get(kind)
+        if parts is None:
+            parts = kept.parts[kind] = plain.parts(_WORDS[kind], kept.stamp)
         if sender.full or sender.deleted:
             return None
+        payload = body
         if kind is str:
             try:
                 payload = body.encode()  # type: ignore[attr-defined]  # a str
             except UnicodeEncodeError:
                 return None
-            parts = kept.text
-        elif kind is bytes:
-            payload, parts = body, kept.data
-        else:
-            return None
         written = plain.none if properties is None else plain.properties(properties)
         if written is None:
             return None
@@ -119,7 +119,8 @@ class PlainSends(Settings):
             self._sequence = sequence = self._sequence + 1
             message_id = f"{self._prefix}{sequence}"
         wire = plain.write(parts, message_id, written)
-        record = plain.kind(payload, wire, None, kept.event_time, kept.deliver_at, kept.priority)
+        _, _, _, event_time, _, deliver_at, _, priority, _, _, _ = kept.stamp
+        record = plain.kind(payload, wire, None, event_time, deliver_at, priority)
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, kept.origin
         sender.send(record, send)
@@ -128,7 +129,7 @@ class PlainSends(Settings):
 
     def _keep(self, now: int) -> _Kept | None:
         """What the sends of this millisecond have in common; None: they take the long way."""
-        target, runtime, plain = self._target, self._runtime, self._plain
+        target, runtime = self._target, self._runtime
         if target is None or self._transacting is not None:
             return None
         pooled = runtime.connection.senders.use(target.topic, target.queue_subscription, False)
@@ -137,8 +138,7 @@ class PlainSends(Settings):
         stamp = self._stamp_at(now, None, self._delivery_mode, self._priority, self._time_to_live, self._delivery_delay)
         self._kept = kept = _Kept(
             now, pooled, pooled.sender, SendOrigin(runtime.sends, None, target.destination, stamp.timestamp),
-            not self._disable_message_id, plain.parts("text", stamp), plain.parts("bytes", stamp), stamp.event_time,
-            stamp.deliver_at, stamp.priority,
+            not self._disable_message_id, stamp, {},
         )  # fmt: skip
         return kept
 

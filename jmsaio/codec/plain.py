@@ -41,14 +41,32 @@ Written = TypeVar("Written")
 
 #: Name of a property to the name of its mark; "" for the group, which is the record's key.
 _PLAIN: Final[dict[str, str]] = {}
-#: A packed name, and by class of a value what its mark is, packed.
-_Names = tuple[bytes, dict[type, bytes]]
+
+
+class _Heads(dict[int, bytes]):
+    """What stands before a value in a packed property of one name, by the length of the value; made when missing."""
+
+    def __init__(self, name: str) -> None:
+        self._packed_name = pack_name(name)
+
+    def __missing__(self, length: int) -> bytes:
+        packed = pack_value(self._packed_name, bytes(length))
+        head = packed[: len(packed) - length]
+        if length <= _LONGEST_KEPT:
+            self[length] = head
+        return head
+
+
+#: Values above this length have heads of their own each time.
+_LONGEST_KEPT: Final = 127
+#: The heads of a property, and by class of a value what its mark is, packed.
+_Names = tuple[_Heads, dict[type, bytes]]
 #: The same, packed.
 _PACKED: Final[dict[str, _Names]] = {}
 _WORDS: Final = {**MARKS, int: "int"}
 _TEXT: Final = pack({MESSAGE_TYPE: "text"})
 _BYTES: Final = pack({MESSAGE_TYPE: "bytes"})
-_ID: Final = pack_name(MESSAGE_ID)
+_ID: Final = _Heads(MESSAGE_ID)
 
 
 def plain_properties(given: Mapping[str, object]) -> dict[str, str] | None:
@@ -106,21 +124,24 @@ def packed_properties(given: Mapping[str, object]) -> bytes | None:
             names = _names(name)
             if names is None:
                 return None
-        own, marks = names
+        heads, marks = names
         kind = type(value)
         if kind is str:
             if not value.isascii():
                 return None
-            packed.append(pack_value(own, value.encode()))
+            text = value.encode()
+            packed += heads[len(text)], text
         elif kind is int:
             if not INT_MIN <= value <= INT_MAX:
                 return None
-            packed += pack_value(own, b"%d" % value), marks[int]
+            text = b"%d" % value
+            packed += heads[len(text)], text, marks[int]
         elif value is not None:
             mark = marks.get(kind)
             if mark is None:
                 return None
-            packed += pack_value(own, to_java(value).encode()), mark
+            text = to_java(value).encode()
+            packed += heads[len(text)], text, mark
     return b"".join(packed)
 
 
@@ -159,7 +180,8 @@ def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedR
     text = type(body) is str
     packed = [_TEXT if text else _BYTES, _packed_connection(connection), _packed_time(delivery_time)]
     if own_id is not None:
-        packed.append(pack_value(_ID, own_id.encode()))
+        text_id = own_id.encode()
+        packed += _ID[len(text_id)], text_id
     if priority != 4 or mode != 2 or expiration:
         delivery: dict[str, str] = {}
         headers.write_delivery(priority, mode, expiration, delivery)
@@ -201,7 +223,10 @@ def write_plain(
 def write_packed(parts: tuple[bytes, bytes], own_id: str | None, properties: bytes) -> bytes:
     """The same, packed."""
     before, behind = parts
-    return b"".join((before, b"" if own_id is None else pack_value(_ID, own_id.encode()), behind, properties))
+    if own_id is None:
+        return b"".join((before, behind, properties))
+    text = own_id.encode()
+    return b"".join((before, _ID[len(text)], text, behind, properties))
 
 
 @attrs.frozen
@@ -259,7 +284,7 @@ def _names(name: object) -> _Names | None:
     if not mark or type(name) is not str:
         return None
     packed_mark = pack_name(mark)
-    made = pack_name(name), {kind: pack_value(packed_mark, word.encode()) for kind, word in _WORDS.items()}
+    made = _Heads(name), {kind: pack_value(packed_mark, word.encode()) for kind, word in _WORDS.items()}
     if name in _PLAIN:  # within the bounds of what is remembered
         _PACKED[name] = made
     return made

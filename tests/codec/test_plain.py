@@ -103,6 +103,16 @@ def test_packed_bytes_are_those_that_the_map_packs_to() -> None:
     assert packed_record(b"a", PACKED.none, stamp).packed == plain_record(b"a", {}, stamp).packed
 
 
+@pytest.mark.parametrize("length", [0, 1, 100, 126, 127, 128, 300, 20_000])
+def test_values_and_ids_of_any_length_are_packed_as_the_protocol_has_them(length: int) -> None:
+    """Twice, because what stands before a value is kept."""
+    for _ in range(2):
+        given, stamp = {"s": "x" * length, "n": length}, Stamp("i" * length, "c", 10, 10, 10)
+        packed, plain = packed_properties(given), plain_properties(given)
+        assert packed is not None and plain is not None
+        assert packed_record("a", packed, stamp).packed == plain_record("a", plain, stamp).packed
+
+
 def test_usual_properties_are_plain() -> None:
     given = {"n": 5, "l": Long(5), "b": True, "f": Float(1.5), "d": 1.5, "s": "x", "none": None, "JMSXGroupSeq": 3}
     assert plain_properties(given) == {

@@ -18,7 +18,7 @@ from jmsaio.transport.base import Transaction
 from jmsaio.transport.waiters import Waiters
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class SendOrigin:
     """What the receipt of a send and its session need; the sends of a producer in one millisecond share it.
 
