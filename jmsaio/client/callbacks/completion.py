@@ -77,7 +77,7 @@ class _Expected:
 
 @attrs.define(eq=False)
 class Completions:
-    """The completion listeners of one session that are still to be called, in the order of the sends."""
+    """The completion listeners of one session that have not returned yet, in the order of the sends."""
 
     session: object
     connection: object
@@ -87,7 +87,7 @@ class Completions:
     _calling: bool = attrs.field(default=False, init=False)
 
     def __len__(self) -> int:
-        return len(self._expected)
+        return len(self._expected) + len(self._ready) + self._calling
 
     def expect(
         self, message: Message, listener: CompletionListener, producer: object, future: asyncio.Future[Receipt]

@@ -322,3 +322,20 @@ async def test_a_listener_that_hangs_at_the_end_is_told_of() -> None:
     completions.expect(jmsaio.TextMessage("x"), Functions(hang, hang), None, future)
     with pytest.raises(jmsaio.OperationTimeoutError, match=r"did not return within 0\.1 s"):
         await completions.finish(0.1)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_the_close_of_a_producer_waits_for_listeners_whose_sends_have_ended(name: Name, slow: bool) -> None:
+    """Jakarta Messaging 3.1, 7.3.4 Close, commit or rollback."""
+
+    class Slow(Listener):
+        async def on_completion(self, message: jmsaio.Message) -> None:
+            await asyncio.sleep(0.05)
+            await super().on_completion(message)
+
+    listener = Slow() if slow else Listener()
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
+        producer = await session.create_producer(jmsaio.Queue(name("ended")))
+        await (await producer.send_async("x", completion_listener=listener))
+        await producer.close()
+        assert [text(message) for message, _ in listener.told] == ["x"]
