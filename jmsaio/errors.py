@@ -184,7 +184,7 @@ class TransactionInProgressError(JMSError):
 
 
 class TransactionRolledBackError(JMSError):
-    """Commit ended in a rollback; all of the transaction was undone."""
+    """Commit ended in a rollback; all of the transaction was undone, but for sends of emulated transactions."""
 
 
 class IllegalArgumentError(JMSError, ValueError):

@@ -316,10 +316,11 @@ class Session(AsyncClosing):
         Waits for asynchronous sends and their completion listeners first.
 
         Raises:
-            TransactionRolledBackError: a send failed or the broker rolled back; everything was undone.
+            TransactionRolledBackError: a send failed or the broker rolled back; everything was undone, but for the
+                sends of an emulated transaction (``jms.emulateTransactions``), which are stored at once.
             TransactionInDoubtError: no answer came; the transaction may have been committed.
             IllegalStateError: not transacted, or called from a completion listener of this session.
-            OperationTimeoutError: sends had no outcome in time; nothing was committed.
+            OperationTimeoutError: sends had no outcome in time; nothing was committed, with the same exception.
 
         Cancelling: the outcome is unknown.
         """

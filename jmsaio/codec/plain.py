@@ -59,9 +59,9 @@ class _Heads(dict[int, bytes]):
 
 #: Values above this length have heads of their own each time.
 _LONGEST_KEPT: Final = 127
-#: The heads of a property, and by class of a value what its mark is, packed.
+#: The heads of a property, and by class of a value its mark, packed.
 _Names = tuple[_Heads, dict[type, bytes]]
-#: The same, packed.
+#: By the name of a property.
 _PACKED: Final[dict[str, _Names]] = {}
 _WORDS: Final = {**MARKS, int: "int"}
 _TEXT: Final = pack({MESSAGE_TYPE: "text"})

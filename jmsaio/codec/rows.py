@@ -110,7 +110,7 @@ class RawRow(NamedTuple):
     decode_error: str | None = None
 
 
-#: A row of all its fields in a tuple, in half the time of naming the class.
+#: Makes a row of a tuple with all its fields, in half the time that the class takes.
 _row_of: Final[Callable[[tuple[Any, ...]], RawRow]] = partial(tuple.__new__, RawRow)
 
 

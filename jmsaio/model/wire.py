@@ -80,7 +80,7 @@ class WireId(NamedTuple):
 class OutgoingRecord:
     """One Pulsar message to be sent.
 
-    Its properties have two faces, a map and the bytes of the protocol. The codec writes the one that the transport asks
+    Its properties have two forms, a map and the bytes of the protocol. The codec writes the one that the transport asks
     for (``Capabilities.packed``): a map here, bytes in a ``PackedRecord``. The other is derived when someone asks.
 
     Attributes:
@@ -195,7 +195,7 @@ class ReceivedRecord(Texts, Protocol):
         producer_name: name of the producer that sent it, or None if it has none.
         schema_version: version of the schema that its producer declared, 8 bytes of Pulsar's, or None without a schema.
         size: approximate bytes it occupies in the client.
-        may_expire: False where it has no JMSExpiration for sure. A transport that gets many records in one entry looks
+        may_expire: False where it certainly has no JMSExpiration. A transport that gets many records in one entry looks
             once for all of them; no one looks up the property of a record that can't have it.
     """
 

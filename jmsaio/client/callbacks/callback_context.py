@@ -30,7 +30,7 @@ class CallbackKind(enum.Enum):
 class CallbackContext:
     """A running callback with its connection, its session, and its producer or consumer.
 
-    ``with`` it, once, what runs in the block is marked as called from the callback.
+    Entered once by ``with``, it marks what runs in the block as called from the callback.
     """
 
     kind: CallbackKind

@@ -54,7 +54,8 @@ class PooledSender:
 class SenderPool:
     """A bounded cache of senders; the least recently used one makes room for a new one.
 
-    Each topic has one for the sends of transactions, and one for all others, each with a window of its own.
+    Each topic has one for the sends of transactions, and one for all others, each with a window of its own; with a
+    configured producer name, one for all.
 
     Attributes:
         transport: opens the senders.
@@ -88,7 +89,7 @@ class SenderPool:
 
         As long as it is ``in_pool``, and its topic is not ``deleted``.
         """
-        key = (topic, transacted)
+        key = self._key(topic, transacted)
         entry = self._entries.get(key)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
@@ -98,6 +99,10 @@ class SenderPool:
         if entry.limit is not None:
             entry.used = self._timers.clock.steady()
         return entry
+
+    def _key(self, topic: str, transacted: bool) -> _Key:
+        """A broker has one producer of a name for each topic: with a configured name all share it."""
+        return topic, transacted and self.config.producer.producer_name is None
 
     async def open(self, topic: str, queue_subscription: str | None, transacted: bool = False) -> Sender:
         """The sender to a topic, opened if necessary.
@@ -116,7 +121,7 @@ class SenderPool:
 
         Cancelling leaves no half-open sender behind.
         """
-        key = (topic, transacted)
+        key = self._key(topic, transacted)
         async with self._opening.setdefault(topic, asyncio.Lock()):
             sender = self.cached(topic, queue_subscription, transacted)
             if sender is not None:
@@ -190,7 +195,8 @@ class SenderPool:
             except OperationTimeoutError:
                 entry.used = now
                 continue
-            await self._close_all([key], self.config.close_timeout)
+            if self._entries.get(key) is entry:  # not closed meanwhile
+                await self._close_all([key], self.config.close_timeout)
 
     async def _close_when_idle(self) -> None:
         """Close idle senders at intervals, while there are senders with a limit."""

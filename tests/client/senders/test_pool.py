@@ -479,3 +479,23 @@ async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked
         begun = steady()
         await senders.close(2.0)
         assert steady() - begun < 3.0
+
+
+async def test_a_configured_producer_name_is_that_of_one_sender() -> None:
+    async with opened(producer_name="orders") as senders:
+        assert await senders.open(_TOPIC, None, transacted=True) is await senders.open(_TOPIC, None)
+
+
+async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(producer_auto_close=0.0) as senders:
+        first = await senders.open(_TOPIC, None)
+        drain = type(first).drain
+
+        async def slowly(self: Any, timeout: float) -> None:
+            await asyncio.sleep(0)
+            await drain(self, timeout)
+
+        monkeypatch.setattr(type(first), "drain", slowly)
+        await asyncio.sleep(0.01)
+        others = await asyncio.gather(*(senders.open(f"{_TOPIC}-{number}", None) for number in range(2)))
+        assert first not in others and senders.cached(_TOPIC) is None

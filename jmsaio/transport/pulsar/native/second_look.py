@@ -9,8 +9,8 @@ One look after each arming is enough:
 * While a receive is armed, a message gets into the queue only if it arrived before the arming, or behind the one that
   answers. The first can't happen later on, and the second is no reason to look: the answer is on its way.
 * One thread of pulsar-client brings all messages of a topic, one after the other, so that there is one such message at
-  most. The consumer of a pattern has several of these threads, but keeps the lock. If something was found, it is looked
-  once more nevertheless.
+  most. The consumer of a pattern has several of these threads, but keeps the lock. If something was found, there is
+  another look nevertheless.
 * Looking makes no such gap itself: a receive with a time limit of 0 leaves nothing behind.
 * A thread of pulsar-client that is held up between the two steps for longer than ``DELAY`` is missed. Then the message
   waits for the next one, which it precedes (``NativeConsumer.take``).
@@ -18,7 +18,7 @@ One look after each arming is enough:
 A message that is found may also lie behind an answer on its way from a native thread. So it is held until that comes,
 or has not come for ``HOLD``.
 
-pulsar-client allows to receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and
+pulsar-client lets one receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and
 on readers. It refuses where the queue has no room at all (``receiverQueueSize`` 0): there it can't leave a message.
 """
 
@@ -34,7 +34,7 @@ import _pulsar
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 
-#: Seconds without an answer after which it is looked into the queue.
+#: Seconds without an answer before the look.
 DELAY: Final = 0.1
 #: Seconds that a message which was found waits for an answer that is on its way.
 HOLD: Final = 0.05
