@@ -11,7 +11,7 @@ What it leaves out, and why the record, the receipt and the errors are the same:
   stamp, and what it writes on the wire, are kept for that long, and dropped when a setting changes.
 * The look-up of the sender. It is kept as long, and is as good while the pool has it and its topic was not deleted.
 * The unit of work. There is none outside of a transaction.
-* Waiting. There is room, and the long way has let other tasks run in this millisecond.
+* Waiting. There is room, and other tasks have run in this millisecond or since the send before.
 
 A send that declines has changed nothing: no id is used up, and the long way begins from the start.
 """
@@ -92,7 +92,7 @@ class PlainSends(Settings):
             return None
         runtime, loop, now = self._runtime, _get_running_loop(), int(self._wall() * 1000)
         sends = runtime.sends
-        if now != sends.turn or runtime.closing or self._closed or loop is not runtime.home.loop:
+        if runtime.closing or self._closed or loop is not runtime.home.loop or (now != sends.turn and sends.alone):
             return None
         kept = self._kept
         if kept is None or kept.now != now or not kept.pooled.in_pool:
@@ -125,6 +125,9 @@ class PlainSends(Settings):
         send.message_id, send.origin = message_id, kept.origin
         sender.send(record, send)
         sends.add(send)
+        sends.turn = now
+        if not sends.alone:
+            sends.begin_turn(loop)
         return send
 
     def _keep(self, now: int) -> _Kept | None:

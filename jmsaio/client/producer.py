@@ -202,6 +202,8 @@ class MessageProducer(PlainSends, AsyncClosing):
         send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp)
         sender.send(record, send, transaction)
         sends.add(send)
+        if not sends.alone:
+            sends.begin_turn(loop)
         if plain is None:
             stamp_sent(sent, stamp, target.destination)
             self._hand_back(sent, given if foreign else None, completion_listener, send)
@@ -217,9 +219,10 @@ class MessageProducer(PlainSends, AsyncClosing):
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
         """A sender with room and the current transaction, both read in the same turn of the loop."""
         transacting, connection, sends = self._transacting, self._runtime.connection, self._runtime.sends
-        if self._now != sends.turn:  # a loop of sends lets other tasks run each millisecond
+        if self._now != sends.turn:
             sends.turn = self._now
-            await asyncio.sleep(0)
+            if sends.alone:  # a loop of sends lets other tasks run each millisecond
+                await asyncio.sleep(0)
         while True:
             sender = connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
             if sender is None:

@@ -115,7 +115,7 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
     async def check() -> None:
         async with desk() as here:
             producer = here.producer
-            producer._plain = PACKED if packed else MAPS
+            producer._plain, producer._kept = (PACKED if packed else MAPS), None
             for name, value in settings.items():
                 setattr(producer, name, value)
             get = options.get
@@ -131,7 +131,7 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
 @pytest.mark.parametrize("plain", [MAPS, PACKED])
 async def test_bodies_take_the_fast_path_and_end_with_their_receipts(plain: Any) -> None:
     async with desk() as here:
-        here.producer._plain = plain
+        here.producer._plain, here.producer._kept = plain, None
         for body in ("text", b"bytes", ""):
             send = here.producer._send_plain(body, {"n": 1})
             assert send is not None and not send.done()
@@ -182,12 +182,22 @@ async def test_what_is_no_plain_body_declines_and_uses_up_no_id(body: object) ->
         assert (here.producer._sequence, here.records) == (before, [])
 
 
-async def test_another_millisecond_lets_others_run_first() -> None:
+async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_have() -> None:
     async with desk() as here:
-        here.clock.advance(0.001)
-        assert here.producer._send_plain("x", None) is None
-        await here.producer.send("takes the turn")
         assert here.producer._send_plain("x", None) is not None
+        here.clock.advance(0.5)
+        assert here.producer._send_plain("x", None) is None
+        await asyncio.sleep(0)
+        assert here.producer._send_plain("x", None) is not None
+        here.clock.advance(0.5)
+        ran: list[str] = []
+        asyncio.get_running_loop().call_soon(ran.append, "another task")
+        await here.producer.send_async("x")
+        assert ran == ["another task"]
+        here.clock.advance(0.5)
+        asyncio.get_running_loop().call_soon(ran.append, "a third")
+        await here.producer.send_async(jmsaio.TextMessage("takes the long way"))
+        assert ran == ["another task", "a third"]
 
 
 async def test_a_producer_that_has_to_name_or_open_its_sender_declines() -> None:

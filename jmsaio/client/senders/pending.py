@@ -56,14 +56,24 @@ class PendingSends(set[PendingSend]):
     """The pending sends of one session: ``add`` each that the transport has taken, ``settled`` removes it.
 
     Attributes:
-        turn: millisecond in which a send last let other tasks run.
+        turn: millisecond in which a send last found that other tasks had run, or let them.
+        alone: there was a send since the loop's last turn: other tasks have not run since.
     """
 
-    __slots__ = ("_none_left", "turn")
+    __slots__ = ("_none_left", "alone", "turn")
 
     def __init__(self) -> None:
         self.turn = 0
+        self.alone = False
         self._none_left = Waiters()
+
+    def begin_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Note the first send of this turn of the loop."""
+        self.alone = True
+        loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self.alone = False
 
     @staticmethod
     def settled(group: Sequence[PendingSend], place: WireId | None, error: JMSError | None) -> None:
