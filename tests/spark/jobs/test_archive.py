@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 import jmsaio
 from jmsaio.errors import ConfigurationError, IllegalStateError, TransportError
 from jmsaio.spark.jobs import archive
-from jmsaio.spark.jobs.archive import archive_range, describe_archive, open_archive
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan
-from jmsaio.spark.jobs.manifest import read_manifest
+from jmsaio.spark.jobs.archive import archive_range, describe_archive, open_archive, store_run
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent
+from jmsaio.spark.jobs.manifest import Manifest, read_manifest
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import Loss
@@ -112,3 +112,22 @@ def test_a_selector_and_times_stay_those_of_the_archive(
     other = ArchiveOrder(connection=chosen.connection, destination=chosen.destination, folder=tmp_path)
     with pytest.raises(ConfigurationError, match="selector"):
         archive_range(spark, other)
+
+
+def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(spark: SparkSession, tmp_path: Path) -> None:
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=tmp_path)
+    frame = spark.range(0, 70, 1, 1).selectExpr(
+        "'queue://q' AS destination", "'t' AS topic",
+        "named_struct('ledger', 1L, 'entry', id, 'batch_index', -1) AS position",
+        "timestamp_millis(id % 7 * 86400000) AS publish_time", "string(NULL) AS decode_error", "string(id) AS text",
+    )  # fmt: skip
+    run = store_run(
+        frame,
+        order,
+        Manifest(destination="queue://q"),
+        [Extent(topic="t", start=Place(1, 0), end=Place(1, 70), entries=70, bytes=0)],
+    )
+    assert (run.files, run.manifest.rows) == (7, 70)
+    rows = spark.read.parquet(str(tmp_path)).collect()
+    assert sorted(row.position.entry for row in rows) == list(range(70))
+    assert {row.date for row in rows} == {datetime.date(1970, 1, day) for day in range(1, 8)}
