@@ -7,7 +7,8 @@ has one topic, no broker and no administration, and takes every acknowledgement.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from struct import Struct
 from typing import Any
 
@@ -252,4 +253,11 @@ def fill(work: Workload) -> None:
     ENTRIES[:] = [make_entry(work, number) for number in range(0, work.messages, GROUP)]
 
 
-SCHEMES["costless"] = Scheme("costless", __name__, lambda rest: Broker("costless", "", URL, ""))
+@contextmanager
+def registered() -> Iterator[None]:
+    """Have ``jmsaio.connect`` know its URL while the block lasts."""
+    SCHEMES["costless"] = Scheme("costless", __name__, lambda rest: Broker("costless", "", URL, ""))
+    try:
+        yield
+    finally:
+        del SCHEMES["costless"]

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 import jmsaio
-from benchmarks.layer.peer import ENTRIES, GROUP, fill, split
+from benchmarks.layer.peer import ENTRIES, GROUP, fill, registered, split
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios import receiving, sending
 from jmsaio.bench.scenarios.setting import tuned_url
@@ -26,18 +26,21 @@ _GUARD: Final = 60.0
 
 async def send(task: Task) -> Metrics:
     """One coroutine sends with ``send_async``."""
-    return await sending.futures(task)
+    with registered():
+        return await sending.futures(task)
 
 
 async def workers(task: Task) -> Metrics:
     """Workers that each await ``send``."""
-    return await sending.workers(task)
+    with registered():
+        return await sending.workers(task)
 
 
 async def receive(task: Task) -> Metrics:
     """``receive`` in AUTO mode, text and int read."""
     fill(task.workload)
-    return await receiving.receive(task)
+    with registered():
+        return await receiving.receive(task)
 
 
 async def listener(task: Task) -> Metrics:
@@ -52,15 +55,16 @@ async def listener(task: Task) -> Metrics:
         if reading.messages == work.messages:
             done.set()
 
-    async with (
-        jmsaio.connect(tuned_url(task)) as connection,
-        connection.create_session() as session,
-        session.create_consumer(session.create_queue(task.topic)) as consumer,
-    ):
-        with Meter() as meter:
-            consumer.set_message_listener(listen)
-            async with asyncio.timeout(_GUARD):
-                await done.wait()
+    with registered():
+        async with (
+            jmsaio.connect(tuned_url(task)) as connection,
+            connection.create_session() as session,
+            session.create_consumer(session.create_queue(task.topic)) as consumer,
+        ):
+            with Meter() as meter:
+                consumer.set_message_listener(listen)
+                async with asyncio.timeout(_GUARD):
+                    await done.wait()
     reading.check(work)
     return meter.metrics(work.messages)
 

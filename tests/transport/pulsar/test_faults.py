@@ -222,7 +222,7 @@ async def main(url, topic, kind):
     event = asyncio.Event()
     subscription = Subscription((topic,), "sub", SubscriptionType[kind], ConsumerConfig(), Position.EARLIEST)
     receiver = await transport.open_receiver(subscription, event.set)
-    await transport.open_sender(topic, SenderOptions(ProducerConfig()))
+    await transport.open_sender(topic, SenderOptions(ProducerConfig(), print))
     count = 0
     while True:
         count += len(receiver.receive(10))
