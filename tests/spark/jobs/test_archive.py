@@ -6,19 +6,18 @@ import datetime
 from collections.abc import Callable
 from pathlib import Path
 
-import attrs
 import pytest
 from pyspark.sql import SparkSession
 
 import jmsaio
-from jmsaio.errors import ConfigurationError, IllegalStateError, TransportError
+from jmsaio.errors import ConfigurationError, IllegalStateError
 from jmsaio.spark.jobs import archive
 from jmsaio.spark.jobs.archive import archive_range, describe_archive, open_archive, store_run
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent
+from jmsaio.spark.jobs.extent import ArchiveOrder, Extent
 from jmsaio.spark.jobs.manifest import Manifest, read_manifest
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.ranges import Loss
+from tests.spark.jobs.losses import check_told_by_the_first_that_does_not_fail
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
@@ -63,20 +62,8 @@ def test_each_message_is_archived_once_also_after_a_crash(
     assert "1 of 4 rows are missing" in problem
 
 
-def test_an_accepted_loss_is_told_by_the_first_run_that_does_not_fail(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order = ArchiveOrder(
-        connection={"url": "pulsar://127.0.0.1:1?connect_timeout=0.2"}, destination="queue://q", folder=tmp_path,
-        fail_on_data_loss=False,
-    )  # fmt: skip
-    loss = Loss("t", Place(1, 0), Place(2, 0), "deleted")
-    plans = [ArchivePlan("queue://q", losses=(loss,)), ArchivePlan("queue://q"), ArchivePlan("queue://q")]
-    monkeypatch.setattr(archive, "plan_archive", lambda *_: plans.pop(0))
-    with pytest.raises(TransportError):
-        archive_range(spark, attrs.evolve(order, consume="s"))
-    assert archive_range(spark, order)["lost"] == [str(loss)]
-    assert archive_range(spark, order)["lost"] == []
+def test_an_accepted_loss_is_told_by_the_first_run_that_does_not_fail(spark: SparkSession, tmp_path: Path) -> None:
+    check_told_by_the_first_that_does_not_fail(archive_range, archive, spark, tmp_path)
 
 
 def test_two_runs_do_not_archive_into_one_folder_at_a_time(tmp_path: Path) -> None:

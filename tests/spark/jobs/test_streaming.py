@@ -10,7 +10,7 @@ import attrs
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jmsaio.errors import ConfigurationError, NotFoundError, TransportError
+from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.spark.jobs import streaming
 from jmsaio.spark.jobs.archive import Run, archive_range, store_run
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent
@@ -20,7 +20,7 @@ from jmsaio.spark.jobs.streaming import archive_on, archive_once, batch_extents,
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.ranges import Loss
+from tests.spark.jobs.losses import check_told_by_the_first_that_does_not_fail
 from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
 
@@ -82,20 +82,8 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     assert [row.JMSMessageID for row in spark.read.parquet(str(tmp_path)).orderBy("position").collect()] == ids
 
 
-def test_an_accepted_loss_is_told_by_the_first_stream_that_does_not_fail(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order = ArchiveOrder(
-        connection={"url": "pulsar://127.0.0.1:1?connect_timeout=0.2"}, destination="queue://q", folder=tmp_path,
-        fail_on_data_loss=False,
-    )  # fmt: skip
-    loss = Loss("t", Place(1, 0), Place(2, 0), "deleted")
-    plans = [ArchivePlan("queue://q", losses=(loss,)), ArchivePlan("queue://q"), ArchivePlan("queue://q")]
-    monkeypatch.setattr(streaming, "plan_archive", lambda *_: plans.pop(0))
-    with pytest.raises(TransportError):
-        archive_once(spark, attrs.evolve(order, consume="s"))
-    assert archive_once(spark, order)["lost"] == [str(loss)]
-    assert archive_once(spark, order)["lost"] == []
+def test_an_accepted_loss_is_told_by_the_first_stream_that_does_not_fail(spark: SparkSession, tmp_path: Path) -> None:
+    check_told_by_the_first_that_does_not_fail(archive_once, streaming, spark, tmp_path)
 
 
 def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
