@@ -12,12 +12,11 @@ both sides of the id (``PlainWriter.parts`` and ``write``).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 import attrs
 
-from jmsaio.codec import bodies, headers
+from jmsaio.codec import bodies
 from jmsaio.codec.properties import HIDDEN, MARKS, remember
 from jmsaio.codec.stamp import Stamp, stamped
 from jmsaio.errors import IllegalArgumentError
@@ -31,7 +30,6 @@ from jmsaio.model.wire import (
     GROUP_ID,
     MESSAGE_ID,
     MESSAGE_TYPE,
-    TRANSACTION,
     TYPE_SUFFIX,
     OutgoingRecord,
     PackedRecord,
@@ -64,8 +62,6 @@ _Names = tuple[_Heads, dict[type, bytes]]
 #: By the name of a property.
 _PACKED: Final[dict[str, _Names]] = {}
 _WORDS: Final = {**MARKS, int: "int"}
-_TEXT: Final = pack({MESSAGE_TYPE: "text"})
-_BYTES: Final = pack({MESSAGE_TYPE: "bytes"})
 _ID: Final = _Heads(MESSAGE_ID)
 
 
@@ -176,21 +172,10 @@ def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedR
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate).
     """
-    own_id, connection, _, event_time, delivery_time, deliver_at, expiration, priority, mode, sticky, _ = stamp
-    text = type(body) is str
-    packed = [_TEXT if text else _BYTES, _packed_connection(connection), _packed_time(delivery_time)]
-    if own_id is not None:
-        text_id = own_id.encode()
-        packed += _ID[len(text_id)], text_id
-    if priority != 4 or mode != 2 or expiration:
-        delivery: dict[str, str] = {}
-        headers.write_delivery(priority, mode, expiration, delivery)
-        packed.append(pack(delivery))
-    if sticky is not None:
-        packed.append(pack({TRANSACTION: str(sticky)}))
-    packed.append(properties)
-    payload = bodies.encode_text(body) if text else body  # type: ignore[arg-type]  # its class says which
-    return PackedRecord(payload, b"".join(packed), None, event_time, deliver_at, priority, sticky)  # type: ignore[arg-type]  # bytes
+    own = plain_record(body, {}, stamp)
+    return PackedRecord(
+        own.payload, own.packed + properties, None, own.event_time, own.deliver_at, own.priority, own.sticky_key
+    )
 
 
 def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str]]:
@@ -254,16 +239,6 @@ MAPS: Final[PlainWriter[dict[str, str]]] = PlainWriter(
     {}, plain_properties, plain_record, plain_parts, write_plain, OutgoingRecord
 )
 PACKED: Final = PlainWriter(b"", packed_properties, packed_record, packed_parts, write_packed, PackedRecord)
-
-
-@lru_cache(maxsize=64)
-def _packed_connection(connection_id: str) -> bytes:
-    return pack({CONNECTION_ID: connection_id})
-
-
-@lru_cache(maxsize=64)
-def _packed_time(delivery_time: int) -> bytes:
-    return pack({DELIVERY_TIME: str(delivery_time)})
 
 
 def _mark(name: str) -> str:

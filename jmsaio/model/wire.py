@@ -176,7 +176,7 @@ class Texts(Protocol):
     """Properties that can be looked up one by one: those of a received record, or a mapping of them."""
 
     def get(self, name: str, /) -> str | None:
-        """The text of a property, or None. Of a name that was given twice the last counts, as in Java."""
+        """The text of a property, or None. Of a name that was given twice it is the one in ``properties``."""
 
 
 class ReceivedRecord(Texts, Protocol):

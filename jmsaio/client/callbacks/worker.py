@@ -120,13 +120,15 @@ class CallbackWorker:
         leave()
         task = asyncio.current_task()
         clock = time.perf_counter
-        left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
+        left, until = 0, 0.0
         while True:
+            if left == 0:  # a turn begins
+                left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
             added = bool(self._first)
             job = self._first.popleft() if added else self.next_job()
             if job is None:
                 await self._waiting.wait()
-                left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
+                left = 0
                 continue
             self._running += 1
             try:
@@ -139,7 +141,7 @@ class CallbackWorker:
             left -= 1
             if added or awaited or left == 0 or clock() > until or _is_cancelled(task):
                 await asyncio.sleep(0)
-                left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
+                left = 0
 
 
 async def run_inside(

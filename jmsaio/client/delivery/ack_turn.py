@@ -57,11 +57,11 @@ class AckTurn:
         if not self._begun:
             self._begin()
         elif len(self._waiting) >= _MOST or time.perf_counter() > self._until:
+            self._until = time.perf_counter() + _LONGEST
             self.now()
 
     def now(self) -> None:
         """Acknowledge what waits."""
-        self._until = time.perf_counter() + _LONGEST
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             try:

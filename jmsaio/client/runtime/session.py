@@ -137,8 +137,8 @@ class SessionRuntime:
     def check_call(self) -> None:
         """``check_open`` for what uses the event loop: IllegalStateError outside of it."""
         self.home.check()
-        if self.closing and self.refuses():
-            raise ObjectClosedError("the session is closed; create a new one")
+        if self.closing:
+            self.check_open()
 
     async def run(self) -> None:
         """The session's own task; ends after ``close`` or when a child failed, which it reports."""

@@ -179,7 +179,7 @@ class SenderPool:
 
     async def close_topic(self, topic: str, timeout: float) -> None:
         """Close the senders to a topic, so that the topic can be deleted."""
-        await self._close_all([key for key in ((topic, False), (topic, True)) if key in self._entries], timeout)
+        await self._close_all([key for key in self._entries if key[0] == topic], timeout)
 
     async def close_idle(self) -> None:
         """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner.

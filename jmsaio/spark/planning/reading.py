@@ -268,7 +268,7 @@ class RangeReading:
         except TimeoutError:
             if await self._is_over() or await self._is_incomplete():
                 return []
-            if self._silent_at != self._check.last:  # pulsar-client may have a message and not tell of it
+            if self._silent_at != self._check.last:  # perhaps pulsar-client has a message and tells of it too late
                 self._silent_at = self._check.last
                 await self._reopen()
             records = await self._reader.read(self._queue, timeout)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Nothing was asked yet.
 _UNKNOWN: Final = object()
-#: Bytes that a record occupies besides its payload.
-_OVERHEAD: Final = 400
 
 
 class _Entry:
@@ -73,12 +71,6 @@ class StoredRecord(PulsarRecord):
         if entry.schema_version is _UNKNOWN:
             entry.schema_version = super().schema_version
         return entry.schema_version  # type: ignore[return-value]  # it is known now
-
-    @property
-    def size(self) -> int:
-        """Approximate bytes it occupies in the client, its properties not counted."""
-        payload = self._payload
-        return super().size if payload is None else len(payload) + _OVERHEAD
 
 
 class StoredRecords:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import EXPIRATION, WireId
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
 Key = tuple[int, int, int]
+#: Bytes that a record occupies besides its payload.
+_OVERHEAD: Final = 400
 
 
 class PulsarRecord:
@@ -163,7 +165,10 @@ class PulsarRecord:
     @property
     def size(self) -> int:
         """Approximate bytes it occupies in the client, its properties not counted."""
-        return 400 if self._published is not None else int(self.native.length()) + 400
+        payload = self._payload
+        if payload is not None:
+            return len(payload) + _OVERHEAD
+        return _OVERHEAD if self._published is not None else int(self.native.length()) + _OVERHEAD
 
     @property
     def place(self) -> Key:
