@@ -35,7 +35,8 @@ def pages() -> dict[str, str]:
 
 def document(source: str) -> str:
     """A document of the project; its links to other documents lead to their pages."""
-    paths = {ROOT / path: page for page, path in DOCUMENTS.items()} | {path: path.name for path in GUIDES.glob("*.md")}
+    guides = {path: path.name for pattern in ("*.md", "*.svg") for path in GUIDES.glob(pattern)}
+    paths = {ROOT / path: page for page, path in DOCUMENTS.items()} | guides
     folder = (ROOT / source).parent
 
     def moved(link: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ from tests.support.documents import ROOT
 from tests.support.scripts import load
 
 GUIDES = sorted(path.name for path in (ROOT / "jmsaio" / "guide").glob("*.md"))
+PICTURES = [path.name for path in (ROOT / "jmsaio" / "guide").glob("*.svg")]
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +43,8 @@ def test_no_page_takes_the_place_of_a_guide(hooks: ModuleType) -> None:
     assert set(hooks.pages()) & set(GUIDES) == set()
 
 
-def test_links_of_the_readme_lead_to_pages_of_the_site(hooks: ModuleType) -> None:
+def test_links_of_the_readme_lead_to_pages_and_pictures_of_the_site(hooks: ModuleType) -> None:
     text = hooks.document("README.md")
     targets = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     assert targets
-    assert set(targets) <= {*GUIDES, *hooks.pages()}
+    assert set(targets) <= {*GUIDES, *PICTURES, *hooks.pages()}

@@ -1,0 +1,124 @@
+"""The figures that the guide shows: ratios of jmsaio to its peers, taken from reports and kept in a small file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from jmsaio.bench.report import Report
+from jmsaio.bench.statistics import Spread, paired_ratios, spread
+
+#: Facts of a report's environment that are kept.
+_FACTS = ("jmsaio", "python", "pulsar-client", "cores")
+
+
+@attrs.frozen
+class Pair:
+    """Two rows that are compared.
+
+    Attributes:
+        label: what the chart calls the comparison.
+        row: name of the row of jmsaio.
+        reference: name of the row it is compared with.
+        metric: what is compared.
+    """
+
+    label: str
+    row: str
+    reference: str
+    metric: str = "per_second"
+
+
+#: What is shown, by the title of its part of the chart.
+PARTS = {
+    "Rate: longer is better": (
+        Pair("send_async / raw pulsar-client", "send.jmsaio", "send.raw"),
+        Pair("send_async / floor", "send.jmsaio", "send.floor"),
+        Pair("1,000 workers / raw pulsar-client", "send.jmsaio-workers", "send.raw"),
+        Pair("1,000 workers / floor", "send.jmsaio-workers", "send.floor"),
+        Pair("receive / raw pulsar-client", "receive.jmsaio", "receive.raw"),
+        Pair("receive / floor", "receive.jmsaio", "receive.floor"),
+        Pair("embedded broker / bare loop", "embedded.through", "embedded.bare"),
+    ),
+    "Latency and CPU of a message: shorter is better": (
+        Pair("latency at 1,000/s / raw pulsar-client", "latency.jmsaio", "latency.raw", "p50_ms"),
+        Pair("CPU at 1,000/s / raw pulsar-client", "latency.jmsaio", "latency.raw", "cpu_us"),
+        Pair("layer: send_async / bare loop", "layer.send", "layer.bare-send", "cpu_us"),
+        Pair("layer: 1,000 workers / bare loop", "layer.workers", "layer.bare-send", "cpu_us"),
+        Pair("layer: receive / bare loop", "layer.receive", "layer.bare-receive", "cpu_us"),
+        Pair("layer: listener / bare loop", "layer.listener", "layer.bare-receive", "cpu_us"),
+    ),
+}
+
+
+@attrs.frozen
+class Figures:
+    """What was measured.
+
+    Attributes:
+        facts: versions and machine.
+        loop: event loop of the asyncio rows.
+        load: load average before the measurements.
+        ratios: ratios of all rounds by the label of their pair, in the order of ``PARTS``.
+    """
+
+    facts: dict[str, str]
+    loop: str
+    load: Spread
+    ratios: dict[str, Spread]
+
+    def parts(self) -> Iterator[tuple[str, dict[str, Spread]]]:
+        """Title and ratios of each part that has any."""
+        for title, pairs in PARTS.items():
+            found = {pair.label: self.ratios[pair.label] for pair in pairs if pair.label in self.ratios}
+            if found:
+                yield title, found
+
+
+def figures_of(reports: Sequence[Report]) -> Figures:
+    """The figures of one or several runs; a ratio is taken inside each round of a run.
+
+    Raises ValueError without a ratio to show, and for runs on different loops.
+    """
+    loops = sorted({report.loop for report in reports})
+    ratios = {pair.label: found for pairs in PARTS.values() for pair in pairs if (found := _ratios(reports, pair))}
+    load = spread(sample.load for report in reports for sample in report.samples)
+    if not ratios or load is None:
+        raise ValueError("the reports have no ratio to show; measure with a broker, or --only '^(layer|embedded)'")
+    if len(loops) > 1:
+        raise ValueError(f"the reports are of different event loops, {' and '.join(loops)}; give those of one")
+    facts = {name: reports[-1].environment.get(name, "") for name in _FACTS}
+    return Figures(facts, loops[0], load, ratios)
+
+
+def _ratios(reports: Sequence[Report], pair: Pair) -> Spread | None:
+    """The ratios of a pair in all rounds, or None where it was not measured."""
+
+    def values(report: Report, row: str) -> dict[int, float]:
+        found = (sample for sample in report.samples if sample.scenario == row and pair.metric in sample.metrics)
+        return {sample.round: sample.metrics[pair.metric] for sample in found}
+
+    return spread(
+        ratio for report in reports for ratio in paired_ratios(values(report, pair.row), values(report, pair.reference))
+    )
+
+
+def write_figures(figures: Figures, file: Path) -> None:
+    """Keep figures in a file. Raises OSError."""
+    data = attrs.asdict(figures)
+    for values in (data["load"], *data["ratios"].values()):
+        values |= {name: round(values[name], 2) for name in ("median", "low", "high")}
+    lines = [f"  {json.dumps(label)}: {json.dumps(values)}" for label, values in data.pop("ratios").items()]
+    head = [f" {json.dumps(name)}: {json.dumps(value)}," for name, value in data.items()]
+    text = "\n".join(["{", *head, ' "ratios": {', ",\n".join(lines), " }", "}"])
+    file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def read_figures(file: Path) -> Figures:
+    """Read what ``write_figures`` wrote. Raises OSError."""
+    data = json.loads(file.read_text(encoding="utf-8"))
+    ratios = {label: Spread(**values) for label, values in data["ratios"].items()}
+    return Figures(data["facts"], data["loop"], Spread(**data["load"]), ratios)
