@@ -222,7 +222,9 @@ class LayerReceiver:
 class LayerTransport:
     """The transport; see the module."""
 
-    capabilities = Capabilities(transactions=False, sequence_ids=False, exact_redelivery_count=True, packed=True)
+    capabilities = Capabilities(
+        transactions=False, sequence_ids=False, exact_redelivery_count=True, packed=True, places=True
+    )
     admin = None
     clock = SystemClock()
     link_listeners: set[LinkListener] = attrs.field(factory=set)

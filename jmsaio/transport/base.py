@@ -97,6 +97,16 @@ class Capabilities:
         acknowledges_at_once: the broker knows an acknowledgement when ``Receiver.acknowledge`` returns, and a call for
             each record costs little: what an application has acknowledged shows at once.
         packed: senders read ``OutgoingRecord.packed`` and not the map: the codec writes that form.
+        non_durable: the types whose subscriptions the broker itself ends with their last consumer where they are not
+            ``Subscription.durable``: a client that crashes leaves nothing behind. On other types the transport deletes
+            them when they are closed, and a crash leaves them; the client gives those without a name of their own one
+            that ``jmsaio sweep`` finds.
+        stores_properties: a new subscription has its ``Subscription.properties`` when ``Transport.open_receiver``
+            returns. Pulsar's protocol stores them with it; pulsar-client can't, and has the admin interface do it.
+        replaces_properties: ``Subscription.replace`` is kept: what a subscription was opened with before is compared.
+            Pulsar's protocol tells no client; only the admin interface does. Without it an existing subscription is
+            resumed, whatever its properties.
+        places: ``SenderOptions.settled`` is told the place of every record that was stored.
     """
 
     transactions: bool
@@ -105,6 +115,10 @@ class Capabilities:
     most_unacknowledged: float = math.inf
     acknowledges_at_once: bool = False
     packed: bool = False
+    non_durable: frozenset[SubscriptionType] = frozenset()
+    stores_properties: bool = False
+    replaces_properties: bool = False
+    places: bool = False
 
 
 class Transaction(Protocol):

@@ -43,9 +43,9 @@ class SenderOptions:
         settled: told the outcome of records once it is known: each record's once, those of a partition in the order of
             sending, never inside ``Sender.send``. Records that share an answer may be told together: an error is that
             of all of them; a place is that of the first, and the rest lie behind it in the same entry, each with the
-            next batch index. The place is None where the transport does not know it; records whose places it knows and
-            others are told in calls of their own. The place of a record that the broker left out as a duplicate is
-            ``WireId.duplicate``.
+            next batch index. The place is None where the transport does not know it, which is never the case with
+            ``Capabilities.places``; records whose places it knows and others are told in calls of their own. The place
+            of a record that the broker left out as a duplicate is ``WireId.duplicate``.
         metadata: producer metadata shown by the broker's statistics.
         route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
         window_records: records on their way at most, before ``Sender.full``.
@@ -80,10 +80,11 @@ class Subscription:
         durable: it outlives its consumers; else it is deleted with the last of them.
         config: consumerConfig with its defaults, already merged for this consumer.
         metadata: consumer metadata (``jms.destination.type`` ...).
-        properties: subscription properties, stored with a new subscription.
+        properties: subscription properties, stored with a new subscription (``Capabilities.stores_properties``).
         replace: what this name stood for before counts: a subscription of it that has these properties with other
             values, or that was made for other topics, is deleted with what it holds and recreated; if it has
             consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
+            Without ``Capabilities.replaces_properties`` the subscription is resumed as it is.
         selective: this consumer rejects some of what it is sent, and gives that back.
     """
 

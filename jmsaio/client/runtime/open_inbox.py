@@ -25,7 +25,7 @@ from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.base import Capabilities, Subscription, SubscriptionType
 from jmsaio.transport.subscriptions import open_receiver
 
 
@@ -43,7 +43,8 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     check(request, connection.client_id, config.strict_client_id)
     connection.temporaries.check_may_consume(request.destination)
     selector = parse_selector(request.selector)
-    planned = plan(request, connection.client_id, config, runtime.mode, str(uuid.uuid4()))
+    can = connection.transport.capabilities
+    planned = plan(request, connection.client_id, config, runtime.mode, str(uuid.uuid4()), can.non_durable)
     _check_emulation(connection, request, planned)
     check_settled((inbox.subscription for inbox in runtime.inboxes.lingering), planned.subscription)
     wanted = _filter(connection, request, planned, selector)
@@ -105,9 +106,25 @@ async def _subscribe(
     connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan, wake: Callable[[], None]
 ) -> SharingReceiver[Inbox]:
     transport, config = connection.transport, connection.configuration
+    if planned.subscription.replace:
+        _warn_of_unknown_terms(connection, transport.capabilities)
     create_missing = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
     receiver = await open_receiver(transport, planned.subscription, wake, create_missing)
     return SharingReceiver(receiver, transport.capabilities.most_unacknowledged)
+
+
+def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:
+    """Say once where a durable subscription can't be recreated for another selector or noLocal.
+
+    Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions.
+    """
+    if can.replaces_properties:
+        return
+    rest = "" if can.stores_properties else ". Nor are they kept with new ones"
+    connection.warn_once(
+        "without the admin interface (jms.usePulsarAdmin) no one can tell whether a durable subscription was opened "
+        f"with another selector or noLocal before: it is resumed with the messages it holds{rest}"
+    )
 
 
 def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> None:

@@ -4,11 +4,13 @@
 consumer         subscription                                type                   starts     outlives it
 ===============  ==========================================  =====================  =========  ============
 queue            ``:suffix`` or ``jms.queueSubscriptionName``  Shared                 earliest   yes
-simple topic     ``jmsaio-nd-<uuid>``                        Exclusive, or as set   latest     no
+simple topic     ``jmsaio-nd-<uuid>`` or ``<uuid>``          Exclusive, or as set   latest     no
 shared           ``[clientId_]name-nd``                      as set                 latest     no
 durable          ``clientId_name`` (``name`` without id)     Exclusive              latest     yes
 shared durable   ``[clientId_]name``                         as set                 latest     yes
 ===============  ==========================================  =====================  =========  ============
+
+A simple consumer's has the prefix where a crash would leave it behind (``Capabilities.non_durable``).
 
 A shared subscription that is not durable has another name than in Java, where the broker's is not durable either: no
 subscription can be both, see ``jmsaio guide compatibility``.
@@ -21,6 +23,7 @@ A durable subscription carries its selector, noLocal and sharing as properties, 
 from __future__ import annotations
 
 import enum
+from collections.abc import Container
 
 import attrs
 
@@ -116,12 +119,18 @@ def check(request: ConsumerRequest, client_id: str | None, strict_client_id: boo
         raise IllegalStateError("an unshared durable subscription needs a client id; set client_id on the connection")
 
 
-def subscription_name(request: ConsumerRequest, client_id: str | None, config: Configuration, unique: str) -> str:
-    """The Pulsar subscription of a request; ``unique`` names an anonymous one."""
+def subscription_name(
+    request: ConsumerRequest,
+    client_id: str | None,
+    config: Configuration,
+    unique: str,
+    non_durable: Container[SubscriptionType] = (),
+) -> str:
+    """The Pulsar subscription of a request. See ``plan``."""
     if request.kind is ConsumerKind.QUEUE:
         return resolve(request.destination, config.system_namespace).subscription or config.queue_subscription_name
     if request.kind is ConsumerKind.SIMPLE:
-        return f"{SUBSCRIPTION_PREFIX}{unique}"
+        return unique if _type(request.kind, config) in non_durable else f"{SUBSCRIPTION_PREFIX}{unique}"
     name = durable_name(client_id, request.name or "")
     return f"{name}-nd" if request.kind is ConsumerKind.SHARED else name
 
@@ -137,8 +146,18 @@ def plan(
     config: Configuration,
     mode: AcknowledgeMode,
     unique: str,
+    non_durable: Container[SubscriptionType] = (),
 ) -> Plan:
-    """Turn a request into a subscription of the transport."""
+    """Turn a request into a subscription of the transport.
+
+    Args:
+        request: what the application asks for.
+        client_id: of the connection, or None.
+        config: options.
+        mode: the session's acknowledge mode.
+        unique: a name that no other subscription has.
+        non_durable: types on which a subscription that is not durable never stays behind.
+    """
     resolved = resolve(request.destination, config.system_namespace)
     kind = request.kind
     outlives = kind in (ConsumerKind.QUEUE, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
@@ -147,7 +166,7 @@ def plan(
     subscription = Subscription(
         topics=resolved.topics,
         pattern=resolved.pattern,
-        name=subscription_name(request, client_id, config, unique),
+        name=subscription_name(request, client_id, config, unique, non_durable),
         type=subscription_type,
         config=_with_full_names(consumer, config.system_namespace),
         position=Position.EARLIEST if kind is ConsumerKind.QUEUE else Position.LATEST,

@@ -15,6 +15,7 @@ from jmsaio.transport.base import (
     ReaderOptions,
     SenderOptions,
     Subscription,
+    SubscriptionType,
     Wake,
 )
 from jmsaio.transport.clock import Clock
@@ -32,6 +33,10 @@ _CAPABILITIES = Capabilities(
     sequence_ids=True,
     exact_redelivery_count=True,
     acknowledges_at_once=True,
+    non_durable=frozenset(SubscriptionType),
+    stores_properties=True,
+    replaces_properties=True,
+    places=True,
 )
 
 

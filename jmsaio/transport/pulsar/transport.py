@@ -81,7 +81,12 @@ class PulsarTransport:
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
-        self._capabilities = attrs.evolve(CAPABILITIES, most_unacknowledged=config.max_unacknowledged_rejected)
+        self._capabilities = attrs.evolve(
+            CAPABILITIES,
+            most_unacknowledged=config.max_unacknowledged_rejected,
+            stores_properties=config.use_pulsar_admin,
+            replaces_properties=config.use_pulsar_admin,
+        )
         check_message_ids()
         self._bridge = Bridge()
         try:
@@ -128,7 +133,8 @@ class PulsarTransport:
     def capabilities(self) -> Capabilities:
         """What pulsar-client can do.
 
-        Pulsar stops sending where too much is unacknowledged, and goes on when half of that is left.
+        Pulsar stops sending where too much is unacknowledged, and goes on when half of that is left. The properties of
+        subscriptions are read and written through the admin interface.
         """
         return self._capabilities
 

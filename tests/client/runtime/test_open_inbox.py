@@ -401,3 +401,28 @@ async def test_rejected_messages_are_acknowledged_only_where_that_is_asked_for(r
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", acknowledge_rejected_messages=rejected) as connection:
         async with connection.create_session() as session, session.create_consumer(QUEUE, "x = 1") as consumer:
             assert consumer._inbox.filter.acknowledge_rejected is rejected
+
+
+@pytest.mark.parametrize(
+    ("replaces", "stores", "said"),
+    [(True, True, None), (False, True, "holds"), (False, False, "holds. Nor are they kept with new ones")],
+)
+async def test_a_durable_subscription_that_can_t_be_compared_is_warned_of_once(
+    name: Name,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    replaces: bool,
+    stores: bool,
+    said: str | None,
+) -> None:
+    async with jmsaio.connect(f"memory://{name('broker')}", client_id="c") as connection:
+        transport = connection._runtime.transport
+        can = attrs.evolve(transport.capabilities, replaces_properties=replaces, stores_properties=stores)
+        monkeypatch.setattr(type(transport), "capabilities", can)
+        session = await connection.create_session()
+        for number in range(2):
+            await session.create_consumer(session.create_topic("t"))
+            await session.create_durable_consumer(session.create_topic("t"), f"d{number}")
+    warned = [record.message for record in caplog.records if "another selector or noLocal" in record.message]
+    assert len(warned) == (0 if said is None else 1)
+    assert all(text.endswith(f" {said}") for text in warned)

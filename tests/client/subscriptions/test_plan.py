@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Container
 from typing import Literal
 
 import httpx
@@ -204,3 +205,19 @@ async def test_dead_letters_arrive_at_the_queue_of_their_short_name(url: str, na
                 letter = await graveyard.receive(timeout=20)
                 assert letter is not None and letter.get_body(str) == "bad"
                 await letter.acknowledge()
+
+
+@pytest.mark.parametrize(("non_durable", "name"), [((), "jmsaio-nd-u"), ([SHARED], "jmsaio-nd-u"), ([EXCLUSIVE], "u")])
+def test_a_simple_consumer_has_a_name_for_the_sweep_where_a_crash_leaves_its_subscription(
+    non_durable: Container[SubscriptionType], name: str
+) -> None:
+    """On ``non_durable`` types the broker ends it."""
+    request = ConsumerRequest(TOPIC, ConsumerKind.SIMPLE)
+    planned = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u", non_durable)
+    assert (planned.subscription.name, planned.subscription.durable) == (name, False)
+
+
+def test_a_shared_subscription_never_takes_the_name_of_a_durable_one() -> None:
+    request = ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n")
+    planned = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u", [*SubscriptionType])
+    assert planned.subscription.name == "c_n-nd"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from typing import Any
 
 import httpx
 import pytest
 
 from jmsaio.config import Configuration, load
+from jmsaio.transport.base import Transport
+from jmsaio.transport.pulsar.transport import PulsarTransport
 
 MARKS = (pytest.mark.broker,)
 
@@ -24,3 +28,10 @@ def deduplicating_namespace(request: pytest.FixtureRequest) -> str:
     httpx.put(address, timeout=30).raise_for_status()
     httpx.post(f"{address}/deduplication", json=True, timeout=30).raise_for_status()
     return namespace
+
+
+async def crash(transport: Transport) -> None:
+    """Let a client end as its process does when it is killed: pulsar-client cuts its connections."""
+    assert isinstance(transport, PulsarTransport)
+    client: Any = transport._client
+    await asyncio.to_thread(client.shutdown)

@@ -14,7 +14,9 @@ from tests.transport.pulsar.conftest import Kit
 
 
 async def test_pulsar_has_an_admin_and_says_what_it_can_do(kit: Kit) -> None:
-    assert kit.transport.capabilities == Capabilities(False, False, False, 40_000)
+    assert kit.transport.capabilities == Capabilities(
+        False, False, False, 40_000, stores_properties=True, replaces_properties=True
+    )
     assert kit.transport.admin is not None
 
 
@@ -27,6 +29,7 @@ async def test_the_configuration_says_how_much_may_stay_unacknowledged(pulsar_br
 async def test_a_transport_without_admin_has_none(pulsar_broker: TestBroker) -> None:
     transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
     assert transport.admin is None
+    assert not transport.capabilities.stores_properties and not transport.capabilities.replaces_properties
     await transport.aclose(5)
 
 

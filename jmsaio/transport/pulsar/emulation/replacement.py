@@ -35,8 +35,7 @@ async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable
         ConsumerBusyError: the other one has consumers, or is shared otherwise.
     """
     if admin is None:
-        warn_unknown(warn, "jms.usePulsarAdmin=false")
-        return ()
+        return ()  # the client was told: Capabilities.replaces_properties
     if wanted.pattern is not None:
         warn_unknown(warn, "a topics pattern")
         return ()

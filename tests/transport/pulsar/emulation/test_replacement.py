@@ -76,8 +76,9 @@ async def test_an_admin_interface_that_fails_means_that_the_subscription_is_resu
         await warnings(FakeAdmin({}, writing=error))
 
 
-async def test_without_admin_it_is_resumed() -> None:
-    assert ["jms.usePulsarAdmin=false" in text for text in await warnings(None)] == [True]
+async def test_without_admin_it_is_resumed_and_the_client_has_said_so() -> None:
+    """``Capabilities.replaces_properties`` tells it."""
+    assert await warnings(None) == []
 
 
 async def test_the_same_is_left_alone_and_one_without_properties_gets_them(caplog: pytest.LogCaptureFixture) -> None:

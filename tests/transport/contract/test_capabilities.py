@@ -1,0 +1,91 @@
+"""Contract: a transport does what it declares, and nothing beyond.
+
+Transactions, sequence ids, redelivery counts and the number of unacknowledged records have files of their own.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import anyio
+import attrs
+import pytest
+
+from jmsaio.transport.base import Position, SubscriptionType
+from tests.kit.records import Outcomes, record, texts
+from tests.transport.contract.harness import GUARD, Harness
+
+KEEPER = "keeper"
+
+
+async def kept(harness: Harness, topic: str) -> dict[str, str]:
+    """The properties of the subscription."""
+    return await harness.admin.subscription_properties(topic, "s")
+
+
+async def consumed(harness: Harness, topic: str) -> set[str]:
+    """The subscriptions that have consumers."""
+    return {name for name, one in (await harness.admin.stats(topic)).subscriptions.items() if one.consumers}
+
+
+async def test_a_crash_leaves_subscriptions_of_the_declared_types_only_where_they_are_durable(
+    harness: Harness, contract: ModuleType
+) -> None:
+    topic = harness.topic()
+    keeper = await harness.inbox(topic, name=KEEPER)
+    crashing = await harness.other()
+    for type_ in SubscriptionType:
+        await crashing.inbox(topic, name=type_.value, type=type_, durable=False)
+        await crashing.inbox(topic, name=f"durable {type_.value}", type=type_)
+    await contract.crash(crashing.transport)
+    stay = {type_.value for type_ in set(SubscriptionType) - harness.capabilities.non_durable}
+    stay |= {KEEPER, *(f"durable {type_.value}" for type_ in SubscriptionType)}
+    with anyio.fail_after(GUARD):
+        while await consumed(harness, topic) != {KEEPER}:  # the broker has to notice
+            await anyio.sleep(0.05)
+    assert set((await harness.admin.stats(topic)).subscriptions) == stay
+    await crashing.stop()
+    await keeper.close()
+
+
+@pytest.mark.parametrize("admin", [True, False])
+async def test_properties_are_with_a_new_subscription_at_once_where_that_is_declared(
+    harness: Harness, admin: bool
+) -> None:
+    configuration = attrs.evolve(harness.configuration, use_pulsar_admin=admin)
+    opening, topic = await Harness.start(configuration), harness.topic()
+    await opening.inbox(topic, properties={"a": "b"})
+    assert await kept(harness, topic) == ({"a": "b"} if opening.capabilities.stores_properties else {})
+    await opening.stop()
+
+
+@pytest.mark.parametrize("admin", [True, False])
+async def test_a_subscription_is_replaced_where_that_is_declared_and_else_resumed(
+    harness: Harness, admin: bool
+) -> None:
+    configuration = attrs.evolve(harness.configuration, use_pulsar_admin=admin)
+    opening, topic = await Harness.start(configuration), harness.topic()
+    await (await harness.inbox(topic, properties={"a": "old"}, replace=True)).close()
+    await harness.fill(topic, "kept for the old one")
+    inbox = await opening.inbox(topic, properties={"a": "new"}, replace=True, position=Position.LATEST)
+    await harness.fill(topic, "later")
+    replaces = opening.capabilities.replaces_properties
+    assert await inbox.consume(1 if replaces else 2) == [*([] if replaces else ["kept for the old one"]), "later"]
+    assert await kept(harness, topic) == {"a": "new" if replaces else "old"}
+    await opening.stop()
+
+
+async def test_the_places_of_sent_records_are_told_as_declared(harness: Harness) -> None:
+    """Of a record that is sent alone always; of each one where ``places`` says so; and never a wrong one."""
+    topic = harness.topic()
+    inbox, sender, outcomes = await harness.inbox(topic), await harness.sender(topic), Outcomes()
+    sent = [str(number) for number in range(2500)]
+    for text in sent:
+        sender.send(record(text), outcomes)
+    await sender.drain(GUARD)
+    alone = await harness.send(sender, "alone")
+    stored = {text: each.message_id for each in await inbox.take(2501) for text in texts([each])}
+    assert alone == [stored["alone"]]
+    assert None not in outcomes.places or not harness.capabilities.places
+    told = dict(zip(sent, outcomes.places, strict=True))
+    assert {text: place for text, place in told.items() if place is not None}.items() <= stored.items()
