@@ -316,8 +316,9 @@ class Session(AsyncClosing):
         Waits for asynchronous sends and their completion listeners first.
 
         Raises:
-            TransactionRolledBackError: a send failed or the broker rolled back; everything was undone, but for the
-                sends of an emulated transaction (``jms.emulateTransactions``), which are stored at once.
+            TransactionRolledBackError: a send failed, a received message could not be acknowledged in the transaction,
+                or the broker rolled back; everything was undone, but for the sends of an emulated transaction
+                (``jms.emulateTransactions``), which are stored at once.
             TransactionInDoubtError: no answer came; the transaction may have been committed.
             IllegalStateError: not transacted, or called from a completion listener of this session.
             OperationTimeoutError: sends had no outcome in time; nothing was committed, with the same exception.

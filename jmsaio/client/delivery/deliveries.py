@@ -125,7 +125,11 @@ class Deliveries:
 
     async def redeliver_all(self) -> None:
         """Redeliver every unsettled delivery, counted, in order, before later messages."""
-        for inbox, records in self.ledger.take_all():
+        await self.redeliver(self.ledger.take_all())
+
+    async def redeliver(self, commands: Commands) -> None:
+        """Redeliver records that the ledger has forgotten, counted, in order, before later messages."""
+        for inbox, records in commands:
             self._redeliver(inbox, records)
         await self.close_settled()
 

@@ -138,9 +138,15 @@ class LocalTransaction:
             ) from error
 
     async def _commit_real(self, handle: Transaction, deliveries: Deliveries) -> None:
-        try:
-            for inbox, records in deliveries:
+        for number, (inbox, records) in enumerate(deliveries):
+            try:
                 inbox.acknowledge(records, handle)
+            except Exception as error:
+                await self._abort_commit(handle, deliveries[number:])
+                raise TransactionRolledBackError(
+                    f"a received message could not be acknowledged, so the work was rolled back: {error}"
+                ) from error
+        try:
             try:
                 await handle.commit()
             except TransactionInDoubtError:
@@ -149,6 +155,20 @@ class LocalTransaction:
                 raise TransactionInDoubtError(f"the transaction may have been committed: {error}") from error
         finally:  # after a rollback the broker redelivers the messages acknowledged in it
             await self.runtime.deliveries.close_settled()
+
+    async def _abort_commit(self, handle: Transaction, rest: Deliveries) -> None:
+        """Undo a commit at once: until then its topics give no reader what was sent to them later.
+
+        Args:
+            handle: the transaction.
+            rest: what was not acknowledged in it; the other messages are redelivered by the broker.
+        """
+        try:
+            await handle.abort()
+        except TransportError as error:
+            _log.warning("the broker undoes a transaction within %g s: %s", TRANSACTION_TIMEOUT, error)
+        finally:
+            await self.runtime.deliveries.redeliver(rest)
 
     async def _rollback(self) -> None:
         try:

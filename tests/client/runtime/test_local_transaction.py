@@ -505,3 +505,50 @@ async def test_a_rollback_that_a_send_delays_for_too_long_redelivers_and_says_wh
                 assert [text.partition(": ")[2][:2] for text in warnings(caplog)] == ["1 "]
                 (again,) = await take(consumer, 1)
                 assert again.jms_redelivered
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["aborted", "no answer to the abort"])
+async def test_a_commit_that_can_not_acknowledge_is_rolled_back_at_once(
+    name: Name, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, answers: bool
+) -> None:
+    gone, acknowledge = jmsaio.TransportError("the link is lost"), MemoryReceiver.acknowledge
+    abort: list[MemoryTransaction] = []
+    queues = [jmsaio.Queue(name(text)) for text in ("first", "second", "third")]
+
+    def refuse_second(self: Any, records: Any, transaction: Any = None) -> None:
+        if queues[1].name in records[0].topic:
+            raise gone
+        acknowledge(self, records, transaction)
+
+    async def lose(self: MemoryTransaction) -> None:
+        abort.append(self)
+        raise jmsaio.TransportError("no answer")
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        for queue in queues:
+            await fill(connection, queue, 1)
+        output = jmsaio.Queue(name("out"))
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumers = [await session.create_consumer(queue) for queue in queues]
+            await (await session.create_producer(output)).send("undone")
+            assert session._transacting is not None
+            handle = session._transacting.work.handle
+            for consumer in consumers:
+                await take(consumer, 1)
+            with monkeypatch.context() as patched:
+                patched.setattr(MemoryReceiver, "acknowledge", refuse_second)
+                if not answers:
+                    patched.setattr(MemoryTransaction, "abort", lose)
+                with pytest.raises(jmsaio.TransactionRolledBackError, match="the link is lost") as raised:
+                    await session.commit()
+            assert raised.value.__cause__ is gone
+            assert isinstance(handle, MemoryTransaction)
+            assert ("no answer" in caplog.text, abort) == ((False, []) if answers else (True, [handle]))
+            if not answers:
+                await handle.abort()  # as the broker does when its time is over
+            assert handle.unit.state is State.ABORTED
+            for consumer in consumers:
+                (again,) = await take(consumer, 1)
+                assert (again.get_body(str), again.jms_redelivered) == ("0", True)
+            await session.commit()
+        assert [await rest(connection, queue, wait=0.1) for queue in (*queues, output)] == [[], [], [], []]
