@@ -67,6 +67,12 @@ class Functions:
     on_exception: Callable[[Message, Exception], Any]
 
 
+def _ignore_outcome(future: asyncio.Future[Receipt]) -> None:
+    """The listener was told already: without this asyncio would complain of an error that nobody asked for."""
+    if not future.cancelled():
+        future.exception()
+
+
 @attrs.define(eq=False)
 class _Expected:
     message: Message
@@ -133,6 +139,7 @@ class Completions:
         error: BaseException | None
         if not future.done():
             error = SendInDoubtError("the session closed before the broker answered; it may have stored the message")
+            future.add_done_callback(_ignore_outcome)
         elif future.cancelled():
             error = SendInDoubtError("the send's future was cancelled; the broker may have stored the message")
         else:

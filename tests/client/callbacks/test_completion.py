@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -339,3 +340,28 @@ async def test_the_close_of_a_producer_waits_for_listeners_whose_sends_have_ende
         await (await producer.send_async("x", completion_listener=listener))
         await producer.close()
         assert [text(message) for message, _ in listener.told] == ["x"]
+
+
+@pytest.mark.parametrize("error", [jmsaio.SendError("refused"), None], ids=["failed", "cancelled"])
+async def test_an_outcome_after_the_listener_was_told_at_close_is_not_complained_of(
+    name: Name, monkeypatch: pytest.MonkeyPatch, error: jmsaio.JMSError | None
+) -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    listener, silent = Listener(), Silent()
+    async with jmsaio.connect(f"memory://{name('broker')}", close_timeout=0.1) as connection:
+        session = await connection.create_session()
+        producer = await session.create_producer(jmsaio.Queue("q"))
+        with monkeypatch.context() as patched:
+            patched.setattr(SenderPool, "cached", lambda *_: silent)
+            await producer.send_async("x", completion_listener=listener)
+        with pytest.raises(jmsaio.OperationTimeoutError):
+            await session.close()
+        assert [type(told) for _, told in listener.told] == [jmsaio.SendInDoubtError]
+        if error is None:
+            silent.sent[0].cancel()
+        PendingSends.settled(silent.sent, None, error)
+        silent.sent.clear()
+        await asyncio.sleep(0)
+        gc.collect()
+    assert complaints == [] and len(listener.told) == 1
