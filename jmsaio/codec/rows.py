@@ -212,7 +212,12 @@ def _reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, str 
 
 
 def to_record(
-    row: RawRow, connection_id: str, namespace: str = "public/default", *, deliver_at: int | None = None
+    row: RawRow,
+    connection_id: str,
+    namespace: str = "public/default",
+    *,
+    deliver_at: int | None = None,
+    written: Mapping[str, str] | None = None,
 ) -> OutgoingRecord:
     """The record that carries a row: ``to_row`` of what a receiver gets of it says the same again.
 
@@ -224,6 +229,7 @@ def to_record(
         connection_id: JMSConnectionID of the sending connection, for noLocal.
         namespace: ``tenant/namespace`` of a reply destination without one.
         deliver_at: earliest delivery by the broker in milliseconds since the epoch, None for at once.
+        written: the properties as ``properties.write_texts`` writes them, in place of those of the row.
 
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate), a property name that the wire format uses
@@ -246,7 +252,11 @@ def to_record(
         correlation = correlation_id if correlation_bytes is None else correlation_bytes
         is_topic = reply_to is not None and _is_topic(reply_to_kind)
         headers.write_values(correlation, message_type, reply_to, is_topic, namespace, wire)
-    properties.write_texts(texts, words, wire)
+    if written is None:
+        properties.write_texts(texts, words, wire)
+    else:
+        texts = written
+        wire |= written
     if object_format is not None:
         wire[bodies.OBJECT_FORMAT] = object_format
     if text is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import filterfalse, pairwise
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -16,11 +16,25 @@ from jmsaio.model.values import Float
 from jmsaio.spark.arrow.write_columns import FIELD_WORDS
 
 _BOOLEANS: Final = frozenset({"true", "false"})
-#: Type word to the most digits that are a number of it, whatever they are.
-_DIGITS: Final[Mapping[str, int]] = {"byte": 2, "short": 4, "int": 9, "integer": 9, "long": 18}
-_FLOATING: Final = frozenset({"float", "double"})
-#: What a floating-point number usually looks like; looking is cheaper than reading it.
-_PLAIN: Final = re.compile(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?", re.ASCII)
+
+
+def _looks(pattern: str) -> Callable[[str], object]:
+    return re.compile(pattern, re.ASCII).fullmatch
+
+
+_FLOATING: Final = _looks(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?")
+_INT: Final = _looks("-?[0-9]{1,9}")
+#: Type word to what its texts usually look like. Looking is cheaper than reading; so many digits always fit.
+_USUAL: Final[Mapping[str, Callable[[str], object]]] = {
+    "boolean": _looks("true|false"),
+    "byte": _looks("-?[0-9]{1,2}"),
+    "short": _looks("-?[0-9]{1,4}"),
+    "int": _INT,
+    "integer": _INT,
+    "long": _looks("-?[0-9]{1,18}"),
+    "float": _FLOATING,
+    "double": _FLOATING,
+}
 #: Type word of a field to what writes its values as text.
 _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
     None: str,
@@ -94,21 +108,44 @@ def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dic
     return found
 
 
+def are_of_type(texts: Sequence[str], word: str | None) -> bool:
+    """Whether all texts are of the type that a word names, so that ``read_properties`` takes each of them.
+
+    Args:
+        texts: of one property in many rows.
+        word: its type word; None is a string.
+    """
+    if word is None:
+        return True
+    try:
+        for text in filterfalse(_USUAL.get(word, _never), set(texts)):  # there may be few different ones
+            _check_text(text, word)
+    except MessageFormatError:
+        return False
+    return True
+
+
+def _never(text: str) -> bool:
+    return False
+
+
 def _check_texts(texts: Mapping[str, str], words: Mapping[str, str]) -> None:
     """Refuse a text that is not of its type. A word that names no type is left to the codec, which refuses it."""
-    get, digits, plain = texts.get, _DIGITS.get, _PLAIN.fullmatch
+    get, usual = texts.get, _USUAL.get
     for name, word in words.items():
         text = get(name)
-        if text is None or (len(text) <= digits(word, 0) and text.isascii() and text.isdecimal()):
+        if text is None or usual(word, _never)(text):
             continue
-        if word == "boolean":
-            if text not in _BOOLEANS and text.lower() not in _BOOLEANS:  # Java reads any other text as false
-                raise MessageFormatError(f"property {name!r:.100}: {text[:100]!r} is not a boolean: true or false")
-        elif word not in _FLOATING or plain(text) is None:
-            try:
-                parse_wire(text, word)
-            except MessageFormatError as error:
-                raise MessageFormatError(f"property {name!r:.100}: {error}") from error
+        try:
+            _check_text(text, word)
+        except MessageFormatError as error:
+            raise MessageFormatError(f"property {name!r:.100}: {error}") from error
+
+
+def _check_text(text: str, word: str) -> None:
+    if word == "boolean" and text.lower() not in _BOOLEANS:  # Java reads any other text as false
+        raise MessageFormatError(f"{text[:100]!r} is not a boolean: true or false")
+    parse_wire(text, word)
 
 
 def _add(texts: dict[str, str], words: dict[str, str], name: str, text: str, word: str | None) -> None:

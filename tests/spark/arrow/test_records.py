@@ -23,7 +23,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.columns import RowBatches
-from jmsaio.spark.arrow.records import RecordMaker, _Cells
+from jmsaio.spark.arrow.records import RecordMaker
 from jmsaio.spark.arrow.types import ARROW
 from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, Kind
 from jmsaio.spark.model.outgoing import OutgoingRow
@@ -141,14 +141,6 @@ def test_every_column_has_its_part_in_a_record() -> None:
     assert maker.order is not None and maker.order.producers == ["p"]
     assert row.record.properties["JMSReplyTo"] == "persistent://t/n/r"
     assert record(correlation_bytes=b"\xff").properties["JMSCorrelationID"] == "/w=="
-
-
-def test_a_row_has_a_field_for_each_column() -> None:
-    renamed = {
-        "bytes": "data", "JMSCorrelationID": "correlation_id", "JMSType": "type", "JMSReplyTo": "reply_to",
-        "JMSPriority": "priority", "JMSDeliveryMode": "delivery_mode",
-    }  # fmt: skip
-    assert _Cells._fields == tuple(renamed.get(column.name, column.name) for column in WRITE_COLUMNS)
 
 
 def test_a_row_of_nulls_is_a_message_without_anything() -> None:

@@ -1,0 +1,75 @@
+"""The properties of many rows at once, as ``properties.write_texts`` writes those of each.
+
+The rows of a table mostly have properties with the same names and types. So what becomes of a name is asked once, with
+empty texts, and the texts of all rows are put where the empty ones stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+
+import attrs
+
+from jmsaio.codec import properties
+from jmsaio.errors import MessageFormatError
+
+
+@attrs.frozen
+class WrittenShape:
+    """What all rows have in common whose properties have the same names and type words.
+
+    Attributes:
+        names: of the properties, at least one.
+        wire: what is written where each text is empty: texts and marks by name, in the order of the wire.
+    """
+
+    names: tuple[str, ...]
+    wire: Mapping[str, str]
+
+    def write(self, columns: Sequence[Sequence[str]]) -> Iterator[dict[str, str]] | None:
+        """The properties on the wire, row by row.
+
+        Args:
+            columns: the texts of each property, in the order of ``names``.
+
+        Returns:
+            A new dictionary for each row; None where a text is not Unicode (a lone surrogate), which ``write_texts``
+            refuses with its name.
+        """
+        if not all(map(_is_unicode, columns)):
+            return None
+        texts = dict(zip(self.names, columns, strict=True))
+        parts = [texts[name] if name in texts else repeat(word) for name, word in self.wire.items()]
+        return map(dict, map(zip, repeat(tuple(self.wire)), zip(*parts, strict=False)))  # the words have no end
+
+
+def learn_shape(names: tuple[str, ...], words: Mapping[str, str]) -> WrittenShape | None:
+    """What the rows with these properties have in common.
+
+    Args:
+        names: of the properties.
+        words: the type words of those that are no strings.
+
+    Returns:
+        None where ``write_texts`` has to look at each row: it refuses them, a name is given twice, or there is none.
+    """
+    if not names or len(set(names)) < len(names):
+        return None
+    wire: dict[str, str] = {}
+    try:
+        properties.write_texts(dict.fromkeys(names, ""), words, wire)
+    except MessageFormatError:
+        return None
+    return WrittenShape(names, wire)
+
+
+def _is_unicode(texts: Sequence[str]) -> bool:
+    joined = "".join(texts)
+    if joined.isascii():
+        return True
+    try:
+        joined.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

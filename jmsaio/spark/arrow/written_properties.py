@@ -1,0 +1,143 @@
+"""The properties of a batch as they are on the wire, by columns: what its rows have in common is looked at once.
+
+A row that has something of its own (a NULL among its texts, a text that is not of its type, a name that is refused)
+is left to ``read_properties`` and the codec, which say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from jmsaio.codec.written_shapes import learn_shape
+from jmsaio.spark.arrow.property_columns import Declared, Texts, are_of_type, read_maps, read_structs
+
+#: The properties of one row as they are on the wire, which rows may share; None: look at the row by itself.
+Written = Mapping[str, str] | None
+
+#: Rows with the same names and types on average, from which on these are asked once.
+_SHARED: Final = 4
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+class _Shape(NamedTuple):
+    """What rows have in common: the names of their texts, and their type words with the names of these."""
+
+    names: tuple[str, ...]
+    typed: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+#: The shape of one row and its texts; None where a text or word is NULL.
+_Row = tuple[_Shape, tuple[str, ...]] | None
+
+
+def written_properties(
+    texts: pa.MapArray | None, words: pa.MapArray | None, declared: pa.StructArray | None, rows: int
+) -> Sequence[Written]:
+    """The properties of each row.
+
+    Args:
+        texts: the column ``properties``, None where it is missing or NULL throughout.
+        words: the column ``property_types``, or None.
+        declared: the column ``props``, or None.
+        rows: how many there are, at least one.
+    """
+    if declared is not None:
+        if texts is not None or words is not None:  # a property may be in both: each row is to be looked at
+            return [None] * rows
+        return _by_shape(map(_of_fields, read_structs(declared)), checked=True)
+    alike, typed = _read_alike(texts, rows), _read_alike(words, rows)
+    if alike is None or typed is None or not _recurs(typed[1], len(typed[0])):
+        return _by_shape(map(_of_maps, _maps(texts, rows), _maps(words, rows)), checked=False)
+    (names, items), (keys, kinds) = alike, typed
+    found = items.to_pylist()
+    columns = [found[start :: len(names)] for start in range(len(names))]
+    shape = _Shape(names, keys, tuple(kinds.slice(0, len(keys)).to_pylist()))
+    written = _write(shape, columns, rows, checked=False)
+    return [None] * rows if written is None else list(written)
+
+
+def _read_alike(column: pa.MapArray | None, rows: int) -> tuple[tuple[str, ...], pa.Array] | None:
+    """The keys that all rows have, and the items of all rows; None where keys differ, or an item is NULL."""
+    if column is None:
+        return (), pa.array([], pa.string())
+    offsets = column.offsets.to_pylist()
+    first, last = offsets[0], offsets[-1]
+    width = offsets[1] - first
+    if column.null_count or set(map(operator.sub, offsets[1:], offsets)) != {width}:
+        return None
+    keys, items = (each.slice(first, last - first) for each in (column.keys, column.items))
+    if items.null_count or not _recurs(keys, width):
+        return None
+    return tuple(keys.slice(0, width).to_pylist()), items
+
+
+def _recurs(values: pa.Array, width: int) -> bool:
+    """The first ``width`` values come again and again."""
+    found: bool = values.slice(width).equals(values.slice(0, len(values) - width))
+    return found
+
+
+def _maps(column: pa.MapArray | None, rows: int) -> Iterable[Texts | None]:
+    return repeat(None, rows) if column is None else read_maps(column)
+
+
+def _of_maps(texts: Texts | None, words: Texts | None) -> _Row:
+    texts, words = texts or {}, words or {}
+    items, kinds = tuple(texts.values()), tuple(words.values())
+    if None in items or None in kinds:
+        return None
+    return _Shape(tuple(texts), tuple(words), kinds), items  # type: ignore[arg-type,return-value]  # no entry is NULL
+
+
+def _of_fields(declared: Declared) -> _Row:
+    words = {name: word for name, (_, word) in declared.items() if word is not None}
+    texts = tuple(text for text, _ in declared.values())
+    return _Shape(tuple(declared), tuple(words), tuple(words.values())), texts
+
+
+def _by_shape(rows: Iterable[_Row], *, checked: bool) -> list[Written]:
+    """The properties of rows, each shape of which is looked at once."""
+    count = 0
+    shapes: dict[_Shape, tuple[list[int], list[tuple[str, ...]]]] = {}
+    for row in rows:
+        if row is not None:
+            numbers, texts = shapes.setdefault(row[0], ([], []))
+            numbers.append(count)
+            texts.append(row[1])
+        count += 1
+    found: list[Written] = [None] * count
+    if len(shapes) * _SHARED > count:
+        return found
+    for shape, (numbers, texts) in shapes.items():
+        columns = list(zip(*texts, strict=True))
+        for number, written in zip(numbers, _write(shape, columns, len(numbers), checked=checked) or (), strict=False):
+            found[number] = written
+    return found
+
+
+def _write(
+    shape: _Shape, columns: Sequence[Sequence[str]], rows: int, *, checked: bool
+) -> Iterator[Mapping[str, str]] | None:
+    """The properties of rows of one shape; None where each is to be looked at.
+
+    Args:
+        shape: theirs.
+        columns: the texts of each name.
+        rows: how many there are.
+        checked: the texts are known to be of their types.
+    """
+    words = dict(zip(shape.typed, shape.words, strict=True))
+    if not shape.names and not words:
+        return repeat(_NOTHING, rows)
+    found = learn_shape(shape.names, words)
+    if found is None:
+        return None
+    if not checked and not all(map(are_of_type, columns, map(words.get, shape.names))):
+        return None
+    return found.write(columns)
