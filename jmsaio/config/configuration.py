@@ -127,7 +127,10 @@ class Configuration:
     force_delete_temporary_destinations: bool = option(
         False, "jms.forceDeleteTemporaryDestinations", "delete a temporary destination even while clients use it"
     )
-    max_num_of_producers: int = option(1000, "jms.maxNumOfProducers", "senders kept open for reuse", low=1)
+    max_num_of_producers: int = option(
+        1000, "jms.maxNumOfProducers", "senders kept open for reuse; a topic has one for transactions and one without",
+        low=1,
+    )  # fmt: skip
     producer_auto_close: float | None = option(
         None, "jms.producerAutoCloseTimeoutSec", "idle time after which a kept sender is closed; below 0: never",
         unit="s", off=-1,

@@ -51,7 +51,7 @@ class ConnectOptions(TypedDict, total=False):
     force_delete_temporary_destinations: bool
     """Delete a temporary destination even while clients use it."""
     max_num_of_producers: int
-    """Senders kept open for reuse."""
+    """Senders kept open for reuse; a topic has one for transactions and one without."""
     producer_auto_close: Duration | None
     """Idle time after which a kept sender is closed; below 0: never."""
     use_credentials_from_create_connection: bool

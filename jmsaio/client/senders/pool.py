@@ -55,7 +55,8 @@ class SenderPool:
     """A bounded cache of senders; the least recently used one makes room for a new one.
 
     Each topic has one for the sends of transactions, and one for all others, each with a window of its own; with a
-    configured producer name, one for all.
+    configured producer name, one for all. Each is a producer at the broker, so each counts for
+    ``jms.maxNumOfProducers`` and makes room by itself, as in the Java client.
 
     Attributes:
         transport: opens the senders.

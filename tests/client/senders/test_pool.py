@@ -64,6 +64,20 @@ async def test_the_one_unused_for_longest_makes_room() -> None:
     await transport.aclose(1.0)
 
 
+@pytest.mark.parametrize("used", [False, True], ids=["plain", "transacted"])
+async def test_both_senders_of_a_topic_count_and_the_one_unused_for_longest_goes(used: bool) -> None:
+    async with opened(max_num_of_producers=2) as senders:
+        kept, idle = [await senders.open(_TOPIC, None, transacted=transacted) for transacted in (used, not used)]
+        assert senders.cached(_TOPIC, transacted=used) is kept
+        await senders.open(f"{_TOPIC}-2", None)
+        assert [*senders._entries] == [(_TOPIC, used), (f"{_TOPIC}-2", False)]
+        assert senders.cached(_TOPIC, transacted=used) is kept
+        with pytest.raises(jmsaio.ObjectClosedError):
+            idle.send(record("x"), started(PendingSends()))
+        assert senders.transport.admin is not None
+        assert (await senders.transport.admin.stats(_TOPIC)).producers == 1
+
+
 async def test_idle_senders_are_closed() -> None:
     config = load(f"memory://{uuid.uuid4()}", producer_auto_close=0.0)
     transport = await open_transport(config)
