@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from benchmarks.broker import java_jars, started_broker
-from benchmarks.catalog import all_scenarios, jmsaio_url
+from benchmarks.catalog import all_scenarios, beside_uvloop, jmsaio_url
 from benchmarks.java_peer import JavaError, compile_program
 from benchmarks.spark.catalog import reason_without, spark_scenarios
 from jmsaio.bench import Progress, Workload, render_table, run_scenarios
@@ -43,6 +43,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--spark-messages", type=int, metavar="N", help="messages of a row of Spark (default 200000)")
     parser.add_argument("--only", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio", help="loop of the asyncio rows")
+    parser.add_argument("--uvloop", action="store_true", help="with each asyncio row also the same row on uvloop")
     parser.add_argument("--json-file", metavar="FILE", help="write all samples and the summary")
     parser.add_argument("--plot", metavar="FILE", help="draw the result (png, svg or pdf)")
     parser.add_argument("--check", action="store_true", help="exit status 1 when a goal is missed")
@@ -134,10 +135,14 @@ def main(arguments: Sequence[str]) -> int:
             if url is not None and web_url is None:
                 web_url = web_url_of(url)
             scenarios = all_scenarios(url, web_url or "", java)
+            if options.uvloop:
+                if options.loop == "uvloop":
+                    raise ValueError("--uvloop measures it beside asyncio: leave --loop uvloop out")
+                scenarios = beside_uvloop(scenarios)
             if options.spark:
                 scenarios += _spark_scenarios(url, web_url)
             return _measure(options, scenarios, stack.enter_context(_carrying_out(options.spark)))
-    except (ValueError, JavaError, LauncherError, OSError) as error:
+    except (ValueError, ImportError, JavaError, LauncherError, OSError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
+
+import attrs
+
 from benchmarks.java_peer import CLASS_PATH, WEB_URL
 from benchmarks.layer.catalog import layer_scenarios
 from jmsaio.bench.catalog import broker_scenarios, embedded_scenarios
+from jmsaio.bench.child import find_target
 from jmsaio.bench.scenario import Group, Scenario
 
 
@@ -51,6 +57,18 @@ def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list
         *layer_scenarios(),
         *embedded_scenarios(),
     ]
+
+
+def beside_uvloop(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Each row, and behind it the same on uvloop if it runs on an event loop, compared with it."""
+    rows = []
+    for row in scenarios:
+        rows.append(row)
+        if inspect.iscoroutinefunction(find_target(row.target)):
+            references = (row.name, *row.references, *(f"{name}-uvloop" for name in row.references))
+            rows.append(attrs.evolve(row, name=f"{row.name}-uvloop", title=f"{row.title}, uvloop",
+                                     references=references, loop="uvloop"))  # fmt: skip
+    return rows
 
 
 def jmsaio_url(url: str, web_url: str) -> str:

@@ -6,6 +6,7 @@ Neither rich nor matplotlib is imported before a table or a picture is asked for
 
 from __future__ import annotations
 
+from jmsaio.bench.child import require_loop
 from jmsaio.bench.plot import require_plot, write_plot
 from jmsaio.bench.report import Report, read_json, write_json
 from jmsaio.bench.runner import Progress, run, run_scenarios
@@ -18,6 +19,7 @@ __all__ = [
     "Workload",
     "read_json",
     "render_table",
+    "require_loop",
     "require_plot",
     "run",
     "run_scenarios",

@@ -10,7 +10,7 @@ busy machine), and the row was measured by then.
 from __future__ import annotations
 
 import asyncio
-import importlib
+import importlib.util
 import json
 import os
 import sys
@@ -31,6 +31,16 @@ def find_target(target: str) -> Target:
         raise ValueError(f"{target!r} is not of the form module:function")
     found: Target = getattr(importlib.import_module(module), function)
     return found
+
+
+def require_loop(loop: str) -> None:
+    """Make sure that an event loop is there, before minutes are spent on other rows.
+
+    Raises:
+        ImportError: uvloop is wanted and not installed.
+    """
+    if loop == "uvloop" and importlib.util.find_spec("uvloop") is None:
+        raise ImportError("rows on uvloop need it: pip install 'jmsaio[uvloop]'")
 
 
 def run_task(task: Task) -> Metrics:

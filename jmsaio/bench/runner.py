@@ -16,6 +16,7 @@ from pathlib import Path
 import attrs
 
 from jmsaio.bench.catalog import own_scenarios
+from jmsaio.bench.child import require_loop
 from jmsaio.bench.environment import environment, load_average, yardstick
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.plot import require_plot, write_plot
@@ -75,7 +76,7 @@ def run(
         rounds: how often each row is measured, interleaved; default 5, with ``smoke`` 1.
         smoke: amounts so small that the figures mean nothing; shows that every row runs.
         only: regular expression; rows whose name it does not match anywhere are left out.
-        loop: event loop, ``asyncio`` or ``uvloop``.
+        loop: event loop, ``asyncio`` or ``uvloop`` (``pip install 'jmsaio[uvloop]'``).
         workload: amounts; default is the documented workload.
         json_file: write the report there.
         plot_file: write a picture there (needs matplotlib: ``pip install 'jmsaio[bench]'``).
@@ -83,7 +84,7 @@ def run(
 
     Raises:
         ValueError: ``only`` matches no row or is not a regular expression, or ``rounds`` is below 1.
-        ImportError: ``plot_file`` is given and matplotlib is not installed; nothing was measured.
+        ImportError: ``plot_file`` is given and matplotlib is not installed, or uvloop likewise; nothing was measured.
         OSError: a file can't be written.
     """
     return run_scenarios(
@@ -125,6 +126,8 @@ def run_scenarios(
         As ``run``.
     """
     chosen = select(scenarios, only)
+    for each in {loop, *(scenario.loop or loop for scenario in chosen)}:
+        require_loop(each)
     if plot_file is not None:
         require_plot()
     count = (1 if smoke else 5) if rounds is None else rounds
@@ -186,7 +189,7 @@ def _sample(
 ) -> Sample:
     load, pace = load_average(), yardstick()
     topic = f"bench-{scenario.name.replace('.', '-')}-{time.time_ns()}"
-    task = Task(scenario.target, scenario.url, topic, loop, workload, scenario.extra)
+    task = Task(scenario.target, scenario.url, topic, scenario.loop or loop, workload, scenario.extra)
     try:
         if scenario.prepare is not None:
             carry_out(attrs.evolve(task, target=scenario.prepare), scenario.timeout, directory)

@@ -73,6 +73,7 @@ class Scenario:
         timeout: seconds after which the child process is ended.
         extra: passed on to the task.
         references: rows that it is compared with, besides those of its group.
+        loop: its event loop, ``asyncio`` or ``uvloop``; None: that of the run.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Scenario:
     timeout: float = 120.0
     extra: dict[str, str] = attrs.field(factory=dict)
     references: tuple[str, ...] = ()
+    loop: str | None = None
 
 
 @attrs.frozen

@@ -43,11 +43,12 @@ def bench(
         from jmsaio.config import load
 
         load(url)  # report a mistake in it before anything runs
-    if plot_file is not None:
-        try:
+    try:
+        benchmark.require_loop(loop)
+        if plot_file is not None:
             benchmark.require_plot()
-        except ImportError as error:
-            raise click.UsageError(str(error)) from None
+    except ImportError as error:
+        raise click.UsageError(str(error)) from None
     with _bar(output) as bar:
         report = benchmark.run(
             url, rounds=rounds, smoke=smoke, only=only, loop=loop, json_file=json_file, plot_file=plot_file,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,44 @@ def test_a_tiny_smoke_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Embedded broker" in said.out
     assert [row.scenario.name for row in read_json(report).rows()] == ["embedded.bare", "embedded.through"]
     assert plot.exists()
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_a_row_with_an_event_loop_is_measured_on_uvloop_beside_asyncio() -> None:
+    from benchmarks.catalog import all_scenarios, beside_uvloop
+
+    rows = {row.name: row for row in beside_uvloop(all_scenarios(URL, "http://broker:8080", "classes"))}
+    beside = {name.removesuffix("-uvloop") for name, row in rows.items() if row.loop == "uvloop"}
+    assert {"layer.send", "layer.listener", "embedded.through", "send.jmsaio", "send.floor"} <= beside
+    assert not beside & {"send.raw", "send.java", "embedded.bare", "selector.three-terms"}
+    assert rows["layer.send"].loop is None
+    assert rows["layer.send-uvloop"].references == ("layer.send", "layer.bare-send", "layer.bare-send-uvloop")
+
+
+@pytest.mark.usefixtures("root_on_path")
+def test_rows_beside_asyncio_run_on_uvloop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.__main__ import main
+
+    report = tmp_path / "report.json"
+    assert main(["--smoke", "--uvloop", "--only", "^layer.bare-send", "--json-file", str(report)]) == 0
+    assert "bare loop: bytes and futures, uvloop" in capsys.readouterr().out
+    found = {row.scenario.name: [ratio.reference for ratio in row.ratios] for row in read_json(report).rows()}
+    assert found == {"layer.bare-send": [], "layer.bare-send-uvloop": ["layer.bare-send"]}
+
+
+@pytest.mark.parametrize(("missing", "more", "said"), [
+    (True, (), "pip install 'jmsaio[uvloop]'"), (False, ("--loop", "uvloop"), "leave --loop uvloop out"),
+])  # fmt: skip
+@pytest.mark.usefixtures("root_on_path")
+def test_what_uvloop_needs_is_said_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: bool, more: tuple[str, ...], said: str
+) -> None:
+    from benchmarks.__main__ import main
+
+    if missing:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["--smoke", "--uvloop", *more]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.broker

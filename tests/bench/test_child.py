@@ -1,10 +1,11 @@
 import asyncio
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
-from jmsaio.bench.child import find_target, main, run_task
+from jmsaio.bench.child import find_target, main, require_loop, run_task
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task, Workload
 
@@ -48,3 +49,11 @@ def test_the_result_goes_to_a_file(tmp_path: Path) -> None:
     task = Task("child_targets:plain", "memory:", "q", workload=Workload(messages=5))
     main([str(tmp_path / "result")], json.dumps(task.to_json()))
     assert json.loads((tmp_path / "result").read_text()) == {"per_second": 5.0}
+
+
+def test_a_loop_that_is_missing_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_loop("uvloop")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    require_loop("asyncio")
+    with pytest.raises(ImportError, match=r"pip install 'jmsaio\[uvloop\]'"):
+        require_loop("uvloop")

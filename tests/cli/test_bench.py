@@ -65,3 +65,13 @@ def test_a_picture_without_matplotlib_is_refused_before_anything_is_measured(
     with pytest.raises(ImportError, match="matplotlib"):
         benchmark.run(smoke=True, plot_file="x.png")
     assert measured == []
+
+
+def test_uvloop_that_is_missing_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["bench", "--loop", "uvloop"]) == 2
+    assert "pip install 'jmsaio[uvloop]'" in capsys.readouterr().err
+    with pytest.raises(ImportError, match="uvloop"):
+        benchmark.run(smoke=True, loop="uvloop")
