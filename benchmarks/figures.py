@@ -51,6 +51,12 @@ PARTS = {
         Pair("layer: receive / bare loop", "layer.receive", "layer.bare-receive", "cpu_us"),
         Pair("layer: listener / bare loop", "layer.listener", "layer.bare-receive", "cpu_us"),
     ),
+    "CPU of a message on uvloop: shorter is better": (
+        Pair("layer: send_async / asyncio", "layer.send-uvloop", "layer.send", "cpu_us"),
+        Pair("layer: 1,000 workers / asyncio", "layer.workers-uvloop", "layer.workers", "cpu_us"),
+        Pair("layer: receive / asyncio", "layer.receive-uvloop", "layer.receive", "cpu_us"),
+        Pair("layer: listener / asyncio", "layer.listener-uvloop", "layer.listener", "cpu_us"),
+    ),
 }
 
 
