@@ -148,7 +148,7 @@ class Report:
 
     def _ratios(self, scenario: Scenario, values: dict[int, float], key: str) -> list[Ratio]:
         ratios = []
-        for reference in (*REFERENCES[scenario.group], *scenario.references):
+        for reference in dict.fromkeys((*REFERENCES[scenario.group], *scenario.references)):
             found = spread(paired_ratios(values, self._by_round(reference, key)))
             if reference != scenario.name and found is not None:
                 ratios.append(Ratio(reference, found, find_goal(scenario.name, reference)))

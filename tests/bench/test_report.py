@@ -50,6 +50,16 @@ def test_a_row_of_its_own_references_is_compared_by_other_metrics_too(tmp_path: 
     assert read_json(tmp_path / "report.json") == report
 
 
+def test_a_reference_that_a_row_and_its_group_name_is_compared_once() -> None:
+    rows = tuple(
+        Scenario(name, "a row", Group.SEND, "benchmarks.floor:send", "pulsar://b:6650", references=("send.floor",))
+        for name in ("send.floor", "send.floor-uvloop")
+    )
+    samples = tuple(Sample(0, row.name, 0.5, 30.0, {"per_second": 1.0}) for row in rows)
+    found = Report({}, Workload(), "asyncio", rows, samples).rows()
+    assert [[ratio.reference for ratio in row.ratios] for row in found] == [[], ["send.floor"]]
+
+
 def test_failures_are_kept(report: Report) -> None:
     assert [(sample.scenario, sample.round) for sample in report.failures()] == [("idle.consumers", 1)]
 

@@ -122,8 +122,8 @@ def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> 
         return
     rest = "" if can.stores_properties else ". Nor are they kept with new ones"
     connection.warn_once(
-        "without the admin interface (jms.usePulsarAdmin) no one can tell whether a durable subscription was opened "
-        f"with another selector or noLocal before: it is resumed with the messages it holds{rest}"
+        "could not find out whether a durable subscription is opened with another selector or noLocal than before, "
+        f"without the admin interface (jms.usePulsarAdmin): it is resumed with the messages it holds{rest}"
     )
 
 
