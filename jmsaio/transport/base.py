@@ -106,7 +106,7 @@ class Capabilities:
         replaces_properties: ``Subscription.replace`` is kept: what a subscription was opened with before is compared.
             Pulsar's protocol tells no client; only the admin interface does. Without it an existing subscription is
             resumed, whatever its properties.
-        places: ``SenderOptions.settled`` is told the place of every record that was stored.
+        places: ``SenderOptions.settled`` is told the place of every record that was stored, transactions aside.
     """
 
     transactions: bool

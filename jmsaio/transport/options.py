@@ -44,8 +44,8 @@ class SenderOptions:
             sending, never inside ``Sender.send``. Records that share an answer may be told together: an error is that
             of all of them; a place is that of the first, and the rest lie behind it in the same entry, each with the
             next batch index. The place is None where the transport does not know it, which is never the case with
-            ``Capabilities.places``; records whose places it knows and others are told in calls of their own. The place
-            of a record that the broker left out as a duplicate is ``WireId.duplicate``.
+            ``Capabilities.places`` outside of transactions; records whose places it knows and others are told in calls
+            of their own. The place of a record that the broker left out as a duplicate is ``WireId.duplicate``.
         metadata: producer metadata shown by the broker's statistics.
         route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
         window_records: records on their way at most, before ``Sender.full``.

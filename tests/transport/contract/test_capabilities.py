@@ -5,14 +5,17 @@ Transactions, sequence ids, redelivery counts and the number of unacknowledged r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 import anyio
 import attrs
 import pytest
 
+from jmsaio.errors import JMSError
+from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
-from tests.kit.records import Outcomes, record, texts
+from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, Harness
 
 KEEPER = "keeper"
@@ -44,7 +47,7 @@ async def test_a_crash_leaves_subscriptions_of_the_declared_types_only_where_the
         while await consumed(harness, topic) != {KEEPER}:  # the broker has to notice
             await anyio.sleep(0.05)
     assert set((await harness.admin.stats(topic)).subscriptions) == stay
-    await crashing.stop()
+    await crashing.transport.aclose(0.5)  # nothing answers it any more
     await keeper.close()
 
 
@@ -75,17 +78,28 @@ async def test_a_subscription_is_replaced_where_that_is_declared_and_else_resume
     await opening.stop()
 
 
-async def test_the_places_of_sent_records_are_told_as_declared(harness: Harness) -> None:
+@pytest.mark.parametrize("partitions", [0, 3])
+async def test_the_places_of_sent_records_are_told_as_declared(harness: Harness, partitions: int) -> None:
     """Of a record that is sent alone always; of each one where ``places`` says so; and never a wrong one."""
-    topic = harness.topic()
-    inbox, sender, outcomes = await harness.inbox(topic), await harness.sender(topic), Outcomes()
-    sent = [str(number) for number in range(2500)]
-    for text in sent:
-        sender.send(record(text), outcomes)
+    topic, told = harness.topic(), dict[str, WireId | None]()
+
+    def settled(tokens: Sequence[str], place: WireId | None, error: JMSError | None) -> None:
+        assert error is None
+        for behind, text in enumerate(tokens):
+            index = None if place is None or behind == 0 else place.batch_index + behind
+            told[text] = place if index is None or place is None else place._replace(batch_index=index)
+
+    await harness.admin.create_topic(topic, partitions)
+    inbox, sender = await harness.inbox(topic), await harness.sender(topic, settled=settled)
+    soon = int((harness.transport.clock.now() + 0.2) * 1000)
+    for number in range(2500):
+        due = soon if number % 500 == 7 else None
+        sender.send(record(str(number), key=str(number) if number % 3 == 0 else None, deliver_at=due), str(number))
     await sender.drain(GUARD)
-    alone = await harness.send(sender, "alone")
+    sender.send(record("alone"), "alone")
+    await sender.drain(GUARD)
     stored = {text: each.message_id for each in await inbox.take(2501) for text in texts([each])}
-    assert alone == [stored["alone"]]
-    assert None not in outcomes.places or not harness.capabilities.places
-    told = dict(zip(sent, outcomes.places, strict=True))
+    assert told.keys() == stored.keys()
+    unknown = {text for text, place in told.items() if place is None}
+    assert "alone" not in unknown and not (unknown and harness.capabilities.places)
     assert {text: place for text, place in told.items() if place is not None}.items() <= stored.items()
