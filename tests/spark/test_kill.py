@@ -14,6 +14,6 @@ from tests.support.broker import TestBroker
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(900)
 def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker) -> None:
-    rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7, together=3))
+    rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7))
     assert len(rounds) == 3
     assert [one for one in rounds if not one.good] == []
