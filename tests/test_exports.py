@@ -55,12 +55,14 @@ def test_importing_loads_no_native_client(modules_after_import: frozenset[str]) 
     assert "_pulsar" not in modules_after_import, "the embedded broker does without it"
 
 
-def test_the_client_is_loaded_when_it_is_first_used() -> None:
+def test_the_client_and_selectors_are_loaded_when_they_are_first_used() -> None:
     script = """
 import sys, jmsaio
 assert not any(name.startswith("jmsaio.client") for name in sys.modules), "Spark's processes need no client"
+assert "lark" not in sys.modules, "nor the grammar of selectors"
 assert set(jmsaio.__all__) <= set(dir(jmsaio))
 assert jmsaio.connect is jmsaio.client.factory.connect and "connect" in vars(jmsaio)
+assert jmsaio.Selector is jmsaio.selector.Selector
 try:
     jmsaio.conect
 except AttributeError as error:

@@ -6,6 +6,7 @@ Importing this package loads neither pyspark nor pyarrow.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jmsaio.spark.planning.offsets import Behind, behind
@@ -40,6 +41,7 @@ def register(spark: SparkSession) -> None:
     """
     from jmsaio.spark.source import JmsSource
 
+    import_module("pyarrow")  # the data source itself loads it when it reads or writes
     spark.dataSource.register(JmsSource)
 
 

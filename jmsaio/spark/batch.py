@@ -6,9 +6,10 @@ import asyncio
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from jmsaio.model.destinations import resolve
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.batch_planning import Wanted, list_sources, plan_batch
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
 from jmsaio.transport.registry import connected
@@ -34,3 +35,20 @@ async def _plan(options: SourceOptions) -> list[Range]:
     configuration = configuration_of(options)
     async with connected(configuration) as transport:
         return await plan_batch(transport, Wanted.by(options, configuration))
+
+
+def check_destination(options: SourceOptions) -> None:
+    """Ask the broker for the destination that is to be read.
+
+    Raises:
+        NotFoundError: no such topic.
+        TransportError: the broker does not answer.
+    """
+    asyncio.run(_check(options))
+
+
+async def _check(options: SourceOptions) -> None:
+    assert options.destination is not None  # a reader has one
+    configuration = configuration_of(options)
+    async with connected(configuration) as transport:
+        await list_sources(transport, resolve(options.destination, configuration.system_namespace))

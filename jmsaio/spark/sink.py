@@ -1,29 +1,28 @@
-"""Writing: Spark's calls for batches and streams, and the task behind both."""
+"""Writing: Spark's calls for batches and streams.
+
+The process that makes the writer, the task and the process that commits are three, each of which imports this module:
+what a task needs is imported when it is used.
+"""
 
 from __future__ import annotations
 
 import logging
-import time
-import uuid
-import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
+from typing import TYPE_CHECKING
 
 import attrs
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jmsaio.config import Configuration, load
+from jmsaio.config import load
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.spark.arrow.records import RecordMaker
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.dedup import check_tasks
 from jmsaio.spark.model.outgoing import Sent, count_by_topic
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.sending import Sending
-from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_collection, worker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _log = logging.getLogger(__name__)
 #: Spark gives None in place of the message of a task that failed.
@@ -53,8 +52,10 @@ class _Writer:
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        from jmsaio.spark.writing import make_records
+
         self._options = options
-        self._maker(to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
+        make_records(options, to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of one task, at least once: a task that Spark repeats sends its rows again.
@@ -62,35 +63,9 @@ class _Writer:
         Raises:
             JMSError: the first row that can't be sent; the error names it. Rows before it may be stored.
         """
-        try:
-            return self._send(iterator, worker(self._options.connection, partial(configuration_of, self._options)))
-        except CONNECTION_ERRORS:
-            forget(self._options.connection)
-            raise
+        from jmsaio.spark.writing import write_batches
 
-    def _send(self, batches: Iterator[pa.RecordBatch], here: Worker) -> Written:
-        maker = None
-        sending = Sending(here.transport, here.configuration)
-        try:
-            for batch in batches:
-                if maker is None:
-                    with warnings.catch_warnings(action="ignore"):  # given once already, when Spark made the writer
-                        maker = self._maker(batch.schema, here.configuration)
-                with without_collection():
-                    here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
-            return Written(tuple(here.run(sending.finish())))
-        finally:
-            here.run(sending.aclose())
-
-    def _maker(self, schema: pa.Schema, configuration: Configuration) -> RecordMaker:
-        destination = self._options.destination
-        return RecordMaker(
-            schema,
-            connection_id=str(uuid.uuid4()),
-            namespace=configuration.system_namespace,
-            destination=None if destination is None else str(destination),
-            dedup=self._options.dedup,
-        )
+        return Written(write_batches(self._options, iterator))
 
 
 def _report(messages: _Messages, what: str) -> None:

@@ -1,8 +1,10 @@
-"""The data source ``jms``."""
+"""The data source ``jms``.
+
+Spark makes it in a process of its own for each query. Readers, writers and what they need are imported when used.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from pyspark.sql.datasource import (
@@ -15,16 +17,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.destinations import resolve
-from jmsaio.spark.batch import BatchReader
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.schema import ddl
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.planning.batch_planning import list_sources
-from jmsaio.spark.requested import choose_columns
-from jmsaio.spark.sink import BatchWriter, StreamWriter
-from jmsaio.spark.stream import StreamReader
-from jmsaio.transport.registry import connected
 
 
 class JmsSource(DataSource):
@@ -43,8 +37,10 @@ class JmsSource(DataSource):
             NotFoundError: no such topic.
             TransportError: the broker does not answer.
         """
+        from jmsaio.spark.batch import check_destination
+
         options = _read_options(self.options)
-        asyncio.run(_check_destination(options))
+        check_destination(options)
         return ddl(options.columns, options.declared)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -53,6 +49,9 @@ class JmsSource(DataSource):
         Args:
             schema: what ``schema`` gave, or what the user gave in its place.
         """
+        from jmsaio.spark.batch import BatchReader
+        from jmsaio.spark.requested import choose_columns
+
         return BatchReader(choose_columns(parse_options(self.options, Use.READ), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -61,6 +60,9 @@ class JmsSource(DataSource):
         Args:
             schema: as for ``reader``.
         """
+        from jmsaio.spark.requested import choose_columns
+        from jmsaio.spark.stream import StreamReader
+
         return StreamReader(choose_columns(parse_options(self.options, Use.READ_STREAM), schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -73,6 +75,8 @@ class JmsSource(DataSource):
         Raises:
             ConfigurationError: an option or a column that can't be used.
         """
+        from jmsaio.spark.sink import BatchWriter
+
         if overwrite:
             raise ConfigurationError("save mode overwrite: messages can't be replaced; write with mode append")
         return BatchWriter(parse_options(self.options, Use.WRITE), schema)
@@ -84,6 +88,8 @@ class JmsSource(DataSource):
             schema: of the table.
             overwrite: refused, as for ``writer``; Spark's output mode ``complete`` asks for it.
         """
+        from jmsaio.spark.sink import StreamWriter
+
         if overwrite:
             raise ConfigurationError("output mode complete: messages can't be replaced; use append or update")
         return StreamWriter(parse_options(self.options, Use.WRITE), schema)
@@ -98,10 +104,3 @@ def _read_options(given: Mapping[str, str]) -> SourceOptions:
             return parse_options(given, Use.READ_STREAM)
         except ConfigurationError:
             raise refused from None
-
-
-async def _check_destination(options: SourceOptions) -> None:
-    assert options.destination is not None  # a reader has one
-    configuration = configuration_of(options)
-    async with connected(configuration) as transport:
-        await list_sources(transport, resolve(options.destination, configuration.system_namespace))

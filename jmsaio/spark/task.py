@@ -1,22 +1,29 @@
-"""What a task does that reads: the messages of one range, as Arrow batches."""
+"""What a task does that reads: the messages of one range, as Arrow batches.
+
+The processes that plan import this module, too: what reads and converts is imported in the task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.destination_text import destination_text
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_collection, worker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jmsaio.spark.arrow.columns import RowBatches
+    from jmsaio.spark.planning.reading import RangeReading
 
 
 class TaskReader:
@@ -61,6 +68,11 @@ def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Genera
 
 
 def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+    import pyarrow as pa
+
+    from jmsaio.spark.arrow.columns import RowBatches
+    from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+
     here = worker(options.connection, partial(configuration_of, options))
     assert options.destination is not None  # a reader has one
     configuration = here.configuration

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 
 import httpx
@@ -116,3 +118,12 @@ def test_what_cannot_be_read_is_refused_before_a_task_starts(
         read(spark, pulsar_broker, **options).collect()
     assert re.search(sentence, str(refused.value))
     assert "Task" not in str(refused.value).splitlines()[0]
+
+
+def test_the_processes_in_which_spark_makes_and_commits_a_write_load_no_pyarrow() -> None:
+    """Each begins anew for each query: what it loads is part of the query's time."""
+    code = (
+        "import sys, jmsaio.spark.source, jmsaio.spark.sink; print(*{'pyarrow', 'lark', 'tenacity'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == []

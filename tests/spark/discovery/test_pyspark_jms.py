@@ -41,3 +41,9 @@ def test_importing_the_package_loads_neither_pyspark_nor_pyarrow() -> None:
     code = "import sys, jmsaio, jmsaio.spark; print([name for name in ('pyspark', 'pyarrow') if name in sys.modules])"
     assert run(code) == "[]"
     assert jmsaio.spark.__all__
+
+
+def test_a_session_is_told_what_is_missing_when_the_source_is_registered(tmp_path: Path) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('no pyarrow here')")
+    code = "import jmsaio.spark\ntry:\n    jmsaio.spark.register(None)\nexcept ImportError as error:\n    print(error)"
+    assert run(code, tmp_path) == "no pyarrow here"
