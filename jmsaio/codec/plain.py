@@ -76,7 +76,8 @@ def plain_properties(given: Mapping[str, object]) -> dict[str, str] | None:
     """
     if type(given) is not dict:
         return None
-    known, wire = _PLAIN.get, dict[str, str]()
+    known = _PLAIN.get
+    wire: dict[str, str] = {}
     for name, value in given.items():
         mark = known(name) if type(name) is str else ""
         if mark is None:
@@ -113,7 +114,8 @@ def packed_properties(given: Mapping[str, object]) -> bytes | None:
     """
     if type(given) is not dict:
         return None
-    known, packed = _PACKED.get, list[bytes]()
+    known = _PACKED.get
+    packed: list[bytes] = []
     for name, value in given.items():
         names = known(name) if type(name) is str else None
         if names is None:

@@ -3,7 +3,7 @@
 Rules for every implementation (the contract suite in ``tests/transport/contract`` checks them):
 
 * All calls come from one event loop's thread; every callback (``settled``, ``wake``) runs on that thread, never inside
-  ``send``, ``receive`` or ``acknowledge``. Callbacks given to a transport do not raise.
+  another call: ``wake`` may lead to ``receive`` at once. Callbacks given to a transport do not raise.
 * Messages cross in lists. No object of a transport's own library crosses, except hidden inside a ``ReceivedRecord``,
   which the application of the seam hands back untouched to acknowledge it.
 * Errors are ``jmsaio.errors``; a library's own errors are translated before they cross, and chained.

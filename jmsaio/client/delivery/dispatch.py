@@ -1,7 +1,8 @@
 """The dispatch coroutine of a session: moves received records from the receivers into the inboxes.
 
 It filters by selector, noLocal and expiry on the way, and never runs an application's code, so no application can hold
-it up.
+it up. A receive or a listener that waits, without a selector and noLocal, gets what the transport announces without a
+turn of the coroutine: there is next to nothing to filter.
 """
 
 from __future__ import annotations
@@ -33,6 +34,20 @@ class Dispatch:
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
     _ended: bool = attrs.field(default=False, init=False)
+    _raised: Exception | None = attrs.field(default=None, init=False)  # by a fill outside of ``run``
+
+    def announce(self, inbox: Inbox) -> None:
+        """The transport may have records for ``inbox``: fill it, at once where that is cheap and no other is first."""
+        if self._marked or self._ended or not (inbox.wanted and inbox.filter.plain):
+            self.mark(inbox)
+            return
+        try:
+            more = inbox.fill()
+        except Exception as error:  # ends the session, as where ``run`` fills
+            self._raised, more = error, True
+        if more:
+            self.mark(inbox)
+        self.filled()
 
     def mark(self, inbox: Inbox) -> None:
         """Fill ``inbox`` in the next turn."""
@@ -59,6 +74,8 @@ class Dispatch:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
+                if self._raised is not None:
+                    raise self._raised
                 turns, self._turns = self._turns, []
                 await self._fill_marked()
                 self.filled()

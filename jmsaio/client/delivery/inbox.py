@@ -91,6 +91,7 @@ class Inbox:
     closed: bool = attrs.field(default=False, init=False)
     more: bool = attrs.field(default=True, init=False)
     _changed: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
+    _announced: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
     _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
     _waiter: asyncio.Future[None] | None = attrs.field(default=None, init=False)
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of the largest of the latest records
@@ -110,6 +111,7 @@ class Inbox:
         siblings: Siblings,
         changed: Callable[[Inbox], None],
         free_name: Callable[[], None],
+        announced: Callable[[Inbox], None] | None = None,
     ) -> None:
         """Begin to receive for a consumer.
 
@@ -119,11 +121,13 @@ class Inbox:
             siblings: the consumers of this process on the same subscription.
             changed: called when the inbox may be filled.
             free_name: called once when the consumer no longer uses the subscription's name.
+            announced: called when the receiver says that it may have records; default: as ``changed``.
         """
         self.receiver = receiver
         self.filter = filter
         self.siblings = siblings
         self._changed = changed
+        self._announced = changed if announced is None else announced
         self._free_name = free_name
         self.attached = self.more = True
         siblings.join(self)
@@ -142,8 +146,13 @@ class Inbox:
         if free is not None:
             free()
 
+    def announce(self) -> None:
+        """The receiver may have records (called by the transport on the loop's thread, in a turn of its own)."""
+        if self._announced is not None:
+            self._announced(self)
+
     def wake(self) -> None:
-        """The receiver may have records (called by the transport on the loop's thread)."""
+        """There may be a reason to fill it."""
         if self._changed is not None:
             self._changed(self)
 

@@ -57,7 +57,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         undo.callback(free_name)
         if inbox is None:
             inbox = _make_inbox(connection, request.destination, planned)
-            receiver = await _subscribe(connection, request, planned, inbox.wake)
+            receiver = await _subscribe(connection, request, planned, inbox.announce)
         else:
             receiver = inbox.receiver
             await receiver.resume(config.operation_timeout)
@@ -65,7 +65,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
 
     receiver.keep = runtime.keep
     others = siblings(connection.broker, planned.subscription, connection.timers)
-    inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name)
+    inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name, runtime.dispatch.announce)
     if runtime.refuses():  # the session was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
             await inbox.aclose(config.close_timeout)

@@ -123,7 +123,8 @@ async def test_a_listener_that_fails_is_one_log_record(
             return
         raise ValueError("no one drinks this")
 
-    (await session.create_consumer(queue)).set_message_listener(listener)
+    consumer = await session.create_consumer(queue)
+    consumer.set_message_listener(listener)
     producer = await session.create_producer(queue)
     sent = await producer.send("tea")
     await asyncio.wait_for(done.wait(), 20)
@@ -134,6 +135,7 @@ async def test_a_listener_that_fails_is_one_log_record(
     def failing(*arguments: object) -> None:
         raise ValueError("no one cares")
 
+    await consumer.close()
     caplog.clear()
     message = session.create_text_message("coffee")
     await producer.send_async(message, completion_listener=(failing, failing))

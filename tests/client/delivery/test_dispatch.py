@@ -12,6 +12,7 @@ import pytest
 
 from jmsaio.client.delivery import dispatch
 from jmsaio.client.delivery.dispatch import Dispatch
+from jmsaio.client.delivery.filter import Filter, parse_selector
 
 
 @attrs.define(eq=False)
@@ -20,6 +21,8 @@ class Inbox:
 
     fills: int
     filled: int = 0
+    wanted: bool = True
+    filter: Filter = attrs.field(factory=Filter)
 
     def fill(self) -> bool:
         self.filled += 1
@@ -114,3 +117,47 @@ async def test_callbacks_and_other_tasks_have_their_turn_after_eight_fills_or_te
     monkeypatch.setattr(dispatch, "time", SimpleNamespace(perf_counter=lambda: 1000.0 + seconds * inbox.filled))
     await run(Dispatch(filled), [inbox])
     assert told == others == turns
+
+
+async def test_what_is_announced_to_a_receive_that_waits_is_there_at_once() -> None:
+    """Also where there is more than one fill takes: the rest is filled by the coroutine."""
+    filled: list[None] = []
+    one, inbox = Dispatch(lambda: filled.append(None)), Inbox(3)
+    one.announce(inbox)  # type: ignore[arg-type]  # what dispatch uses of one
+    assert (inbox.filled, len(filled)) == (1, 1)
+    await run(one, [Inbox(1)])
+    assert inbox.filled == 3
+
+
+@pytest.mark.parametrize(
+    "inbox",
+    [Inbox(1, wanted=False), Inbox(1, filter=Filter(parse_selector("a = 1")))],
+    ids=["no one waits", "a selector"],
+)
+async def test_what_costs_something_is_filled_by_the_coroutine(inbox: Inbox) -> None:
+    one = Dispatch(lambda: None)
+    one.announce(inbox)  # type: ignore[arg-type]  # what dispatch uses of one
+    assert inbox.filled == 0
+    await run(one, [Inbox(1)])
+    assert inbox.filled == 1
+
+
+async def test_an_announced_inbox_is_not_filled_before_those_that_wait_for_their_turn() -> None:
+    one, first, second = Dispatch(lambda: None), Inbox(1), Inbox(1)
+    one.mark(first)  # type: ignore[arg-type]  # what dispatch uses of one
+    one.announce(second)  # type: ignore[arg-type]  # what dispatch uses of one
+    assert (first.filled, second.filled) == (0, 0)
+    await run(one, [Inbox(1)])
+    assert (first.filled, second.filled) == (1, 1)
+
+
+async def test_an_error_in_a_fill_ends_the_dispatch_whoever_filled() -> None:
+    @attrs.define(eq=False)
+    class Broken(Inbox):
+        def fill(self) -> bool:
+            raise RuntimeError("broken")
+
+    one = Dispatch(lambda: None)
+    one.announce(Broken(1))  # type: ignore[arg-type]  # what dispatch uses of one
+    with pytest.raises(RuntimeError, match="broken"):
+        await asyncio.wait_for(one.run(), 5)

@@ -112,7 +112,7 @@ class NackTracker:
         """Have records that were given back taken next, in their order."""
         if not self._closed:
             self._again = deque(sorted((*records, *self._again), key=lambda record: record.place))
-            self._woken()
+            self._wake()
 
     def _due(self, records: list[PulsarRecord]) -> None:
         """Records whose delay is over are redelivered: by the broker, or on ordered subscriptions from here."""
@@ -173,7 +173,11 @@ class NackTracker:
         self._was_early.clear()
         if self._delayed is not None and len(self._delayed):
             self._delayed.clear()
-            self._woken()  # there is room again
+            self._wake()  # there is room again
+
+    def _wake(self) -> None:
+        """In a turn of its own: whoever is woken may receive at once, and this may be inside of another call."""
+        self._bridge.loop.call_soon(self._woken)
 
     def close(self) -> None:
         """Redeliver nothing more."""
