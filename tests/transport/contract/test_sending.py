@@ -33,6 +33,19 @@ async def test_each_record_has_one_outcome_in_order_and_never_inside_send(harnes
     assert [number for tokens in calls for number in tokens] == list(range(50))
 
 
+async def test_a_record_with_a_delivery_time_has_its_outcome_in_order(harness: Harness) -> None:
+    """It leaves outside the batch in which those before it still wait."""
+    told: list[int] = []
+    sender = await harness.sender(
+        harness.topic(), settled=lambda tokens, place, error: told.extend(tokens), batching_max_publish_delay=0.2
+    )
+    due = int((harness.transport.clock.now() + 1) * 1000)
+    for number in range(12):
+        sender.send(record("x", deliver_at=due if number % 4 == 3 else None), number)
+    await sender.drain(GUARD)
+    assert told == list(range(12))
+
+
 async def test_records_that_are_told_together_lie_one_behind_the_other_in_one_entry(harness: Harness) -> None:
     """The place told is the first one's; where the places are not known, that is told of them alone."""
     topic = harness.topic()

@@ -55,6 +55,8 @@ class Group:
         doubts: what the log's count of doubts was before the first of them left.
         deadline: time of the loop at which they are in doubt; None: never.
         stored: called before their owner is told that they are stored.
+        answer: pulsar-client's, while groups before it have none. A record with a delivery time leaves outside the
+            batch and may be answered first; outcomes are told in the order of sending.
     """
 
     tokens: list[Token]
@@ -63,6 +65,7 @@ class Group:
     doubts: int
     deadline: float | None
     stored: Callable[[], object] = ignore
+    answer: tuple[Result, MessageIdHandle] | None = None
 
 
 class PartitionProducer:
@@ -180,17 +183,33 @@ class PartitionProducer:
         self._timer = None
         now = self._bridge.loop.time()
         for group in list(self._groups):
-            if not group.tokens or group.deadline is None:
+            if not group.tokens or group.deadline is None or group.answer is not None:
                 continue
             if group.deadline > now:
                 self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
                 break
             self._fail(group, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
+            self._settle_answered()
 
     def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
         if group not in self._groups:
             return  # the sender was closed and has told everyone already
-        del self._groups[group]
+        group.answer = result, place
+        self._settle_answered()
+
+    def _settle_answered(self) -> None:
+        """Tell the outcomes that have no unknown one before them."""
+        answered = []
+        for group in self._groups:
+            if group.answer is not None:
+                answered.append(group)
+            elif group.tokens:  # else its records were told that they are in doubt
+                break
+        for group in answered:
+            self._settle(group, *group.answer)  # type: ignore[misc]  # each has one
+
+    def _settle(self, group: Group, result: Result, place: MessageIdHandle) -> None:
+        self._groups.pop(group, None)
         count = group.count
         self._window.leave(count, group.size)
         tokens = group.tokens
@@ -238,6 +257,9 @@ class PartitionProducer:
         self._messages, self._tokens, self._size = [], [], 0
         groups, self._groups = list(self._groups), {}
         for group in groups:
+            if group.answer is not None:
+                self._settle(group, *group.answer)
+                continue
             self._window.leave(group.count, group.size)
             self._fail(group, self._in_doubt(f"{reason} before the answer came"))
         if unsent:

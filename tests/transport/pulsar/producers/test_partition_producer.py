@@ -67,8 +67,8 @@ class Desk:
     def callbacks(self) -> list[Any]:
         return [callback for _, callback in self.producer.sent if callback is not None]
 
-    async def answer(self, result: Any, entry: int = 4, index: int = -1, ledger: int = 3) -> None:
-        from_thread(self.callbacks[-1], result, _pulsar.MessageId(-1, ledger, entry, index))
+    async def answer(self, result: Any, entry: int = 4, index: int = -1, ledger: int = 3, which: int = -1) -> None:
+        from_thread(self.callbacks[which], result, _pulsar.MessageId(-1, ledger, entry, index))
         await anyio.lowlevel.checkpoint()
 
 
@@ -136,9 +136,51 @@ async def test_a_lone_record_has_its_own_answer() -> None:
     desk.add(2)
     desk.alone(500)
     assert [callback is not None for _, callback in desk.producer.sent] == [False, True, True]
+    await desk.answer(OK, index=1, which=0)
     await desk.answer(OK, index=5)
-    assert desk.said == [(WireId(3, 4, -1, 5), None)]
-    assert desk.ended == [(1, 500)]
+    assert desk.said[2:] == [(WireId(3, 4, -1, 5), None)]
+    assert desk.ended == [(2, 20), (1, 500)]
+
+
+async def test_an_outcome_waits_for_those_before_it() -> None:
+    """A record with a delivery time leaves outside the batch, so that its answer may come first."""
+    desk = Desk()
+    desk.add(2)
+    desk.alone(500)
+    await desk.answer(OK, entry=8)
+    assert (desk.said, desk.ended) == ([], [])
+    await desk.answer(OK, entry=9, index=1, which=0)
+    assert [place for place, _ in desk.said] == [WireId(3, 9, -1, 0), WireId(3, 9, -1, 1), WireId(3, 8, -1, -1)]
+    assert desk.ended == [(2, 20), (1, 500)]
+
+
+async def test_an_outcome_does_not_wait_for_what_was_told_to_be_in_doubt() -> None:
+    desk = Desk(timeout=0.05)
+    desk.alone(500)
+    with anyio.fail_after(10):
+        while not desk.said:
+            await anyio.sleep(0.01)
+    desk.alone(7)
+    await desk.answer(OK, entry=8)
+    assert isinstance(desk.said[0][1], SendInDoubtError)
+    assert desk.said[1:] == [(WireId(3, 8, -1, -1), None)]
+
+
+async def test_an_answer_that_waits_counts_when_the_one_before_it_is_in_doubt() -> None:
+    """Whether its time is over or the producer is abandoned."""
+    for timeout in (0.05, 0):
+        desk = Desk(timeout=timeout)
+        desk.alone(500)
+        desk.alone(7)
+        await desk.answer(OK, entry=8)
+        if timeout:
+            with anyio.fail_after(10):
+                while not desk.said:
+                    await anyio.sleep(0.01)
+        else:
+            desk.partition_producer.abandon("closed")
+        assert isinstance(desk.said[0][1], SendInDoubtError)
+        assert desk.said[1:] == [(WireId(3, 8, -1, -1), None)]
 
 
 async def test_the_records_of_a_group_are_told_its_error_together() -> None:
