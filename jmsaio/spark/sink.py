@@ -1,7 +1,7 @@
 """Writing: Spark's calls for batches and streams.
 
-The process that makes the writer, the task and the process that commits are three, each of which imports this module:
-what a task needs is imported when it is used.
+The process that makes the writer, that of the task and that which commits are three, each of which imports this module.
+So what a task needs is imported when it is used.
 """
 
 from __future__ import annotations

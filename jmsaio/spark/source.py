@@ -1,6 +1,7 @@
 """The data source ``jms``.
 
-Spark makes it in a process of its own for each query. Readers, writers and what they need are imported when used.
+Spark makes it in a process of its own, for which a session's first query waits. So readers, writers and what they need
+are imported when they are used.
 """
 
 from __future__ import annotations

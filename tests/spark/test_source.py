@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_refused_before_a_task_starts(
 
 
 def test_the_processes_in_which_spark_makes_and_commits_a_write_load_no_pyarrow() -> None:
-    """Each begins anew for each query: what it loads is part of the query's time."""
+    """A session's first query waits for each of them to start."""
     code = (
         "import sys, jmsaio.spark.source, jmsaio.spark.sink; print(*{'pyarrow', 'lark', 'tenacity'} & {*sys.modules})"
     )
