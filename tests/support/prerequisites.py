@@ -19,9 +19,10 @@ from tests.support.workers import is_worker, once, shared_folder
 MISSING = pytest.StashKey[tuple[str, int]]()
 #: Test files that were left out because they need the extra `spark`.
 WITHOUT_SPARK = pytest.StashKey[list[str]]()
-#: Packages of the extra `spark`, and how a test file that needs them names them, or helpers that do.
+#: Packages of the extra `spark`, and how a test file that needs them names them, or modules and helpers that do.
 SPARK_PACKAGES = ("pyarrow", "pyspark")
-_SPARK = re.compile(rf"^\s*(?:import|from) (?:{'|'.join(SPARK_PACKAGES)}|tests\.spark(?!\.seam))\b", re.MULTILINE)
+_MODULES = "|".join((*SPARK_PACKAGES, r"jmsaio\.spark\.arrow", r"tests\.spark(?!\.seam)"))
+_SPARK = re.compile(rf"^\s*(?:import|from) (?:{_MODULES})\b", re.MULTILINE)
 
 
 def deselect(session: pytest.Session, items: list[pytest.Item]) -> None:
