@@ -17,6 +17,7 @@ from tests.spark.whole_way import NUMBER, Original, compare, go, items, open_pee
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
+COUNT = 100_000
 SENT = Original(items(1)[0] | {"kind": "text", "body": value("string", "a"), "options": {}}, "ID:1", 1000, 0)
 
 
@@ -58,10 +59,13 @@ def test_messages_that_are_there_twice_or_not_at_all_are_found() -> None:
     assert [problem.partition(": ")[2] for problem in problems] == ["number 0 is unknown, or there twice", "is missing"]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_what_was_archived_and_replayed_is_what_was_sent(
     spark: SparkSession, pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path
 ) -> None:
     with open_peer(pulsar_broker, class_path(java_classpath, java_peer_dir)) as peer:
-        report = go(spark, pulsar_broker, peer, count=2000)
+        report = go(spark, pulsar_broker, peer, count=COUNT)
+        print(report.seconds)
     assert report.problems == []
-    assert (report.archived, report.replayed) == (2000, 2000)
+    assert (report.archived, report.replayed) == (COUNT, COUNT)
