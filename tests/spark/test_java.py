@@ -76,16 +76,36 @@ def test_what_java_sends_is_in_every_column_of_its_row(
     headers = anyio.run(peer.send_all, queue(target), together)
     for item in items[len(together) :]:
         headers.append(anyio.run(partial(peer.send, queue(target), item, **item["options"])))
-    frame = read(
-        spark, pulsar_broker, queue=target, body="both", propertySchema=DECLARED,
-        columns=", ".join(each.name for each in COLUMNS),
-    )  # fmt: skip
-    rows = {row.JMSMessageID: row for row in frame.orderBy("position").selectExpr(*SELECTED).collect()}
+    rows = {row.JMSMessageID: row for row in whole_rows(spark, pulsar_broker, target)}
     assert len(rows) == len(items)
     assert len({row.position.entry for row in rows.values()}) < len(items)  # there are batches
     assert len({row.producer_name for row in rows.values()}) == 1
     for item, header in zip(items, headers, strict=True):
         check_row(rows[header["message_id"]], item, header, target)
+
+
+def test_a_message_that_java_sent_in_chunks_is_one_row_wherever_tasks_are_cut(
+    spark: SparkSession, pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path, name: Name
+) -> None:
+    target, items = name("java-chunks"), messages(23)[:4]
+    for item in items[1], items[2]:
+        item |= {"kind": "text", "body": value("string", "größe 😀 ") | {"times": 600_000}, "options": {}}
+    path, producer = class_path(java_classpath, java_peer_dir), {"batchingEnabled": False, "chunkingEnabled": True}
+    with JavaPeer(path, pulsar_broker.service_url, pulsar_broker.web_service_url, producerConfig=producer) as peer:
+        headers = anyio.run(peer.send_all, queue(target), items)
+    rows = whole_rows(spark, pulsar_broker, target, maxEntriesPerPartition=1)
+    entries = [row.position.entry for row in rows]
+    assert (entries[0], len(entries)) == (0, len(items))
+    assert entries[2] - entries[1] > 1  # its last chunk is the place of a message
+    for row, item, header in zip(rows, items, headers, strict=True):
+        check_row(row, item, header, target)
+
+
+def whole_rows(spark: SparkSession, broker: TestBroker, target: str, **options: object) -> list[Row]:
+    """Every column of a queue without partitions, in its order."""
+    columns = ", ".join(each.name for each in COLUMNS)
+    frame = read(spark, broker, queue=target, body="both", propertySchema=DECLARED, columns=columns, **options)
+    return frame.orderBy("position").selectExpr(*SELECTED).collect()
 
 
 def needs_a_send_of_its_own(item: Described) -> bool:

@@ -45,8 +45,8 @@ def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
 )
 @click.option(
     "--pending", is_flag=True,
-    help="Leave out what the queue's subscription has acknowledged. After a redrive that made a subscription of its "
-    "own, DESTINATION is 'NAME-DLQ:jmsaio-spark-redrive'.",
+    help="Leave out what the queue's subscription has acknowledged; where a redrive has made one of its own, "
+    "jmsaio-spark-redrive, what that has.",
 )  # fmt: skip
 @click.option("--bodies", is_flag=True, help="Show the first 200 characters of text bodies in samples.")
 @click.option(

@@ -12,8 +12,9 @@ import attrs
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
+from jmsaio.errors import ConfigurationError
 from jmsaio.maintenance.dead_letters import REAL_SUBSCRIPTION, REDRIVE_COUNT
-from jmsaio.maintenance.redrive_planning import letter_topics, require_admin
+from jmsaio.maintenance.redrive_planning import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.files import configuration_of
@@ -41,7 +42,8 @@ class ReportOrder:
             subscription. None: ``destination`` has the dead letters.
         properties: names of properties whose values make groups, too.
         selector: only dead letters that it selects; None: all.
-        pending: leave out what the subscription of a queue has acknowledged.
+        pending: leave out what the subscription of a queue has acknowledged: the one that the name ends with; else the
+            one that a redrive has made; else ``jms-queue``.
         bodies: samples have the first 200 characters of a text body.
         groups: groups at most, those with the most dead letters.
     """
@@ -75,8 +77,8 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     """
     began = time.monotonic()
     with own_errors():
-        topics = asyncio.run(_topics(order))
-        frame = session.read.format("jms").options(**_options(order, topics)).load()
+        topics, subscription = asyncio.run(_letters(order))
+        frame = session.read.format("jms").options(**_options(order, topics, subscription)).load()
         grouped = group_letters(frame, order)
         sums = [f.coalesce(f.sum(name), f.lit(0)) for name in ("letters", "bytes", "redriven")]
         largest = f.max_by(f.struct("*"), f.struct("letters", -f.col("first")), order.groups)
@@ -96,21 +98,35 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     }
 
 
-async def _topics(order: ReportOrder) -> list[str]:
-    """The full names of the topics with dead letters, where they were asked for by their origin."""
-    if order.of is None:
-        return []
+async def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
+    """The full names of the topics with dead letters, and the subscription that a redrive has made there.
+
+    No topics where the destination says it all, and no subscription where it counts for nothing.
+    """
+    if order.of is None and not order.pending:
+        return [], None
     configuration = configuration_of(parse_options(order.connection, Use.WRITE))
     resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
     async with connected(configuration) as transport:
-        return await letter_topics(require_admin(transport), resolved, order.of)
+        admin = require_admin(transport)
+        topics = await letter_topics(admin, resolved, order.of)
+        if not order.pending or (order.of is None and resolved.subscription is not None):
+            return topics if order.of is not None else [], None
+        own = [topic for topic in topics if REDRIVE_CURSOR in (await admin.stats(topic)).subscriptions]
+    if own and own != topics:
+        reason = f"{', '.join(own)} has a subscription {REDRIVE_CURSOR}, and other topics have none: report them apart"
+        raise ConfigurationError(reason, key="pending")
+    if own:
+        return topics, REDRIVE_CURSOR
+    return topics if order.of is not None else [], None
 
 
-def _options(order: ReportOrder, topics: Sequence[str]) -> dict[str, str]:
+def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None) -> dict[str, str]:
     columns = [*_COLUMNS, "text"] if order.bodies else [*_COLUMNS]
+    ending = "" if subscription is None else f":{subscription}"
     return {
         **order.connection,
-        "destination": f"queue://multi:{','.join(topics)}" if topics else order.destination,
+        "destination": f"queue://multi:{','.join(topics)}{ending}" if topics else order.destination,
         "body": "both" if order.bodies else "raw",
         "columns": ",".join(columns),
         **({"view": "pending"} if order.pending else {}),

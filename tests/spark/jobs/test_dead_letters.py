@@ -8,11 +8,15 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from jmsaio.config import load
-from jmsaio.errors import NotFoundError
+from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.maintenance.dead_letters import REAL_SUBSCRIPTION, REDRIVE_COUNT
+from jmsaio.maintenance.redrive_planning import REDRIVE_CURSOR, require_admin
 from jmsaio.model.wire import REAL_TOPIC, TYPE
 from jmsaio.spark.jobs.dead_letters import ReportOrder, describe_group, report_dead_letters
+from jmsaio.transport.administration import Position
+from jmsaio.transport.registry import connected
 from tests.maintenance.letters import QUEUE, Letters, message
+from tests.spark.use import send
 from tests.support.broker import TestBroker
 
 
@@ -53,6 +57,28 @@ def test_dead_letters_are_counted_by_origin_subscription_type_and_property(
     assert all(each["position"].count(":") == 1 and each["id"].startswith("ID:") for each in tea["samples"])
     others = {(each["origin"], each["subscription"], each["properties"]["region"]) for each in summary["groups"][1:]}
     assert others < {(origin, QUEUE, "US"), (origin, "billing", None), ("", None, None)}
+
+
+async def begin_redrive(broker: TestBroker, topic: str) -> None:
+    """Make the subscription of a redrive that has sent all letters of a topic."""
+    async with connected(load(broker.url)) as transport:
+        await require_admin(transport).create_subscription(topic, REDRIVE_CURSOR, Position.LATEST)
+
+
+def test_letters_that_a_redrive_with_a_subscription_of_its_own_has_sent_are_not_pending(
+    spark: SparkSession, pulsar_broker: TestBroker
+) -> None:
+    origin, dead = asyncio.run(fill(pulsar_broker))
+    asyncio.run(begin_redrive(pulsar_broker, dead))
+    send(pulsar_broker.url, dead, ["failed later"])  # gives it the subscription of a queue, too
+    for destination, of in ((f"queue://{dead}", None), (f"queue://{origin}", QUEUE)):
+        order = ReportOrder(connection={"url": pulsar_broker.url}, destination=destination, of=of, pending=True)
+        assert report_dead_letters(spark, order)["letters"] == 1
+    both = ReportOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://multi:{dead},{origin}", pending=True
+    )
+    with pytest.raises(ConfigurationError, match="report them apart"):
+        report_dead_letters(spark, both)
 
 
 def test_a_subscription_without_dead_letters_is_told_before_a_query(pulsar_broker: TestBroker) -> None:
