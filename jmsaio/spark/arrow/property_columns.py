@@ -83,10 +83,23 @@ def read_structs(column: pa.StructArray) -> Iterator[Declared]:
         }
 
 
+def without_nulls(texts: Texts, words: Texts) -> tuple[dict[str, str], dict[str, str]]:
+    """The entries of one row that are not NULL. A text that is NULL is left out with its type word.
+
+    Args:
+        texts: the texts by name.
+        words: the type words by name; NULL is a string.
+    """
+    if None in texts.values() or None in words.values():
+        words = {name: word for name, word in words.items() if word is not None and texts.get(name, "") is not None}
+        texts = {name: text for name, text in texts.items() if text is not None}
+    return cast("tuple[dict[str, str], dict[str, str]]", (texts, words))  # no entry is NULL
+
+
 def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
     """The properties of one row, as ``RawRow`` has them.
 
-    A text that is NULL is left out with its type word. A property that is declared, too, must have the same value in
+    A property that is declared, too, must have the same value in
     both, as in a table that was read; then the word of the text counts, whose type may be smaller than the field's.
 
     Args:
@@ -97,10 +110,7 @@ def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dic
     Raises:
         MessageFormatError: a text that is not of its type, or a property with two values; names the property.
     """
-    if None in texts.values() or None in words.values():
-        words = {name: word for name, word in words.items() if word is not None and texts.get(name, "") is not None}
-        texts = {name: text for name, text in texts.items() if text is not None}
-    found = cast("tuple[dict[str, str], dict[str, str]]", (texts, words))  # no entry is NULL
+    found = without_nulls(texts, words)
     if words:
         _check_texts(*found)
     for name, (text, word) in declared.items():

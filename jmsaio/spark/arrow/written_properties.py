@@ -1,7 +1,7 @@
 """The properties of a batch as they are on the wire, by columns: what its rows have in common is looked at once.
 
-A row that has something of its own (a NULL among its texts, a text that is not of its type, a name that is refused)
-is left to ``read_properties`` and the codec, which say what is wrong with it.
+A row that has something of its own (names, a text that is not of its type, a name that is refused) is left to
+``read_properties`` and the codec, which say what is wrong with it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from jmsaio.codec.written_shapes import learn_shape
-from jmsaio.spark.arrow.property_columns import Declared, Texts, are_of_type, read_maps, read_structs
+from jmsaio.spark.arrow.property_columns import Declared, Texts, are_of_type, read_maps, read_structs, without_nulls
 
 #: The properties of one row as they are on the wire, which rows may share; None: look at the row by itself.
 Written = Mapping[str, str] | None
 
 #: Rows with the same names and types on average, from which on these are asked once.
 _SHARED: Final = 4
+#: Rows of which all may differ before that is given up.
+_TRIED: Final = 100
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -32,8 +34,8 @@ class _Shape(NamedTuple):
     words: tuple[str, ...]
 
 
-#: The shape of one row and its texts; None where a text or word is NULL.
-_Row = tuple[_Shape, tuple[str, ...]] | None
+#: The shape of one row and its texts.
+_Row = tuple[_Shape, tuple[str, ...]]
 
 
 def written_properties(
@@ -50,10 +52,10 @@ def written_properties(
     if declared is not None:
         if texts is not None or words is not None:  # a property may be in both: each row is to be looked at
             return [None] * rows
-        return _by_shape(map(_of_fields, read_structs(declared)), checked=True)
+        return _by_shape(map(_of_fields, read_structs(declared)), rows, checked=True)
     alike, typed = _read_alike(texts, rows), _read_alike(words, rows)
     if alike is None or typed is None or not _recurs(typed[1], len(typed[0])):
-        return _by_shape(map(_of_maps, _maps(texts, rows), _maps(words, rows)), checked=False)
+        return _by_shape(map(_of_maps, _maps(texts, rows), _maps(words, rows)), rows, checked=False)
     (names, items), (keys, kinds) = alike, typed
     found = items.to_pylist()
     columns = [found[start :: len(names)] for start in range(len(names))]
@@ -88,11 +90,8 @@ def _maps(column: pa.MapArray | None, rows: int) -> Iterable[Texts | None]:
 
 
 def _of_maps(texts: Texts | None, words: Texts | None) -> _Row:
-    texts, words = texts or {}, words or {}
-    items, kinds = tuple(texts.values()), tuple(words.values())
-    if None in items or None in kinds:
-        return None
-    return _Shape(tuple(texts), tuple(words), kinds), items  # type: ignore[arg-type,return-value]  # no entry is NULL
+    items, kinds = without_nulls(texts or {}, words or {})
+    return _Shape(tuple(items), tuple(kinds), tuple(kinds.values())), tuple(items.values())
 
 
 def _of_fields(declared: Declared) -> _Row:
@@ -101,21 +100,26 @@ def _of_fields(declared: Declared) -> _Row:
     return _Shape(tuple(declared), tuple(words), tuple(words.values())), texts
 
 
-def _by_shape(rows: Iterable[_Row], *, checked: bool) -> list[Written]:
-    """The properties of rows, each shape of which is looked at once."""
-    count = 0
-    shapes: dict[_Shape, tuple[list[int], list[tuple[str, ...]]]] = {}
-    for row in rows:
-        if row is not None:
-            numbers, texts = shapes.setdefault(row[0], ([], []))
-            numbers.append(count)
-            texts.append(row[1])
-        count += 1
+def _by_shape(rows: Iterable[_Row], count: int, *, checked: bool) -> list[Written]:
+    """The properties of rows, each shape of which is looked at once.
+
+    Args:
+        rows: as many as ``count``.
+        count: how many there are.
+        checked: the texts are known to be of their types.
+    """
     found: list[Written] = [None] * count
+    shapes: dict[_Shape, tuple[list[int], list[tuple[str, ...]]]] = {}
+    for number, (shape, texts) in enumerate(rows):
+        numbers, column = shapes.setdefault(shape, ([], []))
+        numbers.append(number)
+        column.append(texts)
+        if len(shapes) * _SHARED > max(number, _TRIED):
+            return found  # it is not worth the rest
     if len(shapes) * _SHARED > count:
         return found
-    for shape, (numbers, texts) in shapes.items():
-        columns = list(zip(*texts, strict=True))
+    for shape, (numbers, texts_of_rows) in shapes.items():
+        columns = list(zip(*texts_of_rows, strict=True))
         for number, written in zip(numbers, _write(shape, columns, len(numbers), checked=checked) or (), strict=False):
             found[number] = written
     return found

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jmsaio.codec.properties import write_texts
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.wire import TYPE_SUFFIX
 from jmsaio.spark.arrow.property_columns import Texts, read_properties, read_structs
 from jmsaio.spark.arrow.types import TEXTS
 from jmsaio.spark.arrow.written_properties import Written, written_properties
@@ -72,14 +73,19 @@ def test_rows_with_the_same_names_and_types_need_no_look_of_their_own() -> None:
     assert [list(written.items()) for written in of_maps(rows) if written is not None] == [alone(*row) for row in rows]
 
 
-def test_a_text_or_word_that_is_null_is_left_to_be_looked_at() -> None:
-    whole = ({"n": "5"}, {"n": "int"})
-    rows = [whole] * 8 + [({"n": None}, {"n": "int"}), ({"n": "5"}, {"n": None})]
-    assert [written is None for written in of_maps(rows)] == [False] * 8 + [True] * 2
+def test_a_text_that_is_null_is_left_out_with_its_word_and_a_word_that_is_null_is_a_string() -> None:
+    rows: list[Any] = [({"n": "5", "s": None}, {"n": "int", "s": "int"}), ({"n": None}, {"n": "int"})] * 4
+    rows += [({"n": "5"}, {"n": None})] * 4
+    found = of_maps(rows)
+    assert [written and dict(written) for written in found] == [{"n": "5", "n" + TYPE_SUFFIX: "int"}, {}] * 4 + [
+        {"n": "5"}
+    ] * 4
+    assert [list((written or {}).items()) for written in found] == [alone(*row) for row in rows]
 
 
 def test_rows_that_all_differ_are_left_to_be_looked_at() -> None:
-    assert of_maps([({f"n{number}": "5"}, None) for number in range(8)]) == [None] * 8
+    for count in (8, 200):
+        assert of_maps([({f"n{number}": "5"}, None) for number in range(count)]) == [None] * count
 
 
 def test_a_name_given_twice_is_left_to_be_looked_at() -> None:
