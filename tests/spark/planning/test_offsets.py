@@ -70,6 +70,20 @@ def test_an_offset_stays_valid_when_its_ledger_is_deleted() -> None:
     assert made_anew.wanted == Place(9, 3)
 
 
+def test_a_topic_made_anew_with_lower_ledgers_is_one_loss_and_what_comes_later_is_read() -> None:
+    """What the new topic stores by then is not read: the loss tells between which places."""
+    read = {A: Place(90, 3)}
+    step = advance(read, {A: STORE})
+    [loss] = step.losses
+    assert (step.end, step.entries, loss.wanted, loss.found) == ({A: STORE.end}, 0, Place(90, 3), STORE.end)
+    assert between(read, step.end, {A: STORE}, LIMITS) == ([], (loss,))
+    grown = Stored((STORE.ledgers[0], Ledger(8, 6, 60)), Place(8, 6))
+    later = advance(step.end, {A: grown})
+    assert (later.losses, later.entries) == ((), 4)
+    ranges, losses = between(step.end, later.end, {A: grown}, LIMITS)
+    assert (losses, sum(one.entries() for one in ranges)) == ((), 4)
+
+
 def test_a_new_partition_begins_at_its_start_and_an_empty_one_waits() -> None:
     step = advance({A: Place(8, 2)}, {A: STORE, B: STORE, C: Stored((), None)})
     assert step.end == {A: Place(8, 2), B: Place(8, 2)}
