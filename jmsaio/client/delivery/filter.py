@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 
 from jmsaio.codec.view import expiration, header
-from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
+from jmsaio.errors import InvalidSelectorError, MalformedMessageError, SelectorRuntimeError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.selector import Selector
@@ -73,3 +73,14 @@ class Filter:
     def fate(self, rejection: Rejection) -> Fate:
         """The fate of a record that is rejected for this reason."""
         return fate(rejection, self.shared and not self.alone, self.acknowledge_rejected, self.dead_letter_expired)
+
+
+def may_expire(records: Iterable[ReceivedRecord]) -> bool:
+    """Whether any of the records may have an expiry, or has properties that can't be read."""
+    try:
+        for record in records:
+            if record.may_expire:
+                return True
+    except MalformedMessageError:
+        return True
+    return False

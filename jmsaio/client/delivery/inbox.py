@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from jmsaio.client.delivery.ack_turn import AckTurn
-from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
@@ -214,7 +214,7 @@ class Inbox:
 
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
         plain = self.filter.plain
-        if _may_expire(records):
+        if may_expire(records):
             self._expiring = True
         elif plain:
             return records
@@ -392,14 +392,3 @@ class Inbox:
                 await self.receiver.aclose(deadline.left())
             finally:
                 self.free_name()
-
-
-def _may_expire(records: list[ReceivedRecord]) -> bool:
-    """Whether any of the records may have an expiry, or has properties that can't be read."""
-    try:
-        for record in records:
-            if record.may_expire:
-                return True
-    except MalformedMessageError:
-        return True
-    return False
