@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicLog,
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of
-from jmsaio.transport.pulsar.admin.creation import SubscriptionCreation
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
     read_cursor,
+    start_position,
     subscription_path,
     topic_path,
     transaction_buffer_path,
@@ -44,7 +44,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     place_body,
     read_log,
 )
-from jmsaio.transport.pulsar.admin.turns import creating
+from jmsaio.transport.pulsar.admin.turns import create_whole, creating
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions
 
@@ -91,7 +91,6 @@ class RestAdmin:
         self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params)
         self._client: httpx.AsyncClient | None = None
         self._closed = False
-        self._creation = SubscriptionCreation(self, self._call)
 
     def __repr__(self) -> str:
         return f"<RestAdmin {self._url}{', closed' if self._closed else ''}>"
@@ -272,7 +271,12 @@ class RestAdmin:
         """
         async with creating(topic, name, self._config.operation_timeout):
             parts = await list_partitions(self, topic) or [topic]
-            return any(await together(self._creation.create(part, name, position) for part in parts))
+            return any(await together(self._create_subscription(part, name, position) for part in parts))
+
+    async def _create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
+        create = partial(self._create, path, start_position(position), what, {"replicated": "false"})
+        return await create_whole(create, partial(self.delete_subscription, topic, name))
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         """Delete a subscription with its backlog; ``force`` also with connected consumers."""
@@ -298,32 +302,27 @@ class RestAdmin:
         if client is not None:
             await client.aclose()
 
-    async def _create(self, path: str, body: object, what: str) -> bool:
+    async def _create(self, path: str, body: object, what: str, query: Mapping[str, str] | None = None) -> bool:
         try:
-            await self._call("PUT", path, body=body, what=what)
+            await self._call("PUT", path, query=query, body=body, what=what)
         except AdminError as error:
             if error.status == 409:
                 return False
             raise
         return True
 
-    async def _call(self, method: str, path: str, *, what: str, **given: Any) -> Any:
-        """One call as `_answer` makes it; the decoded answer, None for an empty one."""
-        answer = await self._answer(method, path, what=what, **given)
+    async def _call(
+        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
+    ) -> Any:
+        """One call with its repetitions; the decoded answer, None for an empty one."""
+        answer = await self._answer(method, path, what=what, query=query, body=body)
         with understanding(what):
             return json.loads(answer.content) if answer.content else None
 
     async def _answer(
-        self,
-        method: str,
-        path: str,
-        *,
-        what: str,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        on_retry: Callable[[object], None] | None = None,
+        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
     ) -> httpx.Response:
-        """One call with its repetitions, each told to ``on_retry``; the answer as it came."""
+        """One call with its repetitions; the answer as it came."""
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -331,7 +330,6 @@ class RestAdmin:
             wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
             retry=tenacity.retry_if_exception(_passes),
             reraise=True,
-            before_sleep=on_retry,
             sleep=anyio.sleep,
         )
         try:

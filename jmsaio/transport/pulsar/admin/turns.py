@@ -2,21 +2,31 @@
 
 The broker creates a subscription at the topic's end and then resets its cursor: who subscribes in between is refused
 with "Subscription is fenced", and who subscribed just before is disconnected. All clients of one event loop keep out
-of each other's way here; those of other processes can't be kept out.
+of each other's way here; those of other processes can't be kept out. Where the topic is unloaded meanwhile, the cursor
+is not reset: the subscription that was made so would skip all that is stored.
+
+Where the broker dies in between, nothing tells that the cursor was not reset: the next attempt finds a subscription
+("409 Conflict") that looks like one which others have made and used. To reset or delete that would deliver its messages
+again, or lose them; to ask before each creation whether it is there would not help the attempts of a later call, or of
+a later process. So it stays as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import anyio
 import attrs
 
-from jmsaio.errors import OperationTimeoutError
+from jmsaio.errors import AdminError, NotFoundError, OperationTimeoutError
 from jmsaio.model.partitions import split_partition
+
+#: What the broker answers where it has made a subscription, and not reset its cursor.
+_PRECONDITION_FAILED, _NOT_RESET = 412, "cursor reset"
+_ATTEMPTS = 4
 
 
 @attrs.define(eq=False)
@@ -73,6 +83,30 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
                 place.creating = False
         finally:
             place.wanting -= 1
+
+
+async def create_whole(create: Callable[[], Awaitable[bool]], delete: Callable[[], Awaitable[None]]) -> bool:
+    """Create a subscription; one whose cursor could not be reset is deleted and created anew.
+
+    Args:
+        create: creates it, on a topic without partitions or on one partition; False if it exists.
+        delete: deletes it, unless it has consumers.
+
+    Raises:
+        AdminError: the broker refuses. Then there is no subscription, unless it was there before.
+    """
+    failure: AdminError | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            return await create()
+        except AdminError as error:
+            if error.status != _PRECONDITION_FAILED or _NOT_RESET not in str(error):
+                raise
+            failure = error
+            with suppress(NotFoundError):
+                await delete()
+    assert failure is not None
+    raise failure
 
 
 @asynccontextmanager
