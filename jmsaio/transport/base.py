@@ -103,6 +103,7 @@ class Capabilities:
             that ``jmsaio sweep`` finds.
         stores_properties: a new subscription has its ``Subscription.properties`` when ``Transport.open_receiver``
             returns. Pulsar's protocol stores them with it; pulsar-client can't, and has the admin interface do it.
+            Those of a pattern are not stored: its topics are not known by then.
         replaces_properties: ``Subscription.replace`` is kept: what a subscription was opened with before is compared.
             Pulsar's protocol tells no client; only the admin interface does. Without it an existing subscription is
             resumed, whatever its properties.

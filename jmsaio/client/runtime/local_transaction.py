@@ -19,7 +19,13 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError, TransportError
+from jmsaio.errors import (
+    IllegalStateError,
+    JMSError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    TransportError,
+)
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
@@ -165,10 +171,14 @@ class LocalTransaction:
         """
         try:
             await handle.abort()
-        except TransportError as error:
+        except JMSError as error:
             _log.warning("the broker undoes a transaction within %g s: %s", TRANSACTION_TIMEOUT, error)
         finally:
-            await self.runtime.deliveries.redeliver(rest)
+            for delivery in rest:
+                try:
+                    await self.runtime.deliveries.redeliver([delivery])
+                except JMSError as error:  # the broker redelivers what an ended receiver had
+                    _log.warning("messages of %r are redelivered later: %s", delivery[0].destination, error)
 
     async def _rollback(self) -> None:
         try:

@@ -99,8 +99,8 @@ def without_nulls(texts: Texts, words: Texts) -> tuple[dict[str, str], dict[str,
 def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
     """The properties of one row, as ``RawRow`` has them.
 
-    A property that is declared, too, must have the same value in
-    both, as in a table that was read; then the word of the text counts, whose type may be smaller than the field's.
+    Those that are NULL are left out. A property that is declared, too, must have the same value in both, as in a table
+    that was read; then the word of the text counts, whose type may be smaller than the field's.
 
     Args:
         texts: the texts by name.

@@ -16,6 +16,12 @@ from jmsaio.model.wire import ReceivedRecord
 from tests.client.delivery.test_inbox import numbered
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test takes longer than a turn may, however busy the machine is."""
+    monkeypatch.setattr(ack_turn, "_LONGEST", 3600.0)
+
+
 @attrs.define(eq=False)
 class Peer:
     """What stands behind a turn."""
@@ -91,8 +97,7 @@ async def test_nothing_waits_once_the_inbox_is_closed() -> None:
     assert peer.calls == [[1], [2]]
 
 
-async def test_a_task_that_gives_the_loop_no_turn_keeps_few_records_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ack_turn, "_LONGEST", 3600.0)
+async def test_a_task_that_gives_the_loop_no_turn_keeps_few_records_back() -> None:
     peer = Peer()
     turn = peer.turn()
     turn.together([numbered(0)])

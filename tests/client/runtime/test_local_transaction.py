@@ -12,6 +12,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.config import ConnectOptions
 from jmsaio.testing import embedded_broker
@@ -505,6 +506,38 @@ async def test_a_rollback_that_a_send_delays_for_too_long_redelivers_and_says_wh
                 assert [text.partition(": ")[2][:2] for text in warnings(caplog)] == ["1 "]
                 (again,) = await take(consumer, 1)
                 assert again.jms_redelivered
+
+
+async def test_an_inbox_that_can_not_redeliver_costs_others_of_a_failed_commit_nothing(
+    name: Name, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended, queues = jmsaio.ObjectClosedError("the receiver has ended"), [jmsaio.Queue(name(text)) for text in "12"]
+    redeliver = Inbox.redeliver
+
+    def refuse(self: Any, records: Any, transaction: Any = None) -> None:
+        raise jmsaio.TransportError("the link is lost")
+
+    def redeliver_second(self: Inbox, records: Any) -> None:
+        if self.destination == queues[0]:
+            raise ended
+        redeliver(self, records)
+
+    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+        for queue in queues:
+            await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumers = [await session.create_consumer(queue) for queue in queues]
+            for consumer in consumers:
+                await take(consumer, 1)
+            with monkeypatch.context() as patched:
+                patched.setattr(MemoryReceiver, "acknowledge", refuse)
+                patched.setattr(Inbox, "redeliver", redeliver_second)
+                with pytest.raises(jmsaio.TransactionRolledBackError, match="the link is lost"):
+                    await session.commit()
+            assert "the receiver has ended" in caplog.text
+            (again,) = await take(consumers[1], 1)
+            assert again.jms_redelivered
+            await session.commit()
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["aborted", "no answer to the abort"])

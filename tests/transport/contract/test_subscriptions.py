@@ -225,6 +225,35 @@ async def test_wake_comes_from_the_loop_and_never_inside_a_call(harness: Harness
     assert not any(insides)
 
 
+@pytest.mark.parametrize("type_", [EXCLUSIVE, SHARED], ids=lambda type_: type_.value)
+async def test_wake_never_comes_inside_of_giving_back(harness: Harness, type_: SubscriptionType) -> None:
+    """Whoever is woken may receive at once, and what is given back is not all told by then."""
+    topic = harness.topic()
+    inside, woken = False, asyncio.Event()
+    insides: list[bool] = []
+
+    def wake() -> None:
+        insides.append(inside)
+        woken.set()
+
+    subscription = Subscription((topic,), "s", type_, ConsumerConfig(), Position.EARLIEST)
+    receiver = await harness.transport.open_receiver(subscription, wake)
+    await harness.fill(topic, "1", "2", "3")
+    once, again = set[str](), set[str]()
+    async with asyncio.timeout(GUARD):
+        while again != {"1", "2", "3"}:
+            woken.clear()
+            inside = True
+            records = receiver.receive(10)
+            receiver.negative_acknowledge([one for one in records if texts([one])[0] not in once], 0.0)
+            inside = False
+            again.update(text for text in texts(records) if text in once)
+            once.update(texts(records))
+            if not records:
+                await woken.wait()
+    assert not any(insides)
+
+
 async def test_a_closed_receiver_says_so(harness: Harness) -> None:
     inbox = await harness.inbox(harness.topic())
     await inbox.close()

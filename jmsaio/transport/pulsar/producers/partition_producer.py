@@ -18,6 +18,7 @@ never travels without a callback of its own: see ``PartitionProducer.alone``.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 
 import _pulsar
@@ -84,7 +85,7 @@ class PartitionProducer:
     """
 
     __slots__ = (
-        "__weakref__", "_armed", "_bridge", "_changed", "_groups", "_last", "_latest", "_messages", "_opened",
+        "__weakref__", "_armed", "_bridge", "_changed", "_groups", "_last", "_late", "_latest", "_messages", "_opened",
         "_partition", "_seen", "_send", "_settled", "_size", "_timeout", "_timer", "_tokens", "_window", "native",
         "topic",
     )  # fmt: skip
@@ -105,7 +106,8 @@ class PartitionProducer:
         self._messages: list[object] = []
         self._tokens: list[Token] = []
         self._size = 0
-        self._groups: dict[Group, None] = {}
+        self._groups: OrderedDict[Group, None] = OrderedDict()  # in the order of sending
+        self._late: set[Group] = set()  # told to be in doubt; they stay in the window, for pulsar-client holds them
         self._armed = False  # whether a turn of the loop will look at the current group
         self._seen = 0  # its length at the last look
         self._latest = 0.0  # time of the loop at which it leaves
@@ -179,49 +181,48 @@ class PartitionProducer:
         self._send(message, lambda result, place: post(answered, group, result, place))
 
     def _expire(self) -> None:
-        """Say of what has no answer in time that it is in doubt. It stays in the window: pulsar-client holds it."""
+        """Say of what has no answer in time that it is in doubt."""
         self._timer = None
         now = self._bridge.loop.time()
         for group in list(self._groups):
-            if not group.tokens or group.deadline is None or group.answer is not None:
-                continue
-            if group.deadline > now:
-                self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
+            if group.answer is not None:  # it waited for those before it
+                self._settle(group, *group.answer)
+            elif group.deadline is None or group.deadline > now:
+                if group.deadline is not None:
+                    self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
                 break
-            self._fail(group, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
-            self._settle_answered()
+            else:
+                del self._groups[group]
+                self._late.add(group)
+                self._fail(group, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
 
     def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
-        if group not in self._groups:
-            return  # the sender was closed and has told everyone already
-        group.answer = result, place
-        self._settle_answered()
+        if group in self._late:
+            self._late.remove(group)
+            self._window.leave(group.count, group.size)
+        elif group in self._groups:  # else the sender was closed and has told everyone already
+            if int(result) == OK and place.ledger_id() >= 0:  # not of a duplicate that the broker left out
+                self._look_at(place.ledger_id(), place.entry_id(), place.batch_index())
+            group.answer = result, place
+            self._settle_answered()
 
     def _settle_answered(self) -> None:
         """Tell the outcomes that have no unknown one before them."""
-        answered = []
-        for group in self._groups:
-            if group.answer is not None:
-                answered.append(group)
-            elif group.tokens:  # else its records were told that they are in doubt
+        while self._groups:
+            first = next(iter(self._groups))
+            if first.answer is None:
                 break
-        for group in answered:
-            self._settle(group, *group.answer)  # type: ignore[misc]  # each has one
+            self._settle(first, *first.answer)
 
     def _settle(self, group: Group, result: Result, place: MessageIdHandle) -> None:
         self._groups.pop(group, None)
-        count = group.count
+        count, tokens = group.count, group.tokens
         self._window.leave(count, group.size)
-        tokens = group.tokens
-        if not tokens:
-            return  # the answer came after the time-out
         if int(result) != OK:
             self._fail(group, translate_send(result, f"send to {self.topic}", count == 1))
             return
         self._window.tell(count)
         ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
-        if ledger >= 0:  # not of a duplicate that the broker left out
-            self._look_at(ledger, entry, index)
         group.stored()
         # Records are numbered in their batch in the order of sending: this many at the end lie in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
@@ -255,7 +256,9 @@ class PartitionProducer:
             self._timer.cancel()
         unsent, size = self._tokens, self._size
         self._messages, self._tokens, self._size = [], [], 0
-        groups, self._groups = list(self._groups), {}
+        for group in self._late:
+            self._window.leave(group.count, group.size)
+        groups, self._groups, self._late = list(self._groups), OrderedDict(), set()
         for group in groups:
             if group.answer is not None:
                 self._settle(group, *group.answer)

@@ -152,6 +152,7 @@ async def test_an_outcome_waits_for_those_before_it() -> None:
     await desk.answer(OK, entry=9, index=1, which=0)
     assert [place for place, _ in desk.said] == [WireId(3, 9, -1, 0), WireId(3, 9, -1, 1), WireId(3, 8, -1, -1)]
     assert desk.ended == [(2, 20), (1, 500)]
+    assert desk.changed == []  # the broker stored them in the order of their answers
 
 
 async def test_an_outcome_does_not_wait_for_what_was_told_to_be_in_doubt() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from jmsaio.model.wire import DELIVERY_TIME
@@ -45,6 +46,15 @@ async def test_an_ordered_subscription_redelivers_in_the_order_of_the_records() 
     assert {one.redelivery_count for one in again} == {1}
     assert desk.unsettled.out == dict.fromkeys(again, False)
     assert desk.woken > 0
+
+
+async def test_whoever_is_woken_is_woken_in_a_turn_of_the_loop() -> None:
+    """He may receive at once, and records may be redelivered in the middle of another call."""
+    desk = Desk(False)
+    desk.nacks.redeliver(desk.unsettled.give_back(desk.admit(*batch())))
+    assert desk.woken == 0
+    await anyio.lowlevel.checkpoint()
+    assert desk.woken == 1
 
 
 async def test_what_no_application_had_is_not_counted() -> None:
