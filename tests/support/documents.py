@@ -44,8 +44,8 @@ class Block:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether it can run only where the extra ``spark`` is installed."""
-        return "pyspark" in self.text
+        """Whether it can run, or be type checked, only where the extra ``spark`` is installed: the commands have it."""
+        return "pyspark" in self.text or "jmsaio.cli" in self.text
 
 
 def documents() -> list[Path]:

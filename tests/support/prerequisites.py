@@ -80,7 +80,7 @@ def lacking_for_spark() -> tuple[str, ...]:
 
 def lacks_spark(path: Path) -> bool:
     """Whether a test file can't be imported here, because it needs packages of the extra `spark`."""
-    if path.suffix != ".py" or "spark" not in path.parts or not lacking_for_spark():
+    if path.suffix != ".py" or "spark" not in str(path) or not lacking_for_spark():
         return False
     return _SPARK.search(path.read_text(encoding="utf-8")) is not None
 
