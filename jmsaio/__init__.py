@@ -50,6 +50,7 @@ from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__
 from jmsaio.model.wire import WireId
+from jmsaio.selector import Selector
 
 if TYPE_CHECKING:
     from jmsaio.client.browser import Enumeration, QueueBrowser
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from jmsaio.client.request import QueueRequestor, TopicRequestor
     from jmsaio.client.senders.receipt import Receipt
     from jmsaio.client.session import Session
-    from jmsaio.selector import Selector
 
 __all__ = [
     "AcknowledgeMode",
@@ -141,35 +141,34 @@ __all__ = [
     "connect",
 ]
 
-#: Names that are loaded when they are first used, and the modules that have them: each of Spark's many processes would
-#: spend a quarter of a second on a client and on the grammar of selectors, which it does not need.
-_LAZY: Final = {
-    "CompletionListener": "client.callbacks.completion",
-    "Connection": "client.connection",
-    "ConnectionFactory": "client.factory",
-    "ConnectionMetaData": "client.connection",
-    "Context": "client.context",
-    "Enumeration": "client.browser",
-    "ExceptionListener": "client.connection",
-    "JMSProducer": "client.jms_producer",
-    "MessageConsumer": "client.consumer",
-    "MessageListener": "client.consumer",
-    "MessageProducer": "client.producer",
-    "QueueBrowser": "client.browser",
-    "QueueRequestor": "client.request",
-    "Receipt": "client.senders.receipt",
-    "Selector": "selector",
-    "Session": "client.session",
-    "TopicRequestor": "client.request",
-    "connect": "client.factory",
+#: The client's names and the modules that have them. They are loaded when they are first used: each of Spark's many
+#: processes would spend a quarter of a second on a client that it does not need.
+_CLIENT: Final = {
+    "CompletionListener": "callbacks.completion",
+    "Connection": "connection",
+    "ConnectionFactory": "factory",
+    "ConnectionMetaData": "connection",
+    "Context": "context",
+    "Enumeration": "browser",
+    "ExceptionListener": "connection",
+    "JMSProducer": "jms_producer",
+    "MessageConsumer": "consumer",
+    "MessageListener": "consumer",
+    "MessageProducer": "producer",
+    "QueueBrowser": "browser",
+    "QueueRequestor": "request",
+    "Receipt": "senders.receipt",
+    "Session": "session",
+    "TopicRequestor": "request",
+    "connect": "factory",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every name for one of these
 
     def __getattr__(name: str) -> Any:
-        if name not in _LAZY:
+        if name not in _CLIENT:
             raise AttributeError(f"module 'jmsaio' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"jmsaio.{_LAZY[name]}"), name)
+        value = globals()[name] = getattr(import_module(f"jmsaio.client.{_CLIENT[name]}"), name)
         return value
 
     def __dir__() -> list[str]:

@@ -1,19 +1,22 @@
-"""The public class: a message selector, checked and compiled when it is made."""
+"""The public class: a message selector, checked and compiled when it is made.
+
+Grammar and compilers are loaded with the first selector: they take a tenth of a second, and most processes have none.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import check_text
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.selector import check, generate, wire_values
-from jmsaio.selector.parser import parse
 from jmsaio.selector.refusal import Refused, refusal
-from jmsaio.selector.starlight import compiler, lookup
+
+if TYPE_CHECKING:
+    from jmsaio.selector.generate import OnValues
 
 Dialect = Literal["jms", "starlight"]
 Header = Callable[[ReceivedRecord, str], object]
@@ -101,11 +104,14 @@ def _compiled(text: str, dialect: Dialect) -> _Functions:
 
 
 def _jms(text: str) -> _Functions:
+    from jmsaio.selector import check, generate, wire_values
+    from jmsaio.selector.parser import parse
+
     tree = parse(text, "jms")
     check.check(tree)
 
     @functools.cache
-    def on_values() -> generate.OnValues:
+    def on_values() -> OnValues:
         return generate.compile_values(tree)
 
     def matches(message: Message | Mapping[str, object]) -> bool | None:
@@ -117,6 +123,9 @@ def _jms(text: str) -> _Functions:
 
 
 def _starlight(text: str) -> _Functions:
+    from jmsaio.selector.parser import parse
+    from jmsaio.selector.starlight import compiler, lookup
+
     convert = text.startswith(CONVERT)
     answer = compiler.compile_tree(parse(text, "starlight", start=len(CONVERT) if convert else 0), convert=convert)
 

@@ -11,6 +11,7 @@ from jmsaio.config import Configuration, load
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import Queue, Topic, resolve
+from jmsaio.selector import Selector
 from jmsaio.spark.model.schema import Body, Column, Property
 from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
 from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_columns, parse_destination
@@ -232,7 +233,5 @@ def _reading(given: Given) -> dict[str, Any]:
     """The fields that only a reader has, and that depend on several options."""
     selector = given.texts.get("selector")
     if selector:
-        from jmsaio.selector import Selector  # its grammar takes long to load, and few queries have one
-
         Selector(selector)  # refuses in its own words, which say where
     return {"selector": selector or None, "columns": parse_columns(given), **parse_bounds(given)}

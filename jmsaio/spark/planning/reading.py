@@ -17,7 +17,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import anyio
 import attrs
@@ -33,6 +33,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.batch_planning import look_at
@@ -40,9 +41,6 @@ from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
-
-if TYPE_CHECKING:
-    from jmsaio.selector import Selector
 
 #: Other readers that a range opens for missing entries at most. A topic that has shown so many entries that are nothing
 #: for readers has more of them, and each reader costs some milliseconds.
@@ -98,7 +96,7 @@ class ReadOptions:
         """How the options of a reader want ranges to be read, on a connection with this configuration."""
         fails = options.on_decode_error is OnDecodeError.FAIL
         return cls(
-            selector=None if options.selector is None else _selector(options.selector),
+            selector=None if options.selector is None else Selector(options.selector),
             namespace=configuration.system_namespace,
             since=options.starting_time,
             before=options.ending_time,
@@ -112,12 +110,6 @@ class ReadOptions:
             config=attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue),
             close_timeout=configuration.close_timeout,
         )
-
-
-def _selector(text: str) -> Selector:
-    from jmsaio.selector import Selector  # its grammar takes long to load, and few queries have one
-
-    return Selector(text)
 
 
 class RangeReading:
