@@ -18,6 +18,7 @@ never travels without a callback of its own: see ``PartitionProducer.alone``.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -54,7 +55,7 @@ class Group:
         count: number of records.
         size: their bytes together.
         doubts: what the log's count of doubts was before the first of them left.
-        deadline: time of the loop at which they are in doubt; None: never.
+        deadline: time of the loop at which they are in doubt; infinite: never.
         stored: called before their owner is told that they are stored.
         answer: pulsar-client's, while groups before it have none. A record with a delivery time leaves outside the
             batch and may be answered first; outcomes are told in the order of sending.
@@ -64,7 +65,7 @@ class Group:
     count: int
     size: int
     doubts: int
-    deadline: float | None
+    deadline: float
     stored: Callable[[], object] = ignore
     answer: tuple[Result, MessageIdHandle] | None = None
 
@@ -170,12 +171,12 @@ class PartitionProducer:
         self.flush()
 
     def _group(self, tokens: list[Token], size: int, stored: Callable[[], object] = ignore) -> Group:
-        deadline = self._bridge.loop.time() + self._timeout if self._timeout > 0 else None
+        deadline = self._bridge.loop.time() + self._timeout if self._timeout > 0 else math.inf
         return Group(tokens, len(tokens), size, NATIVE_LOG.doubts, deadline, stored)
 
     def _submit(self, message: object, group: Group) -> None:
         self._groups[group] = None
-        if self._timer is None and group.deadline is not None:
+        if self._timer is None and group.deadline < math.inf:
             self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
         post, answered = self._bridge.post, self._answered
         self._send(message, lambda result, place: post(answered, group, result, place))
@@ -184,17 +185,15 @@ class PartitionProducer:
         """Say of what has no answer in time that it is in doubt."""
         self._timer = None
         now = self._bridge.loop.time()
-        for group in list(self._groups):
-            if group.answer is not None:  # it waited for those before it
-                self._settle(group, *group.answer)
-            elif group.deadline is None or group.deadline > now:
-                if group.deadline is not None:
-                    self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
+        while self._groups:
+            first = next(iter(self._groups))  # without an answer, or it would have been told
+            if first.deadline > now:
+                self._timer = self._bridge.loop.call_at(first.deadline, self._expire)
                 break
-            else:
-                del self._groups[group]
-                self._late.add(group)
-                self._fail(group, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
+            del self._groups[first]
+            self._late.add(first)
+            self._fail(first, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
+            self._settle_answered()
 
     def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
         if group in self._late:

@@ -63,6 +63,12 @@ class Desk:
         self.window.add(size)
         self.seen = self.window.records, self.window.bytes
 
+    async def heard(self) -> None:
+        """Wait until it says something, without an answer of the producer."""
+        with anyio.fail_after(10):
+            while not self.said:
+                await anyio.sleep(0.01)
+
     @property
     def callbacks(self) -> list[Any]:
         return [callback for _, callback in self.producer.sent if callback is not None]
@@ -158,9 +164,7 @@ async def test_an_outcome_waits_for_those_before_it() -> None:
 async def test_an_outcome_does_not_wait_for_what_was_told_to_be_in_doubt() -> None:
     desk = Desk(timeout=0.05)
     desk.alone(500)
-    with anyio.fail_after(10):
-        while not desk.said:
-            await anyio.sleep(0.01)
+    await desk.heard()
     desk.alone(7)
     await desk.answer(OK, entry=8)
     assert isinstance(desk.said[0][1], SendInDoubtError)
@@ -175,9 +179,7 @@ async def test_an_answer_that_waits_counts_when_the_one_before_it_is_in_doubt() 
         desk.alone(7)
         await desk.answer(OK, entry=8)
         if timeout:
-            with anyio.fail_after(10):
-                while not desk.said:
-                    await anyio.sleep(0.01)
+            await desk.heard()
         else:
             desk.partition_producer.abandon("closed")
         assert isinstance(desk.said[0][1], SendInDoubtError)
@@ -213,9 +215,7 @@ async def test_without_an_answer_in_time_records_are_in_doubt_and_stay_in_the_wi
     """pulsar-client still holds them and may send them; what its late answer says is told to nobody."""
     desk = Desk(timeout=0.05)
     desk.add(2)
-    with anyio.fail_after(10):
-        while not desk.said:
-            await anyio.sleep(0.01)
+    await desk.heard()
     assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 2
     assert (desk.window.records, desk.window.bytes, desk.window.untold) == (2, 20, 0)
     desk.add(1)
