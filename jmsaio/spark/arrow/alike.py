@@ -10,19 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.spark.arrow.cells import Cells, Columns
+from jmsaio.spark.arrow.cells import SHARED, Cells, Columns, recurs
 
 _BODIES: Final = ("text", "data", "payload")
 #: Cells that say in which head a row has its part, besides the body that it has.
 _HEADERS: Final = ("body_type", "type", "reply_to", "reply_to_kind", "priority", "delivery_mode", "time_to_live")
 #: Cells that mostly differ from row to row, and bodies that are to be read.
 _OWN: Final = frozenset({"body_json", "object_format", "correlation_id", "correlation_bytes", "deliver_at"})
-#: Rows that share a head on average, from which on heads are made.
-_SHARED: Final = 4
 _EMPTY: Final = Cells(*repeat(None, len(Cells._fields)))
 
 #: Makes the record of cells without properties.
@@ -97,12 +93,12 @@ def _heads(columns: Columns, rows: int, make: Make) -> Iterable[OutgoingRecord] 
     names = [name for name in _HEADERS if name in columns]
     bodies = [name for name in _BODIES if name in columns]
     kinds = [columns[name] for name in names] + [columns[name].is_valid() for name in bodies]
-    if all(map(_is_same, kinds)):
+    if all(map(recurs, kinds)):
         found = _head([*names, *bodies], [kind[0].as_py() for kind in kinds], make)
         return None if found is None else repeat(found, rows)
     keys = list(zip(*(kind.to_pylist() for kind in kinds), strict=True))
     different = set(keys)
-    if len(different) * _SHARED > rows:
+    if len(different) * SHARED > rows:
         return None
     heads: dict[tuple[Any, ...], OutgoingRecord] = {}
     for key in different:
@@ -111,12 +107,6 @@ def _heads(columns: Columns, rows: int, make: Make) -> Iterable[OutgoingRecord] 
             return None
         heads[key] = found
     return map(heads.__getitem__, keys)
-
-
-def _is_same(column: pa.Array) -> bool:
-    """All values are the same."""
-    found: bool = column.slice(1).equals(column.slice(0, len(column) - 1))
-    return found
 
 
 def _head(names: Sequence[str], cells: Sequence[Any], make: Make) -> OutgoingRecord | None:

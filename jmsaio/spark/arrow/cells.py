@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from jmsaio.spark.arrow.property_columns import Declared, Texts, read_maps, read_structs
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
+
+#: Rows that have something in common on average, from which on it is looked at once for all of them.
+SHARED: Final = 4
 
 
 class Cells(NamedTuple):
@@ -58,6 +61,12 @@ def find_cells(batch: pa.RecordBatch, indexes: Mapping[str, int]) -> Columns:
         if column.name in indexes
     }
     return {field: column for field, column in found.items() if column.null_count < len(column)}
+
+
+def recurs(values: pa.Array, width: int = 1) -> bool:
+    """Whether the first ``width`` values come again and again; one: all values are the same."""
+    found: bool = values.slice(width).equals(values.slice(0, len(values) - width))
+    return found
 
 
 def rows_of(columns: Columns, rows: int) -> Iterator[Cells]:

@@ -14,13 +14,12 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from jmsaio.codec.written_shapes import learn_shape
+from jmsaio.spark.arrow.cells import SHARED, recurs
 from jmsaio.spark.arrow.property_columns import Declared, Texts, are_of_type, read_maps, read_structs, without_nulls
 
 #: The properties of one row as they are on the wire, which rows may share; None: look at the row by itself.
 Written = Mapping[str, str] | None
 
-#: Rows with the same names and types on average, from which on these are asked once.
-_SHARED: Final = 4
 #: Rows of which all may differ before that is given up.
 _TRIED: Final = 100
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -54,7 +53,7 @@ def written_properties(
             return [None] * rows
         return _by_shape(map(_of_fields, read_structs(declared)), rows, checked=True)
     alike, typed = _read_alike(texts, rows), _read_alike(words, rows)
-    if alike is None or typed is None or not _recurs(typed[1], len(typed[0])):
+    if alike is None or typed is None or not recurs(typed[1], len(typed[0])):
         return _by_shape(map(_of_maps, _maps(texts, rows), _maps(words, rows)), rows, checked=False)
     (names, items), (keys, kinds) = alike, typed
     found = items.to_pylist()
@@ -74,15 +73,9 @@ def _read_alike(column: pa.MapArray | None, rows: int) -> tuple[tuple[str, ...],
     if column.null_count or set(map(operator.sub, offsets[1:], offsets)) != {width}:
         return None
     keys, items = (each.slice(first, last - first) for each in (column.keys, column.items))
-    if items.null_count or not _recurs(keys, width):
+    if items.null_count or not recurs(keys, width):
         return None
     return tuple(keys.slice(0, width).to_pylist()), items
-
-
-def _recurs(values: pa.Array, width: int) -> bool:
-    """The first ``width`` values come again and again."""
-    found: bool = values.slice(width).equals(values.slice(0, len(values) - width))
-    return found
 
 
 def _maps(column: pa.MapArray | None, rows: int) -> Iterable[Texts | None]:
@@ -114,9 +107,9 @@ def _by_shape(rows: Iterable[_Row], count: int, *, checked: bool) -> list[Writte
         numbers, column = shapes.setdefault(shape, ([], []))
         numbers.append(number)
         column.append(texts)
-        if len(shapes) * _SHARED > max(number, _TRIED):
+        if len(shapes) * SHARED > max(number, _TRIED):
             return found  # it is not worth the rest
-    if len(shapes) * _SHARED > count:
+    if len(shapes) * SHARED > count:
         return found
     for shape, (numbers, texts_of_rows) in shapes.items():
         columns = list(zip(*texts_of_rows, strict=True))

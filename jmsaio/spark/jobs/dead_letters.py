@@ -110,15 +110,16 @@ async def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
     async with connected(configuration) as transport:
         admin = require_admin(transport)
         topics = await letter_topics(admin, resolved, order.of)
+        asked_for = topics if order.of is not None else []
         if not order.pending or (order.of is None and resolved.subscription is not None):
-            return topics if order.of is not None else [], None
+            return asked_for, None
         own = [topic for topic in topics if REDRIVE_CURSOR in (await admin.stats(topic)).subscriptions]
-    if own and own != topics:
+    if not own:
+        return asked_for, None
+    if own != topics:
         reason = f"{', '.join(own)} has a subscription {REDRIVE_CURSOR}, and other topics have none: report them apart"
         raise ConfigurationError(reason, key="pending")
-    if own:
-        return topics, REDRIVE_CURSOR
-    return topics if order.of is not None else [], None
+    return topics, REDRIVE_CURSOR
 
 
 def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None) -> dict[str, str]:
