@@ -69,6 +69,9 @@ COLUMNS: Final = (
 )
 #: The columns that are times, as milliseconds.
 TIMES: Final = ("JMSTimestamp", "JMSExpiration")
+#: What differs between messages of one kind: columns that are looked at in each row.
+APART: Final = {"topic", "position", "partition", "properties", "property_types", "JMSMessageID", *TIMES}
+ALIKE: Final = tuple(name for name in COLUMNS.split(", ") if name not in APART)
 
 
 @attrs.frozen
@@ -243,11 +246,7 @@ def content(row: Any, number: int) -> tuple[object, ...]:
     apart = {NUMBER, ORIGINAL_ID}
     properties = tuple(item for item in row.properties.items() if item[0] not in apart)
     types = tuple(item for item in row.property_types.items() if item[0] not in apart)
-    return (
-        text == str(number), word, properties, types, row.body_type, row.payload, row.object_format, row.decode_error,
-        row.key, row.JMSType, row.JMSCorrelationID, row.correlation_bytes, row.JMSReplyTo, row.reply_to_kind,
-        row.JMSPriority, row.JMSDeliveryMode,
-    )  # fmt: skip
+    return text == str(number), word, properties, types, *(getattr(row, name) for name in ALIKE)
 
 
 def compare(rows: Iterator[Any], sent: Sequence[Original], replayed: bool) -> tuple[list[str], dict[str, list[int]]]:

@@ -5,7 +5,8 @@ Transactions, sequence ids, redelivery counts and the number of unacknowledged r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from types import ModuleType
 
 import anyio
@@ -51,31 +52,39 @@ async def test_a_crash_leaves_subscriptions_of_the_declared_types_only_where_the
     await keeper.close()
 
 
+@asynccontextmanager
+async def opened(harness: Harness, admin: bool) -> AsyncIterator[Harness]:
+    """Another harness, with the admin interface or without."""
+    other = await Harness.start(attrs.evolve(harness.configuration, use_pulsar_admin=admin))
+    try:
+        yield other
+    finally:
+        await other.stop()
+
+
 @pytest.mark.parametrize("admin", [True, False])
 async def test_properties_are_with_a_new_subscription_at_once_where_that_is_declared(
     harness: Harness, admin: bool
 ) -> None:
-    configuration = attrs.evolve(harness.configuration, use_pulsar_admin=admin)
-    opening, topic = await Harness.start(configuration), harness.topic()
-    await opening.inbox(topic, properties={"a": "b"})
-    assert await kept(harness, topic) == ({"a": "b"} if opening.capabilities.stores_properties else {})
-    await opening.stop()
+    topic = harness.topic()
+    async with opened(harness, admin) as opening:
+        await opening.inbox(topic, properties={"a": "b"})
+        assert await kept(harness, topic) == ({"a": "b"} if opening.capabilities.stores_properties else {})
 
 
 @pytest.mark.parametrize("admin", [True, False])
 async def test_a_subscription_is_replaced_where_that_is_declared_and_else_resumed(
     harness: Harness, admin: bool
 ) -> None:
-    configuration = attrs.evolve(harness.configuration, use_pulsar_admin=admin)
-    opening, topic = await Harness.start(configuration), harness.topic()
+    topic = harness.topic()
     await (await harness.inbox(topic, properties={"a": "old"}, replace=True)).close()
     await harness.fill(topic, "kept for the old one")
-    inbox = await opening.inbox(topic, properties={"a": "new"}, replace=True, position=Position.LATEST)
-    await harness.fill(topic, "later")
-    replaces = opening.capabilities.replaces_properties
-    assert await inbox.consume(1 if replaces else 2) == [*([] if replaces else ["kept for the old one"]), "later"]
-    assert await kept(harness, topic) == {"a": "new" if replaces else "old"}
-    await opening.stop()
+    async with opened(harness, admin) as opening:
+        inbox = await opening.inbox(topic, properties={"a": "new"}, replace=True, position=Position.LATEST)
+        await harness.fill(topic, "later")
+        replaces = opening.capabilities.replaces_properties
+        assert await inbox.consume(1 if replaces else 2) == [*([] if replaces else ["kept for the old one"]), "later"]
+        assert await kept(harness, topic) == {"a": "new" if replaces else "old"}
 
 
 @pytest.mark.parametrize("partitions", [0, 3])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, ObjectClosedError
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType
 from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
@@ -194,64 +197,76 @@ async def test_receive_takes_no_more_than_asked_and_never_waits(harness: Harness
     assert inbox.receiver.receive(0) == []
 
 
+@attrs.define(eq=False)
+class Waking:
+    """Notes whether a receiver wakes its application inside of a call.
+
+    Attributes:
+        calls: for each time that it did, whether that was inside of one.
+        woken: it did since the last call began.
+    """
+
+    calls: set[bool] = attrs.field(factory=set)
+    woken: asyncio.Event = attrs.field(factory=asyncio.Event)
+    _calling: bool = False
+
+    async def open(self, harness: Harness, topic: str, type_: SubscriptionType) -> Receiver:
+        """A receiver of all messages."""
+        subscription = Subscription((topic,), "s", type_, ConsumerConfig(), Position.EARLIEST)
+        return await harness.transport.open_receiver(subscription, self._wake)
+
+    def _wake(self) -> None:
+        self.calls.add(self._calling)
+        self.woken.set()
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """A call, or several without a turn of the loop between them."""
+        self.woken.clear()
+        self._calling = True
+        yield
+        self._calling = False
+
+
 async def test_wake_comes_from_the_loop_and_never_inside_a_call(harness: Harness) -> None:
     topic = harness.topic()
-    inside, woken = False, asyncio.Event()
-    insides: list[bool] = []
-
-    def wake() -> None:
-        insides.append(inside)
-        woken.set()
-
-    subscription = Subscription((topic,), "s", SHARED, ConsumerConfig(), Position.EARLIEST)
-    receiver = await harness.transport.open_receiver(subscription, wake)
+    waking = Waking()
+    receiver = await waking.open(harness, topic, SHARED)
     sender = await harness.sender(topic)
     received: list[str] = []
     async with asyncio.timeout(GUARD):
         for number in range(20):
-            inside = True
-            sender.send(record(str(number)), lambda place, error: None)
-            inside = False
+            with waking.inside():
+                sender.send(record(str(number)), lambda place, error: None)
             while len(received) <= number:
-                woken.clear()
-                inside = True
-                records = receiver.receive(10)
-                receiver.acknowledge(records)
-                inside = False
+                with waking.inside():
+                    records = receiver.receive(10)
+                    receiver.acknowledge(records)
                 received += texts(records)
                 if not records:
-                    await woken.wait()
+                    await waking.woken.wait()
     assert received == [str(number) for number in range(20)]
-    assert not any(insides)
+    assert True not in waking.calls
 
 
 @pytest.mark.parametrize("type_", [EXCLUSIVE, SHARED], ids=lambda type_: type_.value)
 async def test_wake_never_comes_inside_of_giving_back(harness: Harness, type_: SubscriptionType) -> None:
     """Whoever is woken may receive at once, and what is given back is not all told by then."""
     topic = harness.topic()
-    inside, woken = False, asyncio.Event()
-    insides: list[bool] = []
-
-    def wake() -> None:
-        insides.append(inside)
-        woken.set()
-
-    subscription = Subscription((topic,), "s", type_, ConsumerConfig(), Position.EARLIEST)
-    receiver = await harness.transport.open_receiver(subscription, wake)
+    waking = Waking()
+    receiver = await waking.open(harness, topic, type_)
     await harness.fill(topic, "1", "2", "3")
     once, again = set[str](), set[str]()
     async with asyncio.timeout(GUARD):
         while again != {"1", "2", "3"}:
-            woken.clear()
-            inside = True
-            records = receiver.receive(10)
-            receiver.negative_acknowledge([one for one in records if texts([one])[0] not in once], 0.0)
-            inside = False
+            with waking.inside():
+                records = receiver.receive(10)
+                receiver.negative_acknowledge([one for one in records if texts([one])[0] not in once], 0.0)
             again.update(text for text in texts(records) if text in once)
             once.update(texts(records))
             if not records:
-                await woken.wait()
-    assert not any(insides)
+                await waking.woken.wait()
+    assert True not in waking.calls
 
 
 async def test_a_closed_receiver_says_so(harness: Harness) -> None:
