@@ -12,17 +12,19 @@ was lost with the link.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.first_error import FirstError
+from jmsaio.errors import JMSError
 from jmsaio.model.messages.message import Acknowledge, Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import Ledger
-from jmsaio.transport.base import Transaction
 
 #: Records to settle, by inbox.
 Commands = list[tuple[Inbox, list[ReceivedRecord]]]
@@ -78,8 +80,9 @@ class Deliveries:
         self.check_call()
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
-            for inbox, records in commands:
-                acknowledge_for_caller(inbox, records)
+            refused = _settle_each(acknowledge_for_caller, commands)
+            if refused is not None:
+                raise refused
         else:
             await self.carry_out(commands)
 
@@ -95,14 +98,16 @@ class Deliveries:
         if entry is not None:
             await self.carry_out([(entry[0], [entry[1]])])
 
-    async def carry_out(self, commands: Commands, transaction: Transaction | None = None) -> None:
-        """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it."""
-        for inbox, records in commands:
-            inbox.acknowledge(records, transaction)
+    async def carry_out(self, commands: Commands) -> None:
+        """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it.
+
+        An inbox that can't costs the others nothing: the first error is raised at the end.
+        """
+        errors = FirstError(_settle_each(Inbox.acknowledge, commands))
         if self.receipt_timeout is not None:
-            for inbox, _ in commands:
-                await inbox.receiver.settle(self.receipt_timeout)
-        await self.close_settled()
+            await errors.guard(partial(confirm_each, commands, self.receipt_timeout))
+        await errors.guard(self.close_settled)
+        errors.raise_once()
 
     def acknowledge_deferred(self, number: int) -> None:
         """AUTO and DUPS_OK: acknowledge a deferred delivery."""
@@ -128,10 +133,13 @@ class Deliveries:
         await self.redeliver(self.ledger.take_all())
 
     async def redeliver(self, commands: Commands) -> None:
-        """Redeliver records that the ledger has forgotten, counted, in order, before later messages."""
-        for inbox, records in commands:
-            self._redeliver(inbox, records)
-        await self.close_settled()
+        """Redeliver records that the ledger has forgotten, counted, in order, before later messages.
+
+        An inbox that can't costs the others nothing: the first error is raised at the end.
+        """
+        errors = FirstError(_settle_each(self._redeliver, commands))
+        await errors.guard(self.close_settled)
+        errors.raise_once()
 
     def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
         if inbox.attached:
@@ -148,6 +156,27 @@ class Deliveries:
         """Close the inboxes of closed consumers whose deliveries are all settled."""
         if self.inboxes.lingering:
             await self.inboxes.close_settled(Deadline.after(self.close_timeout))
+
+
+def _settle_each(settle: Callable[[Inbox, list[ReceivedRecord]], None], commands: Commands) -> JMSError | None:
+    """Settle the records of every inbox, whatever others raise; returns the first error."""
+    first: JMSError | None = None
+    for inbox, records in commands:
+        try:
+            settle(inbox, records)
+        except JMSError as error:
+            first = first or error
+    return first
+
+
+async def confirm_each(commands: Commands, timeout: float) -> None:
+    """Wait until the broker has confirmed the acknowledgements of each open inbox, each for ``timeout`` seconds.
+
+    Raises as ``Receiver.settle``, at the first that raises. Cancelling changes nothing.
+    """
+    for inbox, _ in commands:
+        if not inbox.closed:
+            await inbox.receiver.settle(timeout)
 
 
 def acknowledge_for_caller(inbox: Inbox, records: Sequence[ReceivedRecord]) -> None:

@@ -81,29 +81,31 @@ class SharingReceiver(Generic[Inbox]):
         if not self._borrowed:
             self.own.acknowledge(records, transaction)
             return
-        for owner, part in self._apart(records).items():
-            if owner is self:
-                self.own.acknowledge(part, transaction)
-                continue
+        parts = self._apart(records)
+        own = parts.pop(self, None)
+        for owner, part in parts.items():
             self._unsettled[owner] = None
             try:
                 owner.own.acknowledge(part, transaction)
             except ObjectClosedError as error:
                 _log.warning("%d acknowledged messages are redelivered: %s", len(part), error)
+        if own is not None:  # last: its error is raised, and must not cost the others theirs
+            self.own.acknowledge(own, transaction)
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Give records back; those of a receiver that was closed meanwhile have been given back."""
         if not self._borrowed:
             self.own.negative_acknowledge(records, delay, counted=counted)
             return
-        for owner, part in self._apart(records).items():
-            if owner is self:
-                self.own.negative_acknowledge(part, delay, counted=counted)
-                continue
+        parts = self._apart(records)
+        own = parts.pop(self, None)
+        for owner, part in parts.items():
             try:
                 owner.own.negative_acknowledge(part, delay, counted=counted)
             except ObjectClosedError as error:
                 _log.info("%d messages were given back before: %s", len(part), error)
+        if own is not None:
+            self.own.negative_acknowledge(own, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
         """Keep records of the inbox's own receiver unacknowledged; returns what stands for them."""

@@ -17,7 +17,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
-from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.deliveries import Commands, confirm_each
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.errors import (
     IllegalStateError,
@@ -26,13 +26,10 @@ from jmsaio.errors import (
     TransactionRolledBackError,
     TransportError,
 )
-from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
 
 _log = logging.getLogger("jmsaio")
-
-Deliveries = list[tuple[Inbox, list[ReceivedRecord]]]
 
 #: Seconds after which the broker ends an open transaction.
 TRANSACTION_TIMEOUT = 60.0
@@ -130,20 +127,18 @@ class LocalTransaction:
             return
         await self._commit_emulated(deliveries)
 
-    async def _commit_emulated(self, deliveries: Deliveries) -> None:
+    async def _commit_emulated(self, deliveries: Commands) -> None:
         runtime = self.runtime
         try:
             await runtime.deliveries.carry_out(deliveries)
-            for inbox, _ in deliveries:
-                if not inbox.closed:
-                    await inbox.receiver.settle(runtime.connection.configuration.operation_timeout)
-        except TransportError as error:
+            await confirm_each(deliveries, runtime.connection.configuration.operation_timeout)
+        except JMSError as error:
             raise TransactionInDoubtError(
                 f"messages that the transaction received may not be acknowledged, and are redelivered then; what it"
                 f" sent is stored: {error}"
             ) from error
 
-    async def _commit_real(self, handle: Transaction, deliveries: Deliveries) -> None:
+    async def _commit_real(self, handle: Transaction, deliveries: Commands) -> None:
         for number, (inbox, records) in enumerate(deliveries):
             try:
                 inbox.acknowledge(records, handle)
@@ -162,7 +157,7 @@ class LocalTransaction:
         finally:  # after a rollback the broker redelivers the messages acknowledged in it
             await self.runtime.deliveries.close_settled()
 
-    async def _abort_commit(self, handle: Transaction, rest: Deliveries) -> None:
+    async def _abort_commit(self, handle: Transaction, rest: Commands) -> None:
         """Undo a commit at once: until then its topics give no reader what was sent to them later.
 
         Args:
@@ -174,11 +169,10 @@ class LocalTransaction:
         except JMSError as error:
             _log.warning("the broker undoes a transaction within %g s: %s", TRANSACTION_TIMEOUT, error)
         finally:
-            for delivery in rest:
-                try:
-                    await self.runtime.deliveries.redeliver([delivery])
-                except JMSError as error:  # the broker redelivers what an ended receiver had
-                    _log.warning("messages of %r are redelivered later: %s", delivery[0].destination, error)
+            try:
+                await self.runtime.deliveries.redeliver(rest)
+            except JMSError as error:  # the broker redelivers what an ended receiver had
+                _log.warning("some messages are redelivered later: %s", error)
 
     async def _rollback(self) -> None:
         try:

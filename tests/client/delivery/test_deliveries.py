@@ -15,7 +15,7 @@ from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.rules.ledger import Ledger, Scope
-from tests.client.delivery.test_inbox import Receiver, inbox, numbered
+from tests.client.delivery.test_inbox import Receiver, inbox, numbered, numbers
 from tests.client.helpers import fill, rest, take, texts
 
 Name = Callable[[str], str]
@@ -243,6 +243,40 @@ async def test_what_a_sibling_received_is_acknowledged_there_at_once() -> None:
         found.deliver(made, record, message, deferred=False)
         await message.acknowledge()
     assert (receiver.calls, other.calls) == ([("ack", 1)], [("ack", 2)])
+
+
+class Ended(Receiver):
+    """Refuses everything."""
+
+    def acknowledge(self, records: Any, transaction: object = None) -> None:
+        raise jmsaio.TransportError(f"lost {records[0].message_id.entry}")
+
+    def count_delivery(self, records: Any) -> None:
+        raise jmsaio.TransportError(f"lost {records[0].message_id.entry}")
+
+
+@pytest.mark.parametrize("receipt", [None, 1.0])
+async def test_an_inbox_that_can_not_acknowledge_costs_others_nothing(receipt: float | None) -> None:
+    receivers, messages = [Ended(), Ended(), Receiver()], [TextMessage(str(entry)) for entry in range(3)]
+    found = deliveries(AcknowledgeMode.CLIENT)
+    found.receipt_timeout = receipt
+    for entry, (receiver, message) in enumerate(zip(receivers, messages, strict=True)):
+        found.deliver(inbox(receiver, Filter(), acks_at_once=True), numbered(entry), message, deferred=False)
+    with pytest.raises(jmsaio.TransportError, match="lost 0"):
+        await messages[-1].acknowledge()
+    assert len(found.ledger) == 0
+    confirmed = [] if receipt is None else [("settle", receipt, False)]
+    assert [receiver.calls for receiver in receivers] == [confirmed, confirmed, [("ack", 2), *confirmed]]
+
+
+async def test_an_inbox_that_can_not_redeliver_costs_others_nothing() -> None:
+    found = deliveries(AcknowledgeMode.CLIENT)
+    inboxes = [inbox(receiver, Filter()) for receiver in (Ended(), Ended(), Receiver())]
+    for entry, made in enumerate(inboxes):
+        found.deliver(made, numbered(entry), TextMessage("x"), deferred=False)
+    with pytest.raises(jmsaio.TransportError, match="lost 0"):
+        await found.redeliver_all()
+    assert len(found.ledger) == 0 and [numbers(made) for made in inboxes] == [[], [], [2]]
 
 
 @pytest.mark.parametrize("how", ["one", "all"])

@@ -83,12 +83,15 @@ async def test_a_borrowed_record_is_let_go_once() -> None:
     assert borrower.let_go(record) is borrower
 
 
-async def test_a_refusal_of_the_inboxes_own_receiver_is_raised() -> None:
+async def test_a_refusal_of_the_inboxes_own_receiver_is_raised_and_costs_the_others_nothing() -> None:
     """Only the other receivers have closed by themselves."""
-    owner, borrower = SharingReceiver[Any](Receiver()), SharingReceiver[Any](Closed())  # type: ignore[arg-type]  # what is used of one
-    borrower.borrow(numbered(1), owner)
-    own: list[Any] = [numbered(2)]
+    theirs = Receiver()
+    owner, borrower = SharingReceiver[Any](theirs), SharingReceiver[Any](Closed())  # type: ignore[arg-type]  # what is used of one
+    records: list[Any] = [numbered(number) for number in range(4)]
+    for lent in records[1::2]:
+        borrower.borrow(lent, owner)
     with pytest.raises(ObjectClosedError):
-        borrower.acknowledge(own)
+        borrower.acknowledge(records[:2])
     with pytest.raises(ObjectClosedError):
-        borrower.negative_acknowledge(own, 0.0)
+        borrower.negative_acknowledge(records[2:], 0.0)
+    assert theirs.calls == [("ack", 1), ("nack", 0.0, True, 3)]

@@ -474,6 +474,33 @@ async def test_an_emulated_commit_without_an_answer_to_its_acknowledgements_is_i
             await session.commit()  # the next one
 
 
+@pytest.mark.parametrize("error", [jmsaio.TransportError("gone"), jmsaio.ObjectClosedError("the receiver has ended")])
+async def test_an_emulated_commit_acknowledges_all_that_it_can(
+    name: Name, monkeypatch: pytest.MonkeyPatch, error: jmsaio.JMSError
+) -> None:
+    acknowledge = MemoryReceiver.acknowledge
+    queues = [jmsaio.Queue(name(text)) for text in ("first", "second", "third")]
+
+    def refuse_first(self: Any, records: Any, transaction: Any = None) -> None:
+        if queues[0].name in records[0].topic:
+            raise error
+        acknowledge(self, records, transaction)
+
+    async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=True) as connection:
+        for queue in queues:
+            await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            for queue in queues:
+                await take(await session.create_consumer(queue), 1)
+            with monkeypatch.context() as patched:
+                patched.setattr(MemoryReceiver, "acknowledge", refuse_first)
+                with pytest.raises(jmsaio.TransactionInDoubtError, match="what it sent is stored") as raised:
+                    await session.commit()
+            assert raised.value.linked_exception is error
+        left = [texts(await rest(connection, queue, wait=0.1)) for queue in queues]
+        assert left == [["0"], [], []]
+
+
 async def test_a_commit_that_was_rolled_back_is_not_in_doubt(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
     async def roll_back(self: object) -> None:
         raise jmsaio.TransactionRolledBackError("conflict")
