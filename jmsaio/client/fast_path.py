@@ -1,16 +1,22 @@
 """The fast path of a send: most sends, done without waiting and without an object that nobody needs.
 
-It takes a str or bytes to the producer's own destination, with the producer's own settings, without a completion
-listener and outside of a transaction, where nothing has to be waited for. All else, and all that is refused, takes the
-long way, ``MessageProducer._send_any``, which has the words for it too.
+It takes a str or bytes, without a completion listener, where nothing has to be waited for: to the producer's own
+destination or to another one, with the producer's settings or with options of its own, in a transaction that has begun
+or in none. All else, and all that is refused, takes the long way, ``MessageProducer._send_any``, which has the words
+for it too.
 
 What it leaves out, and why the record, the receipt and the errors are the same:
 
 * The message. Nobody else has it; ``jmsaio.codec.plain`` writes what ``encode`` makes of it, or declines.
-* The stamp of each send. All but the id is the same for the sends of one producer in one millisecond: the long way's
-  stamp, and what it writes on the wire, are kept for that long, and dropped when a setting changes.
-* The look-up of the sender. It is kept as long, and is as good while the pool has it and its topic was not deleted.
-* The unit of work. There is none outside of a transaction.
+* The stamp of each send. All but the id is the same for the sends of one producer in one millisecond, with the same
+  destination, options and unit of work: the long way's stamp, and what it writes on the wire, are kept for that long,
+  and dropped when a setting changes.
+* The checks of the options and of the destination. They are made when a stamp is kept; what they refuse is not kept.
+  Equal options mean the same, since only classes are taken of which that is true: True equals 1, but is no priority.
+* The look-up of the sender, and whether its destination was deleted. It is kept as long, and is as good while the pool
+  has it and its topic was not deleted: who deletes a temporary destination takes its sender out of the pool first.
+* The look-up of the transaction. It is the one that was kept while the session's unit of work is the same; one that has
+  to begin takes the long way.
 * Waiting. There is room, and other tasks have run in this millisecond or since the send before.
 
 A send that declines has changed nothing: no id is used up, and the long way begins from the start.
@@ -26,29 +32,49 @@ import attrs
 
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
-from jmsaio.client.senders.settings import Settings
+from jmsaio.client.senders.settings import Settings, Target
 from jmsaio.codec import Stamp
 from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
+from jmsaio.errors import JMSError
+from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsaio.model.durations import Duration
+from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.local_transaction import LocalTransaction
     from jmsaio.client.runtime.session import SessionRuntime
-    from jmsaio.transport.base import Sender
+    from jmsaio.transport.base import Sender, Transaction
 
+#: In the place of an argument that was not given, where None is a value.
+UNSET: Final[Any] = object()
 
 #: The word on the wire for a message with a body of this class.
 _WORDS: Final[dict[type, str]] = {str: "text", bytes: "bytes"}
 
+#: Classes of which equal values are the same destination, delivery mode, priority or duration.
+_DESTINATIONS: Final = frozenset({Queue, Topic, TemporaryQueue, TemporaryTopic})
+_MODES: Final = frozenset({type(None), int, DeliveryMode})
+_PRIORITIES: Final = frozenset({type(None), int})
+_DURATIONS: Final = frozenset({type(None), int, float})
+
+#: What a send may have of its own: destination, delivery mode, priority, time to live, delivery delay; None: as the
+#: producer has it.
+Varied = tuple[Destination | None, int | None, int | None, Duration | None, Duration | None]
+_UNVARIED: Final[Varied] = (None, None, None, None, None)
+#: Of so many different ones is kept in a millisecond what they have in common.
+_MOST_VARIED: Final = 100
+
 
 @attrs.define(eq=False)
 class _Kept:
-    """What the sends of one producer in one millisecond have in common.
+    """What the sends of one producer in one millisecond have in common that vary from its settings in the same way.
 
     Attributes:
         now: the millisecond.
         pooled: the sender.
         sender: the same without the pool's part.
-        origin: for the receipts.
+        transaction: of the transport, or None.
+        origin: for the receipts, with the unit of work.
         numbered: messages have ids.
         stamp: the headers but the id.
         parts: what they write, by class of the body, once there was one; see ``PlainWriter.parts``.
@@ -57,6 +83,7 @@ class _Kept:
     now: int
     pooled: PooledSender
     sender: Sender
+    transaction: Transaction | None
     origin: SendOrigin
     numbered: bool
     stamp: Stamp
@@ -71,8 +98,14 @@ class PlainSends(Settings):
     _transacting: LocalTransaction | None
     _prefix: str
     _sequence: int = 0
+    _varied_at: int = 0  # the millisecond of what is kept of varied sends
+    _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
     _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
     _plain: PlainWriter[Any] = attrs.field(init=False)
+
+    @_transacted.default
+    def _is_transacted(self) -> bool:
+        return self._transacting is not None and self._transacting.real
 
     @_wall.default
     def _transports_clock(self) -> Callable[[], float]:
@@ -82,7 +115,28 @@ class PlainSends(Settings):
     def _as_the_transport_asks(self) -> PlainWriter[Any]:
         return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
-    def _send_plain(self, body: object, properties: Mapping[str, object] | None) -> PendingSend | None:
+    def _send_varied(
+        self, destination_or_body: Any, body: Any, properties: Mapping[str, object] | None, mode: Any, level: Any,
+        lives: Any, delayed: Any,
+    ) -> PendingSend | None:  # fmt: skip
+        """As ``_send_plain``, for a send that may have a destination and options of its own."""
+        destination = None
+        if body is UNSET:
+            body = destination_or_body
+        elif type(destination_or_body) in _DESTINATIONS:
+            destination = destination_or_body
+        else:
+            return None
+        if (
+            type(body) not in _WORDS or type(mode) not in _MODES or type(level) not in _PRIORITIES
+            or type(lives) not in _DURATIONS or type(delayed) not in _DURATIONS
+        ):  # fmt: skip
+            return None
+        return self._send_plain(body, properties, (destination, mode, level, lives, delayed))
+
+    def _send_plain(
+        self, body: object, properties: Mapping[str, object] | None, varied: Varied = _UNVARIED
+    ) -> PendingSend | None:
         """Send a body at once; None: take the long way, nothing was sent.
 
         Raises as ``Sender.send``.
@@ -94,9 +148,12 @@ class PlainSends(Settings):
         sends = runtime.sends
         if runtime.closing or self._closed or loop is not runtime.home.loop or (now != sends.turn and sends.alone):
             return None
-        kept = self._kept
-        if kept is None or kept.now != now or not kept.pooled.in_pool:
-            kept = self._keep(now)
+        kept = self._kept if varied is _UNVARIED else self._kept_varied.get(varied)
+        if (
+            kept is None or kept.now != now or not kept.pooled.in_pool
+            or (self._transacting is not None and self._transacting.work is not kept.origin.work)
+        ):  # fmt: skip
+            kept = self._keep(now, varied)
             if kept is None:
                 return None
         sender, plain = kept.sender, self._plain
@@ -119,31 +176,55 @@ class PlainSends(Settings):
             self._sequence = sequence = self._sequence + 1
             message_id = f"{self._prefix}{sequence}"
         wire = plain.write(parts, message_id, written)
-        _, _, _, event_time, _, deliver_at, _, priority, _, _, _ = kept.stamp
-        record = plain.kind(payload, wire, None, event_time, deliver_at, priority)
+        _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = kept.stamp
+        record = plain.kind(payload, wire, None, event_time, deliver_at, priority, sticky)
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, kept.origin
-        sender.send(record, send)
+        sender.send(record, send, kept.transaction)
         sends.add(send)
         sends.turn = now
         if not sends.alone:
             sends.begin_turn(loop)
         return send
 
-    def _keep(self, now: int) -> _Kept | None:
-        """What the sends of this millisecond have in common; None: they take the long way."""
-        target, runtime = self._target, self._runtime
-        if target is None or self._transacting is not None:
+    def _keep(self, now: int, varied: Varied) -> _Kept | None:
+        """What such sends of this millisecond have in common; None: they take the long way."""
+        destination, *options = varied
+        runtime, transacting, work, transaction = self._runtime, self._transacting, None, None
+        if transacting is not None:
+            if transacting.to_begin:
+                return None
+            work = transacting.work
+            transaction = work.handle
+        try:
+            target = self._target if destination is None else self._other_target(destination)
+            checked = self._options(*options)
+        except JMSError:  # the long way raises it, or what is wrong before it
             return None
-        pooled = runtime.connection.senders.use(target.topic, target.queue_subscription, False)
+        if target is None:
+            return None
+        pooled = runtime.connection.senders.use(target.topic, target.queue_subscription, self._transacted)
         if pooled is None:
             return None
-        stamp = self._stamp_at(now, None, self._delivery_mode, self._priority, self._time_to_live, self._delivery_delay)
-        self._kept = kept = _Kept(
-            now, pooled, pooled.sender, SendOrigin(runtime.sends, None, target.destination, stamp.timestamp),
+        stamp = self._stamp_at(now, None, *checked)
+        kept = _Kept(
+            now, pooled, pooled.sender, transaction,
+            SendOrigin(runtime.sends, work, target.destination, stamp.timestamp),
             not self._disable_message_id, stamp, {},
         )  # fmt: skip
+        if varied is _UNVARIED:
+            self._kept = kept
+        else:
+            self._keep_varied(varied, kept)
         return kept
+
+    def _keep_varied(self, varied: Varied, kept: _Kept) -> None:
+        """Keep it beside the others of the same millisecond."""
+        others = self._kept_varied
+        if len(others) >= _MOST_VARIED or self._varied_at != kept.now:
+            others.clear()
+            self._varied_at = kept.now
+        others[varied] = kept
 
     def _stamp_at(self, now: int, message_id: str | None, mode: int, level: int, lives: int, delayed: int) -> Stamp:
         """The stamp of a send at ``now``; all times are milliseconds."""
@@ -157,3 +238,7 @@ class PlainSends(Settings):
             None if self._transacting is None else self._transacting.work.sticky_key,
             connection.configuration.system_namespace,
         ))  # fmt: skip
+
+    def _other_target(self, destination: Any) -> Target:
+        """The target of a send to a destination of its own; see ``MessageProducer``."""
+        raise NotImplementedError

@@ -12,12 +12,12 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.fast_path import PlainSends
+from jmsaio.client.fast_path import UNSET, PlainSends
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.client.senders.settings import Target, checked_mode, checked_priority, log_left_out
+from jmsaio.client.senders.settings import Target, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent
 from jmsaio.errors import (
     InvalidDestinationError,
@@ -25,7 +25,7 @@ from jmsaio.errors import (
     UnsupportedOperationError,
 )
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
-from jmsaio.model.durations import Duration, milliseconds
+from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
@@ -33,8 +33,6 @@ from jmsaio.model.messages.message import Message
 if TYPE_CHECKING:
     from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
-
-_UNSET: Any = object()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -46,11 +44,6 @@ class MessageProducer(PlainSends, AsyncClosing):
 
     _now: int = 0  # of the last send on the long way, in milliseconds
     _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
-    _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
-
-    @_transacted.default
-    def _is_transacted(self) -> bool:
-        return self._transacting is not None and self._transacting.real
 
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
@@ -59,7 +52,7 @@ class MessageProducer(PlainSends, AsyncClosing):
     async def send(
         self,
         destination_or_message: Any,
-        message: Any = _UNSET,
+        message: Any = UNSET,
         /,
         *,
         properties: Mapping[str, object] | None = None,
@@ -94,16 +87,19 @@ class MessageProducer(PlainSends, AsyncClosing):
 
         Cancelling: the outcome is unknown, the message may have been sent; the producer stays usable.
         """
-        send = None
         if (
-            message is _UNSET and delivery_mode is None and priority is None and time_to_live is None
+            message is UNSET and delivery_mode is None and priority is None and time_to_live is None
             and delivery_delay is None
         ):  # fmt: skip
             send = self._send_plain(destination_or_message, properties)
+        else:
+            send = self._send_varied(
+                destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
+            )
         if send is None:
             send = await self._send_any(
                 destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
-                _UNSET,
+                UNSET,
             )  # fmt: skip
         return await send
 
@@ -129,7 +125,7 @@ class MessageProducer(PlainSends, AsyncClosing):
     async def send_async(
         self,
         destination_or_message: Any,
-        message: Any = _UNSET,
+        message: Any = UNSET,
         /,
         *,
         properties: Mapping[str, object] | None = None,
@@ -137,7 +133,7 @@ class MessageProducer(PlainSends, AsyncClosing):
         priority: int | None = None,
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
-        completion_listener: CompletionListener | FunctionPair = _UNSET,
+        completion_listener: CompletionListener | FunctionPair = UNSET,
     ) -> asyncio.Future[Receipt]:
         """Send a message; returns a future as soon as the message has its place in the send window.
 
@@ -154,12 +150,18 @@ class MessageProducer(PlainSends, AsyncClosing):
         Cancelling while it waits for room: the message was not sent. Cancelling the future hides the outcome only.
         """
         if (
-            message is _UNSET and delivery_mode is None and priority is None and time_to_live is None
-            and delivery_delay is None and completion_listener is _UNSET
+            message is UNSET and delivery_mode is None and priority is None and time_to_live is None
+            and delivery_delay is None and completion_listener is UNSET
         ):  # fmt: skip
             send = self._send_plain(destination_or_message, properties)
-            if send is not None:
-                return send
+        elif completion_listener is UNSET:
+            send = self._send_varied(
+                destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
+            )
+        else:
+            send = None
+        if send is not None:
+            return send
         return await self._send_any(
             destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
             completion_listener,
@@ -177,14 +179,14 @@ class MessageProducer(PlainSends, AsyncClosing):
             runtime.home.refuse()
         if self._closed or (runtime.closing and runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
-        if completion_listener is not _UNSET:
+        if completion_listener is not UNSET:
             completion_listener = checked(completion_listener)
-        if message is _UNSET:
+        if message is UNSET:
             target, given = self._own_target(), destination_or_message
         else:
             target, given = self._other_target(destination_or_message), message
         plain = None
-        if completion_listener is _UNSET and (type(given) is str or type(given) is bytes):
+        if completion_listener is UNSET and (type(given) is str or type(given) is bytes):
             plain = self._plain.none if properties is None else self._plain.properties(properties)
         if plain is None:
             sent, foreign = outgoing(given, log_left_out)
@@ -213,7 +215,7 @@ class MessageProducer(PlainSends, AsyncClosing):
         """Tell another library's message its headers; a checked completion listener gets the object that was sent."""
         if foreign is not None:
             write_back(foreign, sent._headers())
-        if listener is not _UNSET:
+        if listener is not UNSET:
             self._runtime.completions.expect(sent if foreign is None else foreign, listener, self, send)
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
@@ -258,16 +260,13 @@ class MessageProducer(PlainSends, AsyncClosing):
     def _stamp(
         self, delivery_mode: int | None, priority: int | None, time_to_live: Duration | None, delay: Duration | None
     ) -> Stamp:
-        mode = self._delivery_mode if delivery_mode is None else checked_mode(delivery_mode)
-        level = self._priority if priority is None else checked_priority(priority)
-        lives = self._time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live")
-        delayed = self._delivery_delay if delay is None else milliseconds(delay, "delivery_delay")
+        options = self._options(delivery_mode, priority, time_to_live, delay)
         self._now = now = int(self._wall() * 1000)
         message_id = None
         if not self._disable_message_id:
             self._sequence = sequence = self._sequence + 1
             message_id = self._prefix + str(sequence)
-        return self._stamp_at(now, message_id, mode, level, lives, delayed)
+        return self._stamp_at(now, message_id, *options)
 
     def _check_open(self) -> None:
         self._runtime.home.check_process()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import math
+from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import attrs
 import pytest
@@ -15,14 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import jmsaio
+from jmsaio import AcknowledgeMode
 from jmsaio.client.callbacks.completion import Functions
-from jmsaio.client.producer import _UNSET
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.fast_path import UNSET
 from jmsaio.codec.plain import MAPS, PACKED
 from jmsaio.model.packed import pack
-from jmsaio.model.wire import OutgoingRecord
-from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
-from jmsaio.transport.memory.sender import MemorySender
+from tests.client.desk import Desk, desk, outcome
 from tests.codec.strategies import loose_texts
 from tests.codec.test_plain import NAMES, VALUES
 
@@ -41,89 +39,123 @@ SETTINGS = st.fixed_dictionaries(
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={
-        "delivery_mode": st.sampled_from([1, 2, 3]),
-        "priority": st.integers(-1, 9),
-        "time_to_live": st.sampled_from([0, 1.5, -1]),
-        "delivery_delay": st.sampled_from([0, 2.5]),
+        "delivery_mode": st.sampled_from([1, 2, 3, True, 1.0, jmsaio.DeliveryMode.NON_PERSISTENT, [1]]),
+        "priority": st.integers(-1, 9) | st.sampled_from([True, 4.0, "4"]),
+        "time_to_live": st.sampled_from([0, 1, 1.0, 1.5, -1, True, math.nan, timedelta(seconds=1)]),
+        "delivery_delay": st.sampled_from([0, 2.5, 2, 1e12]),
     },
 )
-
-
-@attrs.define
-class Desk:
-    """A producer on a broker whose clock stands still, so that all sends are in one millisecond; what it sent."""
-
-    broker: EmbeddedBroker
-    clock: ManualClock
-    connection: jmsaio.Connection
-    session: jmsaio.Session
-    producer: jmsaio.MessageProducer
-    records: list[OutgoingRecord] = attrs.field(factory=list)
-
-
-@asynccontextmanager
-async def desk(**options: Any) -> AsyncIterator[Desk]:
-    clock, send = ManualClock(1_700_000_000.0), MemorySender.send
-    with embedded_broker(clock=clock) as broker:
-        async with jmsaio.connect(broker.url, **options) as connection, connection.create_session() as session:
-            producer = await session.create_producer(jmsaio.Queue("orders"))
-            await producer.send("takes this millisecond's turn of the loop")
-            made = Desk(broker, clock, connection, session, producer)
-
-            def noted(self: MemorySender, record: OutgoingRecord, *rest: Any) -> None:
-                made.records.append(record)
-                send(self, record, *rest)
-
-            with mock.patch.object(MemorySender, "send", noted):
-                yield made
-
-
-async def outcome(here: Desk, sequence: int, send: Callable[[], Any]) -> Any:
-    """What a send with this number of its own tells and hands to the transport, or what it raises."""
-    here.records.clear()
-    here.producer._sequence = sequence
-    try:
-        future = await send()
-        receipt: Receipt = await future
-    except jmsaio.JMSError as error:
-        return type(error), str(error), here.producer._sequence
-    (record,) = here.records
-    fields = [getattr(record, field.name) for field in attrs.fields(OutgoingRecord)]
-    own_id = receipt.jms_message_id == str(receipt.place) or receipt.jms_message_id
-    told = own_id, receipt.destination, receipt.timestamp, receipt.place is not None
-    return fields, list(record.properties.items()), record.packed, told, here.producer._sequence
+#: None is the producer's own; the desk has deleted one of them.
+DESTINATIONS = st.sampled_from(
+    [None, jmsaio.Queue("orders"), jmsaio.Topic("news"), jmsaio.Queue("unopened"), jmsaio.Queue("multi:a,b"), "deleted"]
+)
+#: What happens before a send.
+EVENTS = st.sampled_from([None, "commit", "rollback", "millisecond", "setting", "failure", "doubt"])
 
 
 def as_message(body: str | bytes) -> jmsaio.Message:
     return jmsaio.TextMessage(body) if isinstance(body, str) else jmsaio.BytesMessage(body)
 
 
+async def happen(event: str | None, here: Desk) -> None:
+    if event == "millisecond":
+        here.clock.advance(0.002)
+        await asyncio.sleep(0)
+    elif event == "setting":
+        for producer in (here.producer, here.anywhere):
+            producer.priority = (producer.priority + 1) % 10
+    elif here.session.transacted and event is not None and event in ("commit", "rollback"):
+        with suppress(jmsaio.TransactionRolledBackError):
+            await getattr(here.session, event)()
+
+
+@attrs.frozen
+class Case:
+    """One send. A tuple would do, but says less when the test fails."""
+
+    body: str | bytes = "x"
+    properties: Any = None
+    destination: Any = None
+    options: dict[str, Any] = attrs.field(factory=dict)
+    event: str | None = None
+
+
+async def check_case(case: Case, here: Desk) -> None:
+    """The body itself, by the public call, goes the long way's way; so does a message with it."""
+    await happen(case.event, here)
+    destination, options = here.deleted if case.destination == "deleted" else case.destination, case.options
+    producer = here.producer if destination is None else here.anywhere
+    properties, outcomes, work = case.properties, list[Any](), None
+    if producer._transacting is not None:
+        work = producer._transacting.work
+    get, body = options.get, case.body
+    given = get("delivery_mode"), get("priority"), get("time_to_live"), get("delivery_delay")
+
+    def usual() -> Any:
+        arguments: Any = (body,) if destination is None else (destination, body)
+        return producer.send_async(*arguments, properties=properties, **options)
+
+    def long_way(each: Any) -> Any:
+        first, second = (each, UNSET) if destination is None else (destination, each)
+        return producer._send_any(first, second, properties, *given, UNSET)
+
+    for send in (usual, partial(long_way, body), partial(long_way, as_message(body))):
+        if case.event == "failure":
+            here.broker.faults.fail_sends()
+        elif case.event == "doubt":
+            here.broker.faults.lose_answers()
+        before = (work.sent, len(work.failures)) if work is not None else (0, 0)
+        told = await outcome(here, producer, send)
+        after = (work.sent, len(work.failures)) if work is not None else (0, 0)
+        here.broker.faults._broker.faults.sends.clear()
+        outcomes.append((told, after[0] - before[0], after[1] - before[1], len(here.session._runtime.sends)))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
 @given(
-    body=loose_texts | st.binary(max_size=20),
-    properties=st.none() | st.dictionaries(NAMES, VALUES, max_size=4),
+    cases=st.lists(
+        st.builds(
+            Case,
+            body=loose_texts | st.binary(max_size=20),
+            properties=st.none() | st.dictionaries(NAMES, VALUES, max_size=4),
+            destination=DESTINATIONS,
+            options=st.just({}) | OPTIONS,
+            event=EVENTS,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
     settings=SETTINGS,
-    options=st.just({}) | OPTIONS,
     packed=st.booleans(),
+    transactions=st.sampled_from([None, "emulated", "real", "sticky"]),
 )
-@example("a", {"n": 5, "b": True, "d": -0.0, "s": "x", "z": None}, {"priority": 7, "time_to_live": 1.5}, {}, True)
-@example(b"a", None, {"disable_message_id": True, "disable_message_timestamp": True}, {}, False)
+@example(
+    [Case("a", {"n": 5, "b": True, "d": -0.0, "s": "x", "z": None})], {"priority": 7, "time_to_live": 1.5}, True, None
+)
+@example([Case(b"a")], {"disable_message_id": True, "disable_message_timestamp": True}, False, None)
+@example([Case(options={"priority": each}) for each in (1, True, 1.0, 1)], {}, True, None)
+@example([Case(options={"delivery_mode": each}) for each in (1, True, 1.0, [1])], {}, True, None)
+@example([Case(options={"time_to_live": each}) for each in (1, True, 1.0, 0)], {}, True, "sticky")
+@example([Case(event=each) for each in (None, "millisecond", "setting", None)], {"time_to_live": 1.5}, True, "sticky")
+@example([Case(destination=each) for each in (jmsaio.Topic("news"), jmsaio.Queue("news"), "deleted")], {}, True, "real")
+@example([Case(), Case(), Case(event="rollback"), Case(), Case(event="failure")], {}, True, "real")
+@example([Case(), Case(event="doubt"), Case(event="commit"), Case()], {}, True, "emulated")
 def test_records_receipts_and_errors_are_those_of_the_long_way(
-    body: str | bytes, properties: Any, settings: Settings, options: dict[str, Any], packed: bool
+    cases: list[Case], settings: Settings, packed: bool, transactions: str | None
 ) -> None:
     """Of the body itself, and of a message with it."""
 
     async def check() -> None:
-        async with desk() as here:
-            producer = here.producer
-            producer._plain, producer._kept = (PACKED if packed else MAPS), None
-            for name, value in settings.items():
-                setattr(producer, name, value)
-            get = options.get
-            given = get("delivery_mode"), get("priority"), get("time_to_live"), get("delivery_delay")
-            usual = await outcome(here, 9, lambda: producer.send_async(body, properties=properties, **options))
-            for each in (body, as_message(body)):
-                long_way = partial(producer._send_any, each, _UNSET, properties, *given, completion_listener=_UNSET)
-                assert usual == await outcome(here, 9, long_way)
+        mode = AcknowledgeMode.AUTO if transactions is None else AcknowledgeMode.TRANSACTED
+        emulated, sticky = transactions == "emulated", transactions == "sticky"
+        async with desk(mode, emulate_transactions=emulated, transactions_sticky_partitions=sticky) as here:
+            for producer in (here.producer, here.anywhere):
+                producer._plain = PACKED if packed else MAPS
+                producer._drop_kept()
+                for name, value in settings.items():
+                    setattr(producer, name, value)
+            for case in cases:
+                await check_case(case, here)
 
     asyncio.run(check())
 
@@ -231,12 +263,57 @@ async def test_a_full_window_declines_and_the_long_way_waits() -> None:
         assert [record.payload for record in here.records] == [b"x", b"x", b"waited for room"]
 
 
-async def test_a_transaction_takes_the_long_way() -> None:
-    async with desk() as here, here.connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session:
-        producer = await session.create_producer(jmsaio.Queue("orders"))
-        await producer.send("begins it")
-        assert producer._send_plain("x", None) is None
-        await session.rollback()
+@pytest.mark.parametrize("emulated", [False, True])
+async def test_a_transaction_takes_the_fast_path_from_its_beginning_to_its_end(emulated: bool) -> None:
+    async with desk(AcknowledgeMode.TRANSACTED, emulate_transactions=emulated) as here:
+        for end in (here.session.rollback, here.session.commit):
+            assert here.producer._send_plain("in the transaction", None) is not None
+            await end()
+            assert (here.producer._send_plain("begins the next", None) is not None) is emulated
+            await here.producer.send("begins the next")
+            assert here.producer._send_plain("in the next", None) is not None
+        works = [work for _, _, work in here.circumstances]
+        assert (works[0] != works[1], works[1] == works[2]) == (True, True)
+
+
+async def test_sends_with_destinations_and_options_of_their_own_take_the_fast_path() -> None:
+    async with desk() as here:
+        news = jmsaio.Topic("news")
+        every: Any = (
+            (None,) * 4,
+            (1, 7, 1.5, None),
+            (jmsaio.DeliveryMode.PERSISTENT, 0, 0, 2),
+            (None, None, None, 2.5),
+        )
+        for options in every:
+            send = here.anywhere._send_varied(news, "to another", None, *options)
+            assert send is not None and (await send).destination == news
+            assert here.producer._send_varied("own", UNSET, {"n": 1}, *options) is not None
+        assert len(here.records) == 8
+
+
+async def test_what_sends_have_in_common_is_kept_for_a_bounded_number_of_a_millisecond() -> None:
+    async with desk() as here:
+        for number in range(250):
+            assert here.producer._send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
+            assert 0 < len(here.producer._kept_varied) <= 100
+        here.clock.advance(0.002)
+        await asyncio.sleep(0)
+        assert here.producer._send_varied("x", UNSET, None, None, None, 1, None) is not None
+        assert len(here.producer._kept_varied) == 1
+
+
+async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_millisecond() -> None:
+    async with desk() as here:
+        reply_to = await here.session.create_temporary_queue()
+        await here.anywhere.send(reply_to, "opens the sender")
+        assert here.anywhere._send_varied(reply_to, "x", None, None, None, None, None) is not None
+        deleting = asyncio.ensure_future(reply_to.delete())
+        await asyncio.sleep(0)
+        assert here.anywhere._send_varied(reply_to, "x", None, None, None, None, None) is None
+        await deleting
+        with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
+            await here.anywhere.send(reply_to, "x")
 
 
 async def test_a_completion_listener_is_told_of_a_plain_body_too() -> None:

@@ -43,7 +43,9 @@ class Settings:
     _disable_message_id: bool = False
     _disable_message_timestamp: bool = False
     _closed: bool = False
-    _kept: Any = None  # what a producer has worked out from them: whatever changes one drops it
+    # What a producer has worked out from them: whatever changes one drops it.
+    _kept: Any = None
+    _kept_varied: dict[Any, Any] = attrs.field(factory=dict, init=False)  # for sends with options of their own
 
     @property
     def destination(self) -> Destination | None:
@@ -64,7 +66,8 @@ class Settings:
     @delivery_mode.setter
     def delivery_mode(self, mode: int) -> None:
         self._check_open()
-        self._delivery_mode, self._kept = checked_mode(mode), None
+        self._delivery_mode = checked_mode(mode)
+        self._drop_kept()
 
     def get_delivery_mode(self) -> DeliveryMode:
         """The same as ``delivery_mode``."""
@@ -79,7 +82,8 @@ class Settings:
     @priority.setter
     def priority(self, priority: int) -> None:
         self._check_open()
-        self._priority, self._kept = checked_priority(priority), None
+        self._priority = checked_priority(priority)
+        self._drop_kept()
 
     def get_priority(self) -> int:
         """The same as ``priority``."""
@@ -102,7 +106,8 @@ class Settings:
     def set_time_to_live(self, value: Duration) -> None:
         """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
         self._check_open()
-        self._time_to_live, self._kept = milliseconds(value, "time_to_live"), None
+        self._time_to_live = milliseconds(value, "time_to_live")
+        self._drop_kept()
 
     @property
     def delivery_delay(self) -> float:
@@ -121,7 +126,8 @@ class Settings:
     def set_delivery_delay(self, value: Duration) -> None:
         """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
         self._check_open()
-        self._delivery_delay, self._kept = milliseconds(value, "delivery_delay"), None
+        self._delivery_delay = milliseconds(value, "delivery_delay")
+        self._drop_kept()
 
     def set_delivery_mode(self, mode: int) -> None:
         """The same as setting ``delivery_mode``."""
@@ -141,7 +147,8 @@ class Settings:
     def disable_message_id(self, value: bool) -> None:
         self._check_open()
         check_flag(value, "disable_message_id")
-        self._disable_message_id, self._kept = value, None
+        self._disable_message_id = value
+        self._drop_kept()
 
     def get_disable_message_id(self) -> bool:
         """The same as ``disable_message_id``."""
@@ -157,7 +164,8 @@ class Settings:
     def disable_message_timestamp(self, value: bool) -> None:
         self._check_open()
         check_flag(value, "disable_message_timestamp")
-        self._disable_message_timestamp, self._kept = value, None
+        self._disable_message_timestamp = value
+        self._drop_kept()
 
     def get_disable_message_timestamp(self) -> bool:
         """The same as ``disable_message_timestamp``."""
@@ -170,6 +178,21 @@ class Settings:
     def set_disable_message_timestamp(self, value: bool) -> None:
         """The same as setting ``disable_message_timestamp``."""
         self.disable_message_timestamp = value
+
+    def _options(
+        self, delivery_mode: Any, priority: Any, time_to_live: Any, delivery_delay: Any
+    ) -> tuple[int, int, int, int]:
+        """Those of one send, None for the producer's; durations in milliseconds. Raises as the setters do."""
+        return (
+            self._delivery_mode if delivery_mode is None else checked_mode(delivery_mode),
+            self._priority if priority is None else checked_priority(priority),
+            self._time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live"),
+            self._delivery_delay if delivery_delay is None else milliseconds(delivery_delay, "delivery_delay"),
+        )
+
+    def _drop_kept(self) -> None:
+        self._kept = None
+        self._kept_varied.clear()
 
     def _check_open(self) -> None:
         """Raise ObjectClosedError once the producer is closed."""
