@@ -181,7 +181,7 @@ class PlainSends(Settings):
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, kept.origin
         sender.send(record, send, kept.transaction)
-        sends.add(send)
+        sends.count += 1
         sends.turn = now
         if not sends.alone:
             sends.begin_turn(loop)

@@ -203,7 +203,7 @@ class MessageProducer(PlainSends, AsyncClosing):
         send.message_id = stamp.message_id
         send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp)
         sender.send(record, send, transaction)
-        sends.add(send)
+        sends.count += 1
         if not sends.alone:
             sends.begin_turn(loop)
         if plain is None:
@@ -307,7 +307,7 @@ class MessageProducer(PlainSends, AsyncClosing):
         self._runtime.children.pop(self, None)
         if self._runtime.closing:
             return  # the session waits once for the sends of all its producers
-        if len(self._runtime.sends) or len(self._runtime.completions):
+        if self._runtime.sends.count or len(self._runtime.completions):
             await self._runtime.settle_sends(self._runtime.close_timeout)
 
     def __repr__(self) -> str:

@@ -108,7 +108,7 @@ async def check_case(case: Case, here: Desk) -> None:
         told = await outcome(here, producer, send)
         after = (work.sent, len(work.failures)) if work is not None else (0, 0)
         here.broker.faults._broker.faults.sends.clear()
-        outcomes.append((told, after[0] - before[0], after[1] - before[1], len(here.session._runtime.sends)))
+        outcomes.append((told, after[0] - before[0], after[1] - before[1], here.session._runtime.sends.count))
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
@@ -345,10 +345,10 @@ async def test_a_cancelled_send_hides_its_outcome_only() -> None:
         await asyncio.sleep(0)
         sending.cancel()
         await asyncio.wait([sending])
-        assert sending.cancelled() and len(here.session._runtime.sends) == 1
+        assert sending.cancelled() and here.session._runtime.sends.count == 1
         here.clock.advance(1.0)
         await here.producer.send("next")
-        assert len(here.session._runtime.sends) == 0
+        assert here.session._runtime.sends.count == 0
         async with here.session.create_consumer(jmsaio.Queue("orders")) as consumer:
             found = [await consumer.receive_body(str, timeout=5) for _ in range(3)]
         assert found[1:] == ["sent all the same", "next"]
@@ -358,4 +358,4 @@ async def test_a_refused_size_leaves_no_pending_send() -> None:
     async with desk() as here:
         with pytest.raises(jmsaio.MessageTooLargeError):
             here.producer._send_plain(b"x" * 6 * 1024 * 1024, None)
-        assert len(here.session._runtime.sends) == 0
+        assert here.session._runtime.sends.count == 0

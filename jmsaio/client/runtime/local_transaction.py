@@ -185,7 +185,7 @@ class LocalTransaction:
         try:
             if work.handle is not None:
                 await work.handle.abort()
-            elif not self.real and not self._warned and (sent := work.sent + len(self.runtime.sends)):
+            elif not self.real and not self._warned and (sent := work.sent + self.runtime.sends.count):
                 self._warned = True
                 _log.warning(
                     "rollback of an emulated transaction: %d messages that it sent stay sent "

@@ -52,17 +52,21 @@ class PendingSend(asyncio.Future[Receipt]):
     origin: SendOrigin
 
 
-class PendingSends(set[PendingSend]):
-    """The pending sends of one session: ``add`` each that the transport has taken, ``settled`` removes it.
+class PendingSends:
+    """The pending sends of one session: who hands one to the transport counts it, ``settled`` counts it out.
+
+    The count is exact, because a transport tells each token one outcome.
 
     Attributes:
+        count: how many there are.
         turn: millisecond in which a send last found that other tasks had run, or let them.
         alone: there was a send since the loop's last turn: other tasks have not run since.
     """
 
-    __slots__ = ("_none_left", "alone", "turn")
+    __slots__ = ("_none_left", "alone", "count", "turn")
 
     def __init__(self) -> None:
+        self.count = 0
         self.turn = 0
         self.alone = False
         self._none_left = Waiters()
@@ -95,8 +99,8 @@ class PendingSends(set[PendingSend]):
             if origin.work is not None:
                 origin.work.send_ended(None)
             sends = origin.sends
-            sends.discard(send)
-            if not sends:
+            sends.count -= 1
+            if not sends.count:
                 sends._none_left.wake()
             if index is not None:
                 index += 1
@@ -109,10 +113,10 @@ class PendingSends(set[PendingSend]):
             OperationTimeoutError: some have none yet.
         """
         with anyio.move_on_after(timeout) as scope:
-            while self:
+            while self.count:
                 await self._none_left.wait()
-        if scope.cancelled_caught and self:  # not if the last outcome came in the same turn of the loop
-            raise OperationTimeoutError(f"{len(self)} sends had no outcome within {timeout:.3g} s")
+        if scope.cancelled_caught and self.count:  # not if the last outcome came in the same turn of the loop
+            raise OperationTimeoutError(f"{self.count} sends had no outcome within {timeout:.3g} s")
 
 
 def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
@@ -128,6 +132,7 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
                 send.exception()  # commit raises it, so asyncio need not complain that no one awaited it
         if origin.work is not None:
             origin.work.send_ended(own)
-        origin.sends.discard(send)
-        if not origin.sends:
-            origin.sends._none_left.wake()
+        sends = origin.sends
+        sends.count -= 1
+        if not sends.count:
+            sends._none_left.wake()
