@@ -1,25 +1,39 @@
-"""The data source in a Spark Connect session: ``python -m tests.spark.connect``.
+"""The data source in a session of Spark Connect: ``python tests/spark/connect.py [--register]``.
 
-It needs ``pip install 'pyspark[connect]'`` and a running broker, named by the variables of the tests. Spark finds the
-source by its name; with ``--register`` the client registers it instead. pandas, which Spark Connect needs, is no
-dependency of jmsaio, so no test runs this.
+It needs what ``pip install 'pyspark[connect]'`` brings, pandas among it, which is no dependency of jmsaio: continuous
+integration runs it in an environment of its own. Without ``--register`` Spark must find the installed package's source
+by its name; with it the client registers the source instead, which an editable installation needs. It starts a broker,
+unless the variables of the tests name a running one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+import jmsaio
 from jmsaio.spark import lag, register
-from tests.spark.session import patiently
-from tests.support.broker import SERVICE_URL, WEB_URL, external_broker
 
-COUNT = 20
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))  # behind the installed package
+
+from tests.spark.session import patiently  # noqa: E402 - after the path
+from tests.support.broker import LaunchedBroker, TestBroker, external_broker, watch_launcher  # noqa: E402 - likewise
+
+#: What is written, and is to be read again.
+SCHEMA = (
+    "text STRING, JMSType STRING, JMSPriority INT, properties MAP<STRING, STRING>, property_types MAP<STRING, STRING>"
+)
+ROWS = [(f"Grüße {n:02}", f"t{n % 3}", n % 10, {"n": str(n), "s": "x"}, {"n": "int"}) for n in range(20)]
 
 
 def main() -> None:
@@ -27,29 +41,59 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--register", action="store_true", help="register the source from the client")
     given = parser.parse_args()
-    broker = external_broker()
-    if broker is None:
-        raise SystemExit(f"name a running broker with {SERVICE_URL} and {WEB_URL} (jmsaio broker start)")
+    if not given.register and Path(jmsaio.__file__).is_relative_to(ROOT / "jmsaio"):
+        raise SystemExit("Spark can't find the source of this checkout by its name: install it, or give --register")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
-    if given.register:
-        register(spark)
+    os.environ.setdefault("SPARK_TESTING", "yes")  # the server takes a free port, and the client asks it which
+    with running_broker() as broker:
+        spark = SparkSession.builder.remote("local[2]").getOrCreate()
+        assert isinstance(spark, ConnectSession), type(spark)
+        if given.register:
+            register(spark)
+        check(spark, broker)
+        spark.stop()
+
+
+@contextlib.contextmanager
+def running_broker() -> Iterator[TestBroker]:
+    """The broker that the environment names, or one that ends with the block, and with this process at the latest."""
+    named = external_broker()
+    if named is not None:
+        yield named
+        return
+    watch_launcher()
+    with tempfile.TemporaryDirectory(prefix="jmsaio-connect-") as folder:
+        broker = LaunchedBroker(Path(folder), memory="512m")
+        broker.start()
+        try:
+            yield broker
+        finally:
+            broker.kill()
+
+
+def check(spark: SparkSession, broker: TestBroker) -> None:
+    """Write rows to a queue, and read the same, in a batch and as a stream."""
     options = {"url": broker.url, "queue": f"connect-{uuid.uuid4()}"}
-    texts = spark.range(0, COUNT, 1, 2).selectExpr("cast(id AS string) AS text")
-    patiently(lambda: texts.write.format("jms").mode("append").options(**options).save())
-    rows = patiently(spark.read.format("jms").options(**options, columns="text").load().collect)
-    assert sorted(int(row.text) for row in rows) == list(range(COUNT))
-    print(f"{COUNT} rows written and read", flush=True)
-    stream = spark.readStream.format("jms").options(**options, startingOffsets="earliest", subscription="s").load()
-    with tempfile.TemporaryDirectory() as folder:
-        writer = stream.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
-        query = writer.trigger(availableNow=True).start(f"{folder}/files")
-        query.awaitTermination()
-        assert query.lastProgress is not None
-        print("lag:", lag(query.lastProgress))
-        assert spark.read.parquet(f"{folder}/files").count() == COUNT
-    print(f"{COUNT} rows streamed", flush=True)
-    spark.stop()
+    rows = spark.createDataFrame(ROWS, SCHEMA).coalesce(1)  # a task that can be repeated has sent nothing
+    patiently(lambda: rows.write.format("jms").mode("append").options(**options).save())
+    options["columns"] = ", ".join(rows.columns)
+    compare(patiently(spark.read.format("jms").options(**options).load().collect))
+    print(f"{len(ROWS)} rows written and read", flush=True)
+    stream = spark.readStream.format("jms").options(**options, startingOffsets="earliest").load()
+    query = stream.writeStream.format("memory").queryName("streamed").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.lastProgress is not None
+    assert [behind.entries for behind in lag(query.lastProgress).values()] == [0]
+    compare(spark.table("streamed").collect())
+    print(f"{len(ROWS)} rows streamed", flush=True)
+
+
+def compare(found: list[Row]) -> None:
+    """Refuse rows that are not those that were written, and say which."""
+    rows = sorted((tuple(row) for row in found), key=str)
+    if rows != ROWS:
+        more, fewer = [row for row in rows if row not in ROWS], [row for row in ROWS if row not in rows]
+        raise AssertionError(f"{len(rows)} rows instead of {len(ROWS)}: {more} instead of {fewer}")
 
 
 if __name__ == "__main__":
