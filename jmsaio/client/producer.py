@@ -18,7 +18,7 @@ from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.client.senders.settings import Target, log_left_out
-from jmsaio.codec import Stamp, encode, stamp_sent
+from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.errors import (
     InvalidDestinationError,
     ObjectClosedError,
@@ -199,6 +199,8 @@ class MessageProducer(PlainSends, AsyncClosing):
         if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
             sender, transaction = await self._prepare(target)
         work = None if self._transacting is None else self._transacting.work
+        if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
+            record = with_sticky_key(record, work.sticky_key)
         send = PendingSend(loop=loop)
         send.message_id = stamp.message_id
         send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp)

@@ -6,6 +6,6 @@ send back onto the sender's message; ``jmsaio.codec.view`` answers single questi
 
 from jmsaio.codec.decode import RecordSource, decode, decode_raw, decode_with
 from jmsaio.codec.encode import encode
-from jmsaio.codec.stamp import Stamp, stamp_sent
+from jmsaio.codec.stamp import Stamp, stamp_sent, with_sticky_key
 
-__all__ = ["RecordSource", "Stamp", "decode", "decode_raw", "decode_with", "encode", "stamp_sent"]
+__all__ = ["RecordSource", "Stamp", "decode", "decode_raw", "decode_with", "encode", "stamp_sent", "with_sticky_key"]

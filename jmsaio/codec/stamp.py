@@ -8,7 +8,14 @@ from jmsaio.codec import headers
 from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.message import Message
-from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, TRANSACTION
+from jmsaio.model.wire import (
+    CONNECTION_ID,
+    DELIVERY_TIME,
+    MESSAGE_ID,
+    MESSAGE_TYPE,
+    TRANSACTION,
+    OutgoingRecord,
+)
 
 
 class Stamp(NamedTuple):
@@ -60,6 +67,14 @@ def stamped(kind: str, stamp: Stamp) -> dict[str, str]:
     if sticky is not None:
         wire[TRANSACTION] = str(sticky)
     return wire
+
+
+def with_sticky_key(record: OutgoingRecord, sticky_key: int) -> OutgoingRecord:
+    """The same record for another transaction: the one of its stamp ended while the send waited."""
+    properties = {**record.properties, TRANSACTION: str(sticky_key)}
+    return OutgoingRecord(
+        record.payload, properties, record.key, record.event_time, record.deliver_at, record.priority, sticky_key
+    )
 
 
 def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jmsaio.codec import Stamp, stamp_sent
+from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.text_message import TextMessage
@@ -24,3 +24,10 @@ def test_a_second_send_stamps_again() -> None:
     stamp_sent(message, Stamp("ID:a:1:2", "c", 10, 10, 10, expiration=99, priority=9), Queue("q"))
     stamp_sent(message, Stamp(None, "c", 20, 20, 20), Queue("p"))
     assert message._headers() == Headers(destination=Queue("p"), timestamp=20, delivery_time=20)
+
+
+def test_a_record_for_another_transaction_differs_in_that_alone() -> None:
+    message = TextMessage("x")
+    message.set_string_property("JMSXGroupID", "g")
+    stamps = [Stamp("ID:a:1:2", "c", 10, 10, 12, 13, 14, 5, 1, key) for key in (6, 7)]
+    assert with_sticky_key(encode(message, stamps[0]), 7) == encode(message, stamps[1])

@@ -18,6 +18,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.deliveries import Commands, confirm_each
+from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.errors import (
     IllegalStateError,
@@ -112,13 +113,17 @@ class LocalTransaction:
 
     async def _commit(self) -> None:
         runtime = self.runtime
-        await runtime.settle_sends(runtime.connection.configuration.operation_timeout)
-        failure = self.work.failed()
+        deadline = Deadline.after(runtime.connection.configuration.operation_timeout)
+        await runtime.settle_sends(deadline.left())
+        while True:  # what is sent while callbacks run, or the transaction begins, belongs to this work, too
+            await runtime.sends.settle(deadline.left())
+            if not (len(runtime.deliveries.ledger) and self.to_begin):
+                break
+            await self.begin()  # before the ledger is emptied: if this fails, the work is unchanged
+        failure = self.work.failed()  # from here to the next work nothing is awaited
         if failure is not None:
             await self._rollback()
             raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
-        if len(runtime.deliveries.ledger) and self.to_begin:
-            await self.begin()  # before the ledger is emptied: if this fails, the work is unchanged
         deliveries = runtime.deliveries.ledger.take_all()
         handle = self.work.handle
         self.work = self._new_work()

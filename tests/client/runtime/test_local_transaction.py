@@ -14,6 +14,7 @@ from jmsaio import AcknowledgeMode
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.runtime.local_transaction import LocalTransaction
+from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import ConnectOptions
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
@@ -215,6 +216,26 @@ async def test_asynchronous_sends_settle_before_commit(url: str, name: Name, emu
         assert texts(await rest(connection, output, 50)) == [str(number) for number in range(50)]
 
 
+@pytest.mark.parametrize("emulated", [False, True])
+async def test_a_commit_waits_for_what_completion_listeners_send_while_it_waits_for_them(
+    name: Name, emulated: bool
+) -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url, emulate_transactions=emulated) as connection:
+            async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+                producer, told = await session.create_producer(jmsaio.Queue(name("out"))), list[jmsaio.Message]()
+
+                async def send_another(message: jmsaio.Message) -> None:
+                    told.append(message)
+                    broker.faults.fail_sends()
+                    await producer.send_async("is not stored")
+
+                await producer.send_async("x", completion_listener=(send_another, lambda message, error: None))
+                with pytest.raises(jmsaio.TransactionRolledBackError, match="scripted fault"):
+                    await session.commit()
+                assert len(told) == 1 and session._runtime.sends.count == 0
+
+
 async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(
     name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -283,6 +304,29 @@ async def test_a_transaction_sends_to_one_partition_and_the_next_one_to_another(
         partitions = [{place.partition for place in found if place is not None} for found in places]
         assert [len(found) for found in partitions] == [1, 1]
         assert partitions[0] != partitions[1]
+
+
+async def test_a_send_that_waited_while_a_transaction_ended_goes_to_the_partition_of_the_next(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, opened = f"persistent://public/default/{name('sticky')}", SenderPool.open
+
+    async def slowly(self: SenderPool, *arguments: Any) -> Any:
+        await asyncio.sleep(0.1)
+        return await opened(self, *arguments)
+
+    options: ConnectOptions = {"emulate_transactions": True, "transactions_sticky_partitions": True}
+    with embedded_broker() as broker:
+        broker.create_topic(topic, partitions=4)
+        async with jmsaio.connect(broker.url, **options) as connection:
+            async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+                producer = await session.create_producer()
+                monkeypatch.setattr(SenderPool, "open", slowly)
+                sending = asyncio.ensure_future(producer.send(jmsaio.Queue(topic), "waits for its sender"))
+                await asyncio.sleep(0.02)
+                await session.commit()
+                places = [(await sending).place, (await producer.send(jmsaio.Queue(topic), "behind it")).place]
+            assert len({place.partition for place in places if place is not None}) == 1
 
 
 async def test_tasks_that_send_at_once_share_one_transaction_even_when_the_first_is_cancelled(
