@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import StructType
 
 from benchmarks.spark.messages import CONNECTION, WORDS, texts
+from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.arrow.types import TEXTS
@@ -40,7 +41,7 @@ _WRITTEN_DDL: Final = "text STRING, properties MAP<STRING, STRING>, property_typ
 def _read_batch(characters: int) -> pa.RecordBatch:
     """A batch as the source ``jms`` gives it."""
     rows = [_row(number, "x" * characters) for number in range(BATCH)]
-    return RowBatches(columns_of(Body.TYPED), (), "queue://ready", _TOPIC).batch(rows)
+    return RowBatches(columns_of(Body.TYPED), (), "queue://ready", _TOPIC).batch(RowColumns.of(rows))
 
 
 def _row(number: int, text: str) -> RawRow:
@@ -165,8 +166,8 @@ class _TupleReader(BatchReader):
         span = partition.value
         reading = RangeReading(here.transport, span, ReadOptions.by(self._options, here.configuration))
         try:
-            while rows := here.run(reading.next_rows()):
-                yield from (_as_tuple(row, span.topic) for row in rows)
+            while (columns := here.run(reading.next_columns())) is not None:
+                yield from (_as_tuple(row, span.topic) for row in columns.rows())
         finally:
             here.run(reading.aclose())
 

@@ -35,7 +35,7 @@ NON_PERSISTENT: Final = "NON_PERSISTENT"
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
 #: Kinds of bodies whose payload may not be what it says. A text may not be, either, but is decoded anyway.
-_LAYOUTS: Final = frozenset({"map", "stream", "object"})
+LAYOUTS: Final = frozenset({"map", "stream", "object"})
 _NONE: Final = (None, None)
 
 
@@ -129,20 +129,11 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
     except MalformedMessageError:
         wire, key, producer_name, error = _readable(record)
     get = wire.get
-    kind, payload, text = get(MESSAGE_TYPE), record.payload, None
-    if kind == "text":
-        if payload is not None:
-            try:
-                text, payload = payload.decode(), None
-            except UnicodeDecodeError as refused:
-                error = _no_body(kind, refused, error)
-    elif kind is None:
-        kind = "bytes"
-    elif check_body and kind in _LAYOUTS:
-        error = _check_layout(kind, payload, wire, error)
+    kind = get(MESSAGE_TYPE, "bytes")
+    text, payload, error = read_body(kind, record.payload, wire, error, check_body)
     texts, words = read_texts(wire, key, record.sequence_id)
-    correlation_id, correlation_bytes = _correlation(wire) if CORRELATION_ID in wire else _NONE
-    reply_to, reply_to_kind = _reply_to(wire, namespace) if REPLY_TO in wire else _NONE
+    correlation_id, correlation_bytes = read_correlation(wire) if CORRELATION_ID in wire else _NONE
+    reply_to, reply_to_kind = read_reply_to(wire, namespace) if REPLY_TO in wire else _NONE
     place = record.message_id
     timestamp = record.event_time
     row = (
@@ -188,6 +179,29 @@ def _readable(record: ReceivedRecord) -> tuple[Mapping[str, str], str | None, st
     return found["properties"], found["key"], found["producer_name"], "; ".join(reasons)
 
 
+def read_body(
+    kind: str, payload: bytes | None, wire: Mapping[str, str], error: str | None, check_body: bool
+) -> tuple[str | None, bytes | None, str | None]:
+    """Text and data of a body, and why the record can't be read.
+
+    Args:
+        kind: what it says it is.
+        payload: the body.
+        wire: the record's properties.
+        error: why other parts can't be read, or None.
+        check_body: see ``to_row``.
+    """
+    if kind == "text":
+        if payload is not None:
+            try:
+                return payload.decode(), None, error
+            except UnicodeDecodeError as refused:
+                error = _no_body(kind, refused, error)
+    elif check_body and kind in LAYOUTS:
+        error = _check_layout(kind, payload, wire, error)
+    return None, payload, error
+
+
 def _check_layout(kind: str, payload: bytes | None, wire: Mapping[str, str], error: str | None) -> str | None:
     try:
         bodies.decode_body(kind, payload, wire)
@@ -201,12 +215,19 @@ def _no_body(kind: str, reason: Exception, before: str | None) -> str:
     return text if before is None else f"{before}; {text}"
 
 
-def _correlation(wire: Mapping[str, str]) -> tuple[str | None, bytes | None]:
+def read_correlation(wire: Mapping[str, str]) -> tuple[str | None, bytes | None]:
+    """JMSCorrelationID as text and as bytes, one of which is None."""
     found = headers.correlation_id(wire)
     return (None, found) if isinstance(found, bytes) else (found, None)
 
 
-def _reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, str | None]:
+def read_reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, str | None]:
+    """Name and kind of JMSReplyTo; both None where there is none.
+
+    Args:
+        wire: the record's properties.
+        namespace: ``tenant/namespace`` that is left out of the name.
+    """
     found = headers.reply_to(wire, namespace)
     return _NONE if found is None else (found[0], TOPIC if found[1] else QUEUE)
 

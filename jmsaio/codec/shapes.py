@@ -24,24 +24,48 @@ _WORDS_KEPT: Final = 64
 
 
 @attrs.frozen
-class _Shape:
+class Shape:
     """What all records with the same names in the same order have in common.
 
     Attributes:
         names: of the properties.
-        texts: gets their texts.
-        marks: gets their marks; of those that have one.
+        marks: names of their marks; of those that have one.
+        texts: gets the texts of the properties of a record.
+        read_words: gets the texts of its marks.
         words: type words by name, for each combination of marks that was seen.
     """
 
     names: tuple[str, ...]
-    texts: Callable[[Mapping[str, str]], tuple[str, ...]]
-    marks: Callable[[Mapping[str, str]], tuple[str, ...]]
-    words: dict[tuple[str, ...], Mapping[str, str]] = attrs.field(factory=dict)
+    marks: tuple[str, ...]
+    texts: Callable[[Mapping[str, str]], tuple[str, ...]] = attrs.field(init=False)
+    read_words: Callable[[Mapping[str, str]], tuple[str, ...]] = attrs.field(init=False)
+    words: dict[tuple[str, ...], Mapping[str, str]] = attrs.field(init=False, factory=dict)
+
+    @texts.default
+    def _get_texts(self) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
+        return text_getter(self.names)
+
+    @read_words.default
+    def _get_words(self) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
+        return text_getter(self.marks)
+
+    def words_of(self, read: tuple[str, ...], wire: Mapping[str, str]) -> Mapping[str, str]:
+        """The type words by name, which records may share: don't change them.
+
+        Args:
+            read: the texts of the record's marks.
+            wire: the record's properties.
+        """
+        words = self.words.get(read)
+        if words is None:
+            words = properties.read_texts(wire, None, None)[1]
+            if len(self.words) < _WORDS_KEPT and sum(map(len, read)) <= _CHARACTERS:
+                self.words[read] = words
+        return words
 
 
 #: By the names of a record. None: what they are depends on their texts.
-_SHAPES: Final[dict[tuple[str, ...], _Shape | None]] = {}
+_SHAPES: Final[dict[tuple[str, ...], Shape | None]] = {}
 #: Names that one record had. What differs in each record is not worth more.
 _SEEN: Final[set[tuple[str, ...]]] = set()
 
@@ -56,26 +80,33 @@ def read_texts(
         key: the record's key.
         sequence_id: the producer's number for the record, or None.
     """
-    names = tuple(wire)
-    try:
-        shape = _SHAPES[names]
-    except KeyError:
-        shape = _learn(names, wire)
+    shape = shape_of(tuple(wire), wire)
     if shape is None or sequence_id is not None:
         return properties.read_texts(wire, key, sequence_id)
-    marks = shape.marks(wire)
+    marks = shape.read_words(wire)
     words = shape.words.get(marks)
     if words is None:
-        words = properties.read_texts(wire, None, None)[1]
-        if len(shape.words) < _WORDS_KEPT and sum(map(len, marks)) <= _CHARACTERS:
-            shape.words[marks] = words
+        words = shape.words_of(marks, wire)
     texts = dict(zip(shape.names, shape.texts(wire), strict=True))
     if key:
         texts[GROUP_ID] = key
     return texts, words
 
 
-def _learn(names: tuple[str, ...], wire: Mapping[str, str]) -> _Shape | None:
+def shape_of(names: tuple[str, ...], wire: Mapping[str, str]) -> Shape | None:
+    """What records with these names have in common; None where each record has to be looked at by itself.
+
+    Args:
+        names: of the record's properties, in their order.
+        wire: the record's properties.
+    """
+    try:
+        return _SHAPES[names]
+    except KeyError:
+        return _learn(names, wire)
+
+
+def _learn(names: tuple[str, ...], wire: Mapping[str, str]) -> Shape | None:
     """The shape of names that were seen before; None where each record has to be looked at by itself."""
     if names not in _SEEN:
         if len(names) <= _NAMES and sum(map(len, names)) <= _CHARACTERS:
@@ -86,7 +117,7 @@ def _learn(names: tuple[str, ...], wire: Mapping[str, str]) -> _Shape | None:
     if GROUP_ID not in wire and not any(name.endswith(TYPE_SUFFIX_READ) for name in names):
         texts = list(properties.read_texts(wire, None, None)[0])
         marks = [name + TYPE_SUFFIX for name in texts if name + TYPE_SUFFIX in wire]
-        shape = _Shape(tuple(texts), _getter(texts), _getter(marks))
+        shape = Shape(tuple(texts), tuple(marks))
     _make_room(_SHAPES)
     _SHAPES[names] = shape
     return shape
@@ -97,7 +128,7 @@ def _make_room(kept: set[Any] | dict[Any, Any]) -> None:
         kept.clear()
 
 
-def _getter(names: list[str]) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
+def text_getter(names: tuple[str, ...]) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
     """Gets the texts of some names as a tuple."""
     if len(names) > 1:
         found: Any = itemgetter(*names)

@@ -89,7 +89,7 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
 
 def _next_batch(here: Worker, reading: RangeReading, batches: RowBatches) -> pa.RecordBatch | None:
     with without_collection():
-        rows = here.run(reading.next_rows())
-        batch = batches.batch(rows) if rows else None
-        del rows  # before the collector could see them
+        columns = here.run(reading.next_columns())
+        batch = None if columns is None else batches.batch(columns)
+        del columns  # before the collector could see them
         return batch

@@ -60,8 +60,8 @@ class Seam:
         """All rows of a range."""
         found: list[RawRow] = []
         async with RangeReading(self.transport, range, ReadOptions(**options)) as reading:
-            while rows := await reading.next_rows():
-                found += rows
+            while (columns := await reading.next_columns()) is not None:
+                found += columns.rows()
         return found
 
     async def all_texts(self, ranges: Sequence[Range], **options: Any) -> list[str | None]:

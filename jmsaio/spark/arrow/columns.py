@@ -11,8 +11,9 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jmsaio.codec.alike_records import TextTable
 from jmsaio.codec.properties import value_of
-from jmsaio.codec.rows import RawRow
+from jmsaio.codec.row_columns import RowColumns
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.values import Byte, Float, Long, Short, Value
@@ -28,21 +29,23 @@ _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 #: Rows that share a map on average, from which on it is made once.
 _SHARED: Final = 4
 
-_INDEX: Final = {name: index for index, name in enumerate(RawRow._fields)}
-
 
 @attrs.define
 class _Batch:
     """The rows of one batch as columns, and why some of their values are NULL."""
 
     source: RowBatches
-    size: int
-    values: Sequence[Sequence[Any]]
+    columns: RowColumns
     problems: dict[int, str] = attrs.field(factory=dict)
 
-    def get(self, field: str) -> Sequence[Any]:
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return self.columns.size
+
+    def get(self, field: str) -> Any:
         """The values of one field of the rows."""
-        return self.values[_INDEX[field]]
+        return self.columns[field]
 
     def add_problem(self, row: int, reason: str) -> None:
         before = self.problems.get(row)
@@ -86,14 +89,13 @@ class RowBatches:
         builders = [_builder(column.name) for column in columns]
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
 
-    def batch(self, rows: Sequence[RawRow]) -> pa.RecordBatch:
+    def batch(self, columns: RowColumns) -> pa.RecordBatch:
         """The record batch of some rows.
 
         Raises:
             MalformedMessageError: with ``fail_on_error``, a part of a message can't be read; names topic and position.
         """
-        values: Sequence[Sequence[Any]] = tuple(zip(*rows, strict=True)) if rows else ((),) * len(RawRow._fields)
-        batch = _Batch(self, len(rows), values)
+        batch = _Batch(self, columns)
         arrays: list[Any] = [None] * len(self._builders)
         for index, build in self._builders:
             arrays[index] = build(batch)
@@ -120,8 +122,8 @@ def _builder(name: str) -> _Build:
 
 def _plain(field: str, kind: Type) -> _Build:
     """A column that is a field of the rows as it is."""
-    index, arrow = _INDEX[field], ARROW[kind]
-    return lambda batch: pa.array(batch.values[index], arrow)
+    arrow = ARROW[kind]
+    return lambda batch: pa.array(batch.get(field), arrow)
 
 
 def _constant(attribute: str, kind: Type) -> _Build:
@@ -143,11 +145,11 @@ def _position(batch: _Batch) -> pa.Array:
 
 def _time(field: str, name: str, zero: bool = False) -> _Build:
     """A column of milliseconds since the epoch, 0 being NULL unless ``zero`` is a time, too."""
-    return partial(_times, _INDEX[field], name, zero)
+    return partial(_times, field, name, zero)
 
 
-def _times(index: int, name: str, zero: bool, batch: _Batch) -> pa.Array:
-    values = batch.values[index]
+def _times(field: str, name: str, zero: bool, batch: _Batch) -> pa.Array:
+    values = batch.get(field)
     try:
         numbers = pa.array(values, pa.int64())
         bounds = pc.min_max(numbers)
@@ -176,10 +178,11 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
 
 def _texts(field: str) -> _Build:
     """A column of maps. Rows may share one: then Arrow repeats what was made of it."""
-    index = _INDEX[field]
 
     def build(batch: _Batch) -> pa.Array:
-        maps = batch.values[index]
+        maps = batch.get(field)
+        if isinstance(maps, TextTable):
+            return _table(maps)
         own = dict(zip(map(id, maps), maps, strict=True))
         if len(own) * _SHARED > len(maps):
             return _maps(maps)
@@ -188,6 +191,15 @@ def _texts(field: str) -> _Build:
         return _maps(list(own.values())).take(rows)
 
     return build
+
+
+def _table(table: TextTable) -> pa.MapArray:
+    """Maps with the same keys."""
+    size, width = len(table), len(table.names)
+    offsets = pa.array(range(0, size * width + 1, width) if width else [0] * (size + 1), pa.int32())
+    keys = pa.array(table.names * size, pa.string())
+    texts = pa.array(list(chain.from_iterable(zip(*table.columns, strict=True))), pa.string())
+    return pa.MapArray.from_arrays(offsets, keys, texts, type=TEXTS)
 
 
 def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:

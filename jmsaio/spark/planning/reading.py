@@ -1,4 +1,4 @@
-"""Reads one range: each of its messages once, as rows.
+"""Reads one range: each of its messages once, as columns of rows.
 
 Nothing here takes the word of one reader for a missing entry. Some entries are never given to readers: all chunks of a
 message but its last, markers of transactions, what was aborted, what compaction removed. Others a reader leaves out
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
 import anyio
 import attrs
 
-from jmsaio.codec.rows import RawRow, to_row
+from jmsaio.codec.row_columns import ColumnMaker, RowColumns
 from jmsaio.codec.view import header
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import (
@@ -71,8 +71,8 @@ class ReadOptions:
         fail_on_data_loss: messages that are stored no more are an error, else a warning.
         data_loss_folder: where a loss becomes a file, too, if it is no error; or None.
         read_timeout: seconds without a message that was to come, before reading fails.
-        batch_rows: rows in a list at most.
-        batch_bytes: bytes of messages at which a list ends, and about as many are prefetched at most.
+        batch_rows: rows at a time, at most.
+        batch_bytes: bytes of messages at which these rows end, and about as many are prefetched at most.
         config: for the reader; ``receiver_queue_size`` is the most that is prefetched.
         close_timeout: seconds for closing a reader.
     """
@@ -135,6 +135,7 @@ class RangeReading:
         self._queue = 1
         self._waiting: deque[ReceivedRecord] = deque()
         self._records, self._bytes = 0, 0  # how many became rows, and their size
+        self._size = 0  # that of those that become rows now
         self._looks, self._looked_at = _LOOKS, BEGINNING
         self._silent_at: Place | None = None  # where another reader was opened because nothing came
 
@@ -153,8 +154,8 @@ class RangeReading:
             with anyio.CancelScope(shield=True):
                 await reader.aclose(self._options.close_timeout)
 
-    async def next_rows(self) -> list[RawRow]:
-        """The next rows, up to ``batch_rows`` or ``batch_bytes``; empty once the range is done.
+    async def next_columns(self) -> RowColumns | None:
+        """The next rows, up to ``batch_rows`` or ``batch_bytes``; None once the range is done.
 
         Raises:
             DataLossError: messages of the range are gone, and ``fail_on_data_loss``.
@@ -164,35 +165,46 @@ class RangeReading:
 
         Cancelling: close the reading.
         """
-        options, rows, size = self._options, list[RawRow](), 0
-        while len(rows) < options.batch_rows and size < options.batch_bytes:
+        options = self._options
+        self._size = 0
+        maker = ColumnMaker(options.namespace, check_body=options.check_body)
+        while maker.size < options.batch_rows and self._size < options.batch_bytes:
             if not self._waiting and not await self._fetch():
-                return rows
-            size = self._build(rows, size)
-        await self._fit_queue()
-        return rows
+                break
+            maker.take(self._selected(options.batch_rows - maker.size))
+        else:
+            await self._fit_queue()
+        if not maker.size:
+            return None
+        columns = maker.columns()
+        if options.fail_on_decode_error:
+            self._check_errors(columns)
+        return columns
 
-    def _build(self, rows: list[RawRow], size: int) -> int:
-        """Make rows of waiting records, until a list is full; the size of what it was made of."""
-        options, before, made = self._options, size, len(rows)
+    def _selected(self, limit: int) -> Iterator[ReceivedRecord]:
+        """Waiting records that are selected, up to so many, or to the one with which the rows have ``batch_bytes``.
+
+        They wait no more, nor do those before them.
+        """
+        options, waiting, size, left = self._options, self._waiting, self._size, limit
         filtered = options.selector is not None or options.since is not None or options.before is not None
-        waiting = self._waiting
-        while waiting:
+        while waiting and left and size < options.batch_bytes:
             record = waiting.popleft()  # gone before the next one: its memory is used again while it is in the cache
             if filtered and not self._is_selected(record):
                 continue
-            row = to_row(record, options.namespace, check_body=options.check_body)
-            if row.decode_error is not None and options.fail_on_decode_error:
-                where = f"{self._range.topic}, position {place_of(record.message_id)}"
-                reason = f"{where}: {row.decode_error}; with the option onDecodeError=row it becomes a row"
-                raise MalformedMessageError(reason, record)
-            rows.append(row)
-            size += record.size
-            if size >= options.batch_bytes or len(rows) == options.batch_rows:
-                break
-        self._records += len(rows) - made
-        self._bytes += size - before
-        return size
+            left -= 1
+            yield record
+            size += record.size  # it costs less when the payload was read
+        self._records += limit - left
+        self._bytes += size - self._size
+        self._size = size
+
+    def _check_errors(self, columns: RowColumns) -> None:
+        for row, error in enumerate(columns["decode_error"]):
+            if error is not None:
+                place = Place(columns["ledger"][row], columns["entry"][row], max(columns["batch"][row], 0))
+                where = f"{self._range.topic}, position {place}"
+                raise MalformedMessageError(f"{where}: {error}; with the option onDecodeError=row it becomes a row")
 
     def _is_selected(self, record: ReceivedRecord) -> bool:
         """Whether times and selector leave a record in; so they do where its properties can't be read."""

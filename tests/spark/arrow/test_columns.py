@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from jmsaio.codec.alike_records import TextTable
+from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.errors import ConfigurationError, MalformedMessageError
 from jmsaio.model.wire import WireId
@@ -52,7 +54,7 @@ def column(name: str) -> Column:
 
 def batch(rows: list[RawRow], *names: str, declared: tuple[Property, ...] = (), topic: str = TOPIC) -> pa.RecordBatch:
     """A batch of these columns."""
-    return RowBatches([column(name) for name in names], declared, "q", topic).batch(rows)
+    return RowBatches([column(name) for name in names], declared, "q", topic).batch(RowColumns.of(rows))
 
 
 def values(rows: list[RawRow], name: str) -> list[Any]:
@@ -75,7 +77,7 @@ def received_rows() -> list[RawRow]:
 def test_the_rows_of_what_java_wrote_are_their_columns() -> None:
     rows = received_rows()
     assert len(rows) > 100
-    made = RowBatches(COLUMNS, (), "q", TOPIC + "-partition-3").batch(rows)
+    made = RowBatches(COLUMNS, (), "q", TOPIC + "-partition-3").batch(RowColumns.of(rows))
     made.validate(full=True)
     assert [field.name for field in made.schema] == [each.name for each in COLUMNS]
     for item, source in zip(made.to_pylist(maps_as_pydicts="strict"), rows, strict=True):
@@ -100,13 +102,26 @@ def test_rows_that_share_a_map_each_have_it(others: int) -> None:
     assert found == [list(each.items()) for each in maps]
 
 
+@pytest.mark.parametrize("texts", [{"a": "1", "b": "x"}, {"n": "5"}, {}])
+def test_a_table_of_texts_is_the_same_column_as_its_rows(texts: dict[str, str]) -> None:
+    rows = [row(properties={name: f"{text}{number}" for name, text in texts.items()}) for number in range(3)]
+    table = TextTable(tuple(texts), [[each.properties[name] for each in rows] for name in texts], 3)
+    columns = RowColumns.of(rows)
+    shared = RowColumns(3, [table if each is columns["properties"] else each for each in columns.values])
+    declared = (Property("n", Type.STRING),)
+    reader = RowBatches([column("properties"), column("props")], declared, "q", TOPIC)
+    found = reader.batch(shared)
+    found.validate(full=True)
+    assert found.equals(reader.batch(columns))
+
+
 def test_each_column_can_be_had_alone_and_in_any_case() -> None:
     rows = received_rows()
-    whole = RowBatches(COLUMNS, (), "q", TOPIC).batch(rows)
+    whole = RowBatches(COLUMNS, (), "q", TOPIC).batch(RowColumns.of(rows))
     assert set(_BUILDERS) == {each.name for each in COLUMNS}
     for each in COLUMNS:
         renamed = Column(each.name.upper(), each.type, each.doc)
-        one = RowBatches([renamed], (), "q", TOPIC).batch(rows)
+        one = RowBatches([renamed], (), "q", TOPIC).batch(RowColumns.of(rows))
         assert one.schema.names == [each.name.upper()]
         assert one.column(0).equals(whole.column(each.name)), each.name
 
@@ -125,8 +140,8 @@ def test_a_column_that_is_not_in_the_table_is_refused() -> None:
 def test_no_rows_are_a_batch_without_rows() -> None:
     declared = (Property("n", Type.INT),)
     reader = RowBatches(columns_of(Body.BOTH, declared), declared, "q", TOPIC)
-    assert reader.batch([]).num_rows == 0
-    assert reader.batch([]).schema == reader.schema == reader.batch([row()]).schema
+    assert reader.batch(RowColumns.of([])).num_rows == 0
+    assert reader.batch(RowColumns.of([])).schema == reader.schema == reader.batch(RowColumns.of([row()])).schema
 
 
 def test_a_topic_without_partitions_has_no_partition() -> None:
@@ -221,9 +236,9 @@ def test_declared_properties_are_found_by_their_own_case_among_many() -> None:
 def test_a_part_that_cannot_be_read_fails_a_reader_that_asks_for_it() -> None:
     columns = [column("JMSExpiration"), column("text")]
     reader = RowBatches(columns, (), "q", TOPIC, fail_on_error=True)
-    assert reader.batch([row(), row(timestamp=LONGEST)]).num_rows == 2  # a column that is not wanted
+    assert reader.batch(RowColumns.of([row(), row(timestamp=LONGEST)])).num_rows == 2  # a column that is not wanted
     words = rf"{TOPIC}, message 1:2:-1: JMSExpiration is no time .*; the option onDecodeError=row"
     with pytest.raises(MalformedMessageError, match=words):
-        reader.batch([row(), row(expiration=LONGEST)])
+        reader.batch(RowColumns.of([row(), row(expiration=LONGEST)]))
     with pytest.raises(MalformedMessageError, match="no text"):
-        reader.batch([row(decode_error="no text")])
+        reader.batch(RowColumns.of([row(decode_error="no text")]))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
 from jmsaio.codec.bodies import encode_body
+from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow, to_record, to_row
 from jmsaio.errors import (
     ConfigurationError,
@@ -69,7 +70,7 @@ def record(**cells: Any) -> OutgoingRecord:
 def resent(rows: list[RawRow], body: Body, declared: tuple[Property, ...] = ()) -> list[OutgoingRecord]:
     """The records of rows that went through a table."""
     columns = [column for column in columns_of(body, declared) if column.name not in PROVIDED]
-    batch = RowBatches(columns, declared, "q", "persistent://public/default/q").batch(rows)
+    batch = RowBatches(columns, declared, "q", "persistent://public/default/q").batch(RowColumns.of(rows))
     maker = RecordMaker(batch.schema, connection_id=CONNECTION)
     return [row.record for row in maker.records(batch, NOW)]
 

@@ -45,6 +45,12 @@ def record(text: str, **properties: str) -> OutgoingRecord:
     return OutgoingRecord(text.encode(), {MESSAGE_TYPE: "text", **properties})
 
 
+async def next_rows(reading: RangeReading) -> list[RawRow]:
+    """The next rows of a range, none behind its end."""
+    columns = await reading.next_columns()
+    return [] if columns is None else columns.rows()
+
+
 @attrs.define
 class Spying:
     """A transport whose readers are counted, may keep records back, and are asked to be closed. Nothing comes of as
@@ -105,8 +111,8 @@ async def test_rows_come_in_lists_of_at_most_so_many_rows_or_bytes(seam: Seam) -
     small, short, usual = ReadOptions(batch_bytes=1), ReadOptions(batch_rows=3), ReadOptions()
     for options, sizes in ((short, [3, 3, 1]), (small, [1] * 7), (usual, [7])):
         async with RangeReading(seam.transport, part, options) as reading:
-            lists = [await reading.next_rows() for _ in sizes]
-            assert await reading.next_rows() == []
+            lists = [await next_rows(reading) for _ in sizes]
+            assert await reading.next_columns() is None
         assert [len(rows) for rows in lists] == sizes
         assert [text for rows in lists for text in texts(rows)] == SEVEN
 
@@ -216,7 +222,7 @@ async def test_a_topic_that_was_deleted_is_data_loss(
         await seam.rows(part)
     accepting = ReadOptions(fail_on_data_loss=False, data_loss_folder=str(tmp_path))
     reading = RangeReading(seam.transport, part, accepting)
-    assert (await reading.next_rows(), reading.losses.count) == ([], 1)
+    assert (await reading.next_columns(), reading.losses.count) == (None, 1)
     (noted,) = read_losses(tmp_path)
     assert noted.startswith(f"{topic}: messages from {part.start} on are lost")
     assert "the topic was deleted" in caplog.text
@@ -250,14 +256,14 @@ async def test_closing_or_cancelling_in_the_middle_closes_the_reader(seam: Seam)
     [part] = await plan(seam, await seam.topic(*SEVEN))
     spying = spy(seam)
     async with RangeReading(seam.transport, part, ReadOptions(batch_rows=2)) as reading:
-        assert texts(await reading.next_rows()) == SEVEN[:2]
+        assert texts(await next_rows(reading)) == SEVEN[:2]
         assert spying.open == 1
     assert spying.open == 0
     entered = asyncio.Event()
 
     async def read_slowly() -> None:
         async with RangeReading(seam.transport, part, ReadOptions(batch_rows=2)) as reading:
-            await reading.next_rows()
+            await reading.next_columns()
             entered.set()
             await asyncio.sleep(HANG)
 
@@ -332,7 +338,7 @@ async def test_connections_that_break_neither_lose_nor_repeat_rows(pulsar: Seam,
         transport = await open_transport(load(proxy.url, web_service_url=pulsar_broker.web_service_url))
         [part] = await plan(Seam(transport), topic)
         async with RangeReading(transport, part, ReadOptions(batch_rows=100, config=config)) as reading:
-            while rows := await reading.next_rows():
+            while rows := await next_rows(reading):
                 found += texts(rows)
                 if cuts < 20 and chance.random() < 0.5:
                     cuts += 1

@@ -34,6 +34,29 @@ def test_records_know_their_places_at_once() -> None:
     assert asked == [native.asked for native in natives]
 
 
+def test_of_a_batch_only_the_first_and_the_last_are_asked_for_their_places() -> None:
+    natives = [FakeMessage(4, index, batch_size=5) for index in range(5)] + [FakeMessage(5, 0, batch_size=3)]
+    records = records_of(*natives)
+    assert [record.message_id for record in records] == [*(WireId(1, 4, -1, n) for n in range(5)), WireId(1, 5, -1, 0)]
+    assert [native.asked.count("message_id") for native in natives] == [1, 0, 0, 0, 1, 1]
+
+
+def test_the_rest_of_a_batch_has_its_places_whenever_it_comes() -> None:
+    source: Any = FakeNativeConsumer()
+    maker = StoredRecords(source)
+    natives = [FakeMessage(4, index, batch_size=7) for index in range(7)]
+    made = [records_of(*natives[:3], maker=maker), records_of(*natives[3:], FakeMessage(5), maker=maker)]
+    places = [record.message_id for records in made for record in records]
+    assert places == [*(WireId(1, 4, -1, number) for number in range(7)), WireId(1, 5)]
+    assert [native.asked.count("message_id") for native in natives] == [1, 0, 1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("indexes", [[0, 1, 3, 4], [0, 1, 1, 2, 3], [2, 3, 0, 1, 2]])
+def test_a_batch_that_comes_in_another_order_is_asked_message_by_message(indexes: list[int]) -> None:
+    natives = [FakeMessage(4, index, batch_size=5) for index in indexes]
+    assert [record.message_id.batch_index for record in records_of(*natives)] == indexes
+
+
 def test_what_the_entry_says_is_asked_once() -> None:
     natives = [FakeMessage(4, index, producer="one", schema=b"v") for index in range(3)]
     natives += [FakeMessage(5, index, producer="two", published=13) for index in range(2)]

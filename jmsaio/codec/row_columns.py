@@ -1,0 +1,157 @@
+"""Many records to columns: what ``rows.to_row`` says of each of them.
+
+The records of a sender mostly have the same names in the same order, and the same kind and type words. What these say
+is asked once for all of them. Of each record only its own texts are kept, and at once, while it is in the cache: a
+record with all its properties takes kilobytes. Then its headers are read column by column.
+
+Records that have little in common with others become rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Any, Final, Self
+
+import attrs
+
+from jmsaio.codec.alike_records import AlikeRecords, Parts, TextTable
+from jmsaio.codec.rows import RawRow, to_row
+from jmsaio.codec.shapes import shape_of, text_getter
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.wire import CONNECTION_ID, MESSAGE_TYPE, ReceivedRecord
+
+#: What a row needs of a record besides its properties, in one call: the fields of ``Parts``.
+_PARTS: Final[Callable[[ReceivedRecord], tuple[Any, ...]]] = attrgetter(*Parts._fields)
+_FIELDS: Final = {name: index for index, name in enumerate(RawRow._fields)}
+#: Groups of records with the same names, kind and type words, at most; the records of others become rows.
+_GROUPS: Final = 64
+
+Names = tuple[str, ...]
+#: Puts values in the order of all rows.
+InOrder = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+@attrs.frozen(eq=False)
+class RowColumns:
+    """Rows as columns.
+
+    Attributes:
+        size: how many rows there are.
+        values: a column for each field of ``RawRow``, in their order. That of the properties may be a ``TextTable``.
+    """
+
+    size: int
+    values: Sequence[Any] = attrs.field(repr=False)  # asyncio's Runner makes the text of a result
+
+    @classmethod
+    def of(cls, rows: Sequence[RawRow]) -> Self:
+        """The columns of rows."""
+        return cls(len(rows), tuple(zip(*rows, strict=True)) if rows else ((),) * len(_FIELDS))
+
+    def __getitem__(self, field: str) -> Any:
+        """The column of a field."""
+        return self.values[_FIELDS[field]]
+
+    def rows(self) -> list[RawRow]:
+        """The rows, one by one."""
+        return list(map(RawRow._make, zip(*self.values, strict=True)))
+
+
+class ColumnMaker:
+    """Takes records, and gives the columns of their rows.
+
+    Args:
+        namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
+        check_body: see ``to_row``.
+
+    Attributes:
+        size: how many records were taken.
+    """
+
+    def __init__(self, namespace: str = "public/default", *, check_body: bool = True) -> None:
+        self.size = 0
+        self._namespace = namespace
+        self._check_body = check_body
+        self._alike: dict[tuple[Names, Names], AlikeRecords] = {}
+        self._rows: list[RawRow] = []
+        self._places: list[int] = []  # of these rows among all
+
+    def take(self, records: Iterable[ReceivedRecord]) -> None:
+        """Take records; each is given up when the next one is asked for."""
+        alike: AlikeRecords | None = None
+        for record in records:
+            try:
+                wire, parts = record.properties, _PARTS(record)
+            except MalformedMessageError:
+                self._take_row(record)
+                continue
+            if alike is None or tuple(wire) != alike.names or alike.common(wire) != alike.shared:
+                alike = self._find(wire)
+            if alike is None or parts[-1] is not None:
+                self._take_row(record)
+                continue
+            alike.texts.append(alike.own(wire))
+            alike.parts.append(parts)
+            alike.places.append(self.size)
+            self.size += 1
+
+    def _take_row(self, record: ReceivedRecord) -> None:
+        self._rows.append(to_row(record, self._namespace, check_body=self._check_body))
+        self._places.append(self.size)
+        self.size += 1
+
+    def _find(self, wire: Mapping[str, str]) -> AlikeRecords | None:
+        """Those that a record with these properties is like; None where it has to be looked at by itself."""
+        names = tuple(wire)
+        shape = shape_of(names, wire)
+        if shape is None:
+            return None
+        common = text_getter((MESSAGE_TYPE, *shape.marks) if MESSAGE_TYPE in wire else shape.marks)
+        shared = common(wire)
+        found = self._alike.get((names, shared))
+        if found is None and len(self._alike) < _GROUPS:
+            dropped = {MESSAGE_TYPE, CONNECTION_ID, *shape.marks}.difference(shape.names)
+            kept = tuple(name for name in names if name not in dropped)
+            kind, words = wire.get(MESSAGE_TYPE, "bytes"), shape.words_of(shape.read_words(wire), wire)
+            found = AlikeRecords(names, shared, common, kept, text_getter(kept), shape.names, kind, words)
+            self._alike[names, shared] = found
+        return found
+
+    def columns(self) -> RowColumns:
+        """The columns of what was taken."""
+        found = [each for each in self._alike.values() if each.places]
+        groups = [(each.places, each.columns(self._namespace, self._check_body)) for each in found]
+        if self._rows or not groups:
+            groups.append((self._places, list(RowColumns.of(self._rows).values)))
+        if len(groups) == 1:
+            return RowColumns(self.size, groups[0][1])
+        order = list(chain.from_iterable(places for places, _ in groups))
+        in_order: InOrder = itemgetter(*sorted(range(self.size), key=order.__getitem__))
+        columns = zip(*(values for _, values in groups), strict=True)
+        return RowColumns(self.size, [_joined(each, in_order) for each in columns])
+
+
+def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
+    """One column of the columns of groups of rows, in the order of all rows."""
+    if all(isinstance(part, TextTable) for part in parts) and len({part.names for part in parts}) == 1:
+        columns = zip(*(part.columns for part in parts), strict=True)
+        texts = [in_order(list(chain.from_iterable(each))) for each in columns]
+        return TextTable(parts[0].names, texts, sum(map(len, parts)))
+    return in_order(list(chain.from_iterable(parts)))
+
+
+def to_columns(
+    records: Iterable[ReceivedRecord], namespace: str = "public/default", *, check_body: bool = True
+) -> RowColumns:
+    """The columns of the rows of some records: the same as ``rows.to_row`` of each.
+
+    Args:
+        records: as received.
+        namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
+        check_body: see ``to_row``.
+    """
+    maker = ColumnMaker(namespace, check_body=check_body)
+    maker.take(records)
+    return maker.columns()

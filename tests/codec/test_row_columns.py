@@ -1,0 +1,162 @@
+"""Columns say what the rows of the records say one by one, whatever the records have in common."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.codec import Stamp, encode, row_columns
+from jmsaio.codec.alike_records import TextTable
+from jmsaio.codec.row_columns import ColumnMaker, RowColumns, to_columns
+from jmsaio.codec.rows import to_row
+from jmsaio.model.wire import WireId
+from tests.codec import golden_files
+from tests.codec.described import build
+from tests.codec.generated import Generator
+from tests.kit.records import Record, UnreadableRecord
+
+#: What the texts of the wire may be, and what they may say: right, wrong, at a bound, or of another kind.
+TEXTS = {
+    "JMSPulsarMessageType": ["text", "bytes", "map", "stream", "object", "header", "odd", ""],
+    "JMSConnectionID": ["one", "two"],
+    "JMSMessageId": ["ID:1", ""],
+    "JMSDeliveryTime": ["12", "-5", "", "x", "٣", "9" * 18, "9" * 19, "9" * 20, "+7", " 7"],
+    "JMSExpiration": ["0", "99", "-1", "x"],
+    "JMSPriority": ["0", "9", "10", "x"],
+    "JMSDeliveryMode": ["1", "2", "x"],
+    "JMSCorrelationID": ["YQ==", "/w==", "%%", ""],
+    "JMSReplyTo": ["persistent://public/default/q", "persistent://a/b/t", ""],
+    "JMSReplyToType": ["topic", "x"],
+    "JMSType": ["kind", ""],
+    "JMSXGroupID": ["g", ""],
+    "a": ["1", "x", ""],
+    "a_jsmtype": ["int", "long", "odd", ""],
+    "b": ["text", "ä"],
+    "b_jsmtype": ["double", "boolean"],
+    "c_jmstype": ["int", "x"],
+    "c": ["5"],
+}
+WIRES = st.lists(st.sampled_from(list(TEXTS)), unique=True, max_size=9).flatmap(
+    lambda names: st.fixed_dictionaries({name: st.sampled_from(TEXTS[name]) for name in names})
+)
+BODIES = st.sampled_from([b"", b"text", "ä".encode(), b"\xff", b"\0\0\0\1", None])
+
+STAMP = Stamp("ID:a:1:2", "connection", 10, 10, 10)
+
+
+def records_of(wires: Sequence[dict[str, str]], pick: random.Random) -> list[Record]:
+    """Records with these properties, of which the other parts are chosen."""
+    return [
+        Record(
+            pick.choice([b"text", b"", None, b"\xff"]),
+            wire,
+            pick.choice([None, "key", ""]),
+            pick.choice([0, 7]),
+            pick.choice([0, 2]),
+            pick.choice([None, None, None, 5]),
+            message_id=WireId(1, number, 2, pick.choice([-1, 3])),
+            producer_name=pick.choice([None, "one"]),
+            schema_version=pick.choice([None, b"1"]),
+        )
+        for number, wire in enumerate(wires)
+    ]
+
+
+def assert_same(records: Sequence[Any], **options: Any) -> None:
+    """Columns and rows say the same, properties in the same order."""
+    for _ in range(3):  # what names are is learned
+        columns = to_columns(records, **options)
+        expected = [to_row(record, **options) for record in records]
+        found = columns.rows()
+        assert found == expected
+        assert columns.size == len(records)
+        assert [list(row.properties) for row in found] == [list(row.properties) for row in expected]
+        assert [list(row.property_types) for row in found] == [list(row.property_types) for row in expected]
+
+
+def test_columns_of_what_java_wrote_are_its_rows() -> None:
+    found = [golden_files.received(case) for case in golden_files.cases()]
+    records = [record for record in found if record is not None]
+    assert len(records) > 100
+    assert_same(records)
+    assert_same(records * 3, check_body=False)
+    assert_same([each for record in records[:20] for each in [record] * 20], namespace="a/b")
+
+
+def test_columns_of_generated_messages_are_their_rows() -> None:
+    records = [Record.sent(encode(build(item), STAMP)) for item in Generator(7).messages(50)]
+    assert len(records) >= 50
+    assert_same(records)
+
+
+@given(st.lists(st.tuples(WIRES, st.integers(1, 4)), max_size=5), st.randoms(use_true_random=False), st.booleans())
+def test_columns_of_any_records_are_their_rows(
+    wires: list[tuple[dict[str, str], int]], pick: random.Random, check_body: bool
+) -> None:
+    repeated = [dict(wire) for wire, times in wires for _ in range(times)]
+    pick.shuffle(repeated)
+    assert_same(records_of(repeated, pick), check_body=check_body)
+
+
+@given(st.data(), WIRES, st.integers(2, 12), st.booleans())
+def test_columns_of_records_with_the_same_names_are_their_rows(
+    data: st.DataObject, wire: dict[str, str], size: int, keyed: bool
+) -> None:
+    texts = st.fixed_dictionaries({name: st.sampled_from(TEXTS[name]) for name in wire})
+    records = [
+        Record(data.draw(BODIES), data.draw(texts), "key" if keyed else None, 9, message_id=WireId(1, number))
+        for number in range(size)
+    ]
+    assert_same(records)
+
+
+def test_a_record_that_cannot_be_read_keeps_its_place() -> None:
+    alike = [Record(b"x", {"JMSPulsarMessageType": "text", "a": str(number)}) for number in range(4)]
+    assert_same([*alike[:2], UnreadableRecord(b"y"), *alike[2:]])
+
+
+def test_a_body_that_cannot_be_read_spoils_no_other() -> None:
+    wire = {"JMSPulsarMessageType": "text"}
+    records = [Record(body, wire) for body in (b"a", b"\xff", None, b"b")]
+    assert_same(records)
+    assert [error is None for error in to_columns(records)["decode_error"]] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("groups", [row_columns._GROUPS - 1, row_columns._GROUPS * 2])
+def test_records_with_ever_different_type_words_are_read_beyond_the_bound(groups: int) -> None:
+    wires = [{"a": "1", "a_jsmtype": f"odd{number}"} for number in range(groups)]
+    assert_same([Record(b"x", wire, message_id=WireId(1, number)) for number, wire in enumerate(wires * 3)])
+
+
+def test_each_record_is_given_up_when_the_next_is_asked_for() -> None:
+    records = [Record(b"x", {"JMSPulsarMessageType": "text", "a": str(number)}) for number in range(5)]
+    asked, maker = list[int](), ColumnMaker()
+
+    def given() -> Iterator[Record]:
+        for record in records:
+            asked.append(maker.size)
+            yield record
+
+    maker.take(given())
+    assert (asked, maker.size) == ([0, 1, 2, 3, 4], 5)
+    maker.take(records[:2])
+    assert maker.columns().rows() == [to_row(record) for record in (*records, *records[:2])]
+
+
+def test_rows_with_the_same_properties_share_their_names() -> None:
+    records = [Record(b"x", {"JMSPulsarMessageType": "text", "a": str(number)}, "k") for number in range(5)]
+    for _ in range(3):
+        columns = to_columns(records)
+    table = columns["properties"]
+    assert isinstance(table, TextTable)
+    assert (table.names, list(map(list, table.columns))) == (("a", "JMSXGroupID"), [list("01234"), ["k"] * 5])
+
+
+def test_no_records_have_columns_without_values() -> None:
+    assert (to_columns([]).size, to_columns([]).rows()) == (0, [])
+    assert RowColumns.of([])["text"] == ()
