@@ -169,13 +169,16 @@ def _settle_each(settle: Callable[[Inbox, list[ReceivedRecord]], None], commands
     return first
 
 
-async def confirm_each(commands: Commands, timeout: float) -> None:
-    """Wait until the broker has confirmed the acknowledgements of each open inbox, each for ``timeout`` seconds.
+async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = False) -> None:
+    """Wait until the broker has confirmed the acknowledgements of each inbox, each for ``timeout`` seconds.
+
+    One that is closed meanwhile raises, because nobody heard the broker's answer; ``if_open`` leaves it out, for whose
+    last acknowledgements its close waited.
 
     Raises as ``Receiver.settle``, at the first that raises. Cancelling changes nothing.
     """
     for inbox, _ in commands:
-        if not inbox.closed:
+        if not (if_open and inbox.closed):
             await inbox.receiver.settle(timeout)
 
 

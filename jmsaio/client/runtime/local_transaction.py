@@ -136,7 +136,8 @@ class LocalTransaction:
         runtime = self.runtime
         try:
             await runtime.deliveries.carry_out(deliveries)
-            await confirm_each(deliveries, runtime.connection.configuration.operation_timeout)
+            timeout = runtime.connection.configuration.operation_timeout
+            await confirm_each(deliveries, timeout, if_open=True)  # ``carry_out`` may have closed settled ones
         except JMSError as error:
             raise TransactionInDoubtError(
                 f"messages that the transaction received may not be acknowledged, and are redelivered then; what it"

@@ -269,6 +269,22 @@ async def test_an_inbox_that_can_not_acknowledge_costs_others_nothing(receipt: f
     assert [receiver.calls for receiver in receivers] == [confirmed, confirmed, [("ack", 2), *confirmed]]
 
 
+async def test_a_consumer_that_is_closed_while_its_receipt_is_waited_for_has_given_none() -> None:
+    class Leaving(Receiver):
+        async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+            if made[1].closed:
+                raise jmsaio.ObjectClosedError("closed meanwhile")
+            await made[1].aclose(1.0)
+
+    found = deliveries(AcknowledgeMode.CLIENT)
+    found.receipt_timeout = 1.0
+    made, message = [inbox(Leaving(), Filter()) for _ in range(2)], TextMessage("x")
+    for entry, each in enumerate(made):
+        found.deliver(each, numbered(entry), message, deferred=False)
+    with pytest.raises(jmsaio.ObjectClosedError, match="meanwhile"):
+        await message.acknowledge()
+
+
 async def test_an_inbox_that_can_not_redeliver_costs_others_nothing() -> None:
     found = deliveries(AcknowledgeMode.CLIENT)
     inboxes = [inbox(receiver, Filter()) for receiver in (Ended(), Ended(), Receiver())]
