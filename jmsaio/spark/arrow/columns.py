@@ -26,6 +26,8 @@ _FIRST: Final = -62_135_596_800_000
 _LAST: Final = 253_402_300_799_999
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 
+#: Rows whose same texts are converted, before Arrow copies them.
+_BLOCK: Final = 64
 #: Rows that share a map on average, from which on it is made once.
 _SHARED: Final = 4
 
@@ -184,6 +186,8 @@ def _texts(field: str) -> _Build:
         if isinstance(maps, TextTable):
             return _table(maps)
         own = dict(zip(map(id, maps), maps, strict=True))
+        if len(own) == 1:
+            return _same_keys(list(maps[0]), _repeated(list(maps[0].values()), len(maps)), len(maps))
         if len(own) * _SHARED > len(maps):
             return _maps(maps)
         numbers = dict(zip(own, range(len(own)), strict=True))
@@ -195,11 +199,23 @@ def _texts(field: str) -> _Build:
 
 def _table(table: TextTable) -> pa.MapArray:
     """Maps with the same keys."""
-    size, width = len(table), len(table.names)
-    offsets = pa.array(range(0, size * width + 1, width) if width else [0] * (size + 1), pa.int32())
-    keys = pa.array(table.names * size, pa.string())
+    size = len(table)
     texts = pa.array(list(chain.from_iterable(zip(*table.columns, strict=True))), pa.string())
-    return pa.MapArray.from_arrays(offsets, keys, texts, type=TEXTS)
+    return _same_keys(table.names, texts, size)
+
+
+def _same_keys(keys: Sequence[str], texts: pa.Array, size: int) -> pa.MapArray:
+    """Maps with the same keys, from the flat list of all their values."""
+    width = len(keys)
+    offsets = pa.array(range(0, size * width + 1, width) if width else [0] * (size + 1), pa.int32())
+    return pa.MapArray.from_arrays(offsets, _repeated(keys, size), texts, type=TEXTS)
+
+
+def _repeated(texts: Sequence[str], times: int) -> pa.Array:
+    """The same texts again and again; Arrow copies most of them, which is faster than to convert each."""
+    blocks, rest = divmod(times, _BLOCK)
+    block = pa.array(list(texts) * min(times, _BLOCK), pa.string())
+    return pa.concat_arrays([*[block] * blocks, block.slice(0, rest * len(texts))])
 
 
 def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:

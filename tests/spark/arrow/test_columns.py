@@ -115,6 +115,20 @@ def test_a_table_of_texts_is_the_same_column_as_its_rows(texts: dict[str, str]) 
     assert found.equals(reader.batch(columns))
 
 
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("shared", [{"a": "int", "b": "long"}, {}])
+def test_rows_that_all_share_one_map_each_have_it(shared: dict[str, str], size: int) -> None:
+    columns = RowColumns.of([row(property_types=shared, properties=shared) for _ in range(size)])
+    tables = [TextTable(tuple(shared), [[text] * size for text in shared.values()], size), columns["property_types"]]
+    for table in tables:
+        values = [table if each is columns["properties"] else each for each in columns.values]
+        made = RowBatches([column("properties"), column("property_types")], (), "q", TOPIC).batch(
+            RowColumns(size, values)
+        )
+        made.validate(full=True)
+        assert [each.to_pylist() for each in made.columns] == [[list(shared.items())] * size] * 2
+
+
 def test_each_column_can_be_had_alone_and_in_any_case() -> None:
     rows = received_rows()
     whole = RowBatches(COLUMNS, (), "q", TOPIC).batch(RowColumns.of(rows))

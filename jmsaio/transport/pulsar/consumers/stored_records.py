@@ -49,7 +49,9 @@ class StoredRecord(PulsarRecord):
     __slots__ = ("_entry",)
 
     def __init__(self, native: MessageHandle, source: NativeConsumer, place: WireId, entry: _Entry) -> None:
-        super().__init__(native, source, 0, 0)
+        # What the base class does, without another call.
+        self.native, self.native_consumer, self.serial, self.redelivery_count, self.batch = native, source, 0, 0, None
+        self._properties = self._payload = self._published = None
         self._id = place
         self._entry = entry
 
