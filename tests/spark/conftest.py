@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jmsaio.config import load
+from jmsaio.spark import worker as workers
 from jmsaio.transport.registry import connected
 from tests.spark.seam import Seam
 from tests.support.broker import TestBroker
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_worker_left() -> Iterator[None]:
+    """Close what tests that run tasks in this process have opened: collected later, it would warn in another test."""
+    yield
+    for left in workers._workers.by_connection.values():
+        left.close()
+    workers._workers.by_connection.clear()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark import session
+from tests.support.watcher import tell_watcher
 
 #: Seconds for a driver to store its first batch, or to read the rest.
 PATIENCE = 300.0
@@ -139,24 +140,25 @@ class Driver:
         return {number: command for number, command in found.items() if is_worker(number, found, for_tasks)}
 
     async def kill_group(self) -> None:
-        """Kill every process of its group."""
+        """Kill every process of its group; those of its session that lead groups of their own may outlive it."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGKILL)
         await asyncio.to_thread(self._process.wait)
 
     def _start(self) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", "tests.spark.kill_driver", self.url], cwd=session.ROOT,
                 env=session.environment(), start_new_session=True, stdin=subprocess.PIPE, stdout=log, stderr=log,
             )  # fmt: skip
+        tell_watcher("runs", process.pid)
+        return process
 
     def end(self) -> None:
         """End all its processes at once, also those that outlived their driver."""
         process, self._process = self._process, None
         if process is not None:
-            kill(processes_of(process.pid))
-            process.wait()
+            end_session(process)
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
@@ -188,6 +190,28 @@ def drivers(url: str, count: int) -> Iterator[list[Driver]]:
         finally:
             for each in found:
                 each.end()
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """End every process of the session that a process began, and make sure that none is left.
+
+    One that is killed may have started another one since its session was looked at: Spark's JVM starts Python
+    processes at any time, and such an orphan would wait for ever for a JVM that is gone. So it is looked at again.
+
+    Raises:
+        RuntimeError: there are still some after a minute.
+    """
+    end = time.monotonic() + 60
+    clear = 0
+    while clear < 2:  # twice: a process that starts while the list is made may be missing in it
+        found = processes_of(process.pid)
+        if found and time.monotonic() > end:
+            raise RuntimeError(f"these processes do not end: {found}")
+        kill(found)
+        clear = 0 if found else clear + 1
+        time.sleep(0.01)
+    process.wait()
+    tell_watcher("ended", process.pid)
 
 
 def processes_of(number: int) -> dict[int, str]:
