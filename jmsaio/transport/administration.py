@@ -140,6 +140,15 @@ class Admin(Protocol):
         Cancelling changes nothing.
         """
 
+    async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
+        """The ledgers of a topic without partitions, or of one partition, oldest first: those of its log, in one call.
+
+        Raises:
+            As ``log``.
+
+        Cancelling changes nothing.
+        """
+
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """True for an entry that holds a chunk of a message, and not its last one: no reader gets it by itself.
 

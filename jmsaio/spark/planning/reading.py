@@ -28,6 +28,7 @@ from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import (
     JMSSecurityError,
     MalformedMessageError,
+    NotFoundError,
     OperationTimeoutError,
     SelectorRuntimeError,
     TransportError,
@@ -36,7 +37,6 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
-from jmsaio.spark.planning.batch_planning import look_at
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
@@ -235,7 +235,7 @@ class RangeReading:
 
     async def _begin(self) -> bool:
         """See what the topic stores, and open the reader; False where the topic does not exist any more."""
-        store = await look_at(self._transport, self._range.topic) if self._transport.admin is not None else self._store
+        store = await self._look()
         if store is None:
             self.losses.tell(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
             self._check.done = True
@@ -243,6 +243,15 @@ class RangeReading:
         self._store = store
         await self._open(self._check.place)
         return True
+
+    async def _look(self) -> Stored | None:
+        """The ledgers of the topic, as far as they can be known; None where it does not exist."""
+        if self._transport.admin is None:
+            return self._store
+        try:
+            return Stored(await self._transport.admin.ledgers(self._range.topic), None)
+        except NotFoundError:
+            return None
 
     async def _open(self, place: Place) -> None:
         """Open a reader at an entry in place of the one before."""
@@ -341,7 +350,7 @@ class RangeReading:
         """Go on without missing entries; tell of those whose ledgers are stored no more."""
         came_of = gap.end.ledger if gap.end < self._range.end else -1  # this ledger is stored: a record came of it
         if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
-            store = await look_at(self._transport, self._range.topic)
+            store = await self._look()
             kept = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
             gone = [run for run in gap.missing if run.ledger not in kept]
             if gone:

@@ -104,6 +104,10 @@ class MemoryAdmin:
                 (ledger,), log.last, log.last, is_readable_known=True, deduplication=self._broker.deduplicates
             )
 
+    async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
+        """The one ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
+        return (await self.log(topic)).ledgers
+
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """False: messages are stored whole."""
         with self._broker.lock:

@@ -47,6 +47,7 @@ async def test_entries_are_told_by_ledger_up_to_the_last(harness: Harness, parti
     later = await _log(harness, topic)
     assert later.ledgers[-1].entries == 4
     assert later.ledgers[-1].bytes > ledger.bytes
+    assert await harness.admin.ledgers(topic) == later.ledgers
 
 
 async def test_the_last_readable_entry_is_the_end_that_a_reader_is_given(harness: Harness) -> None:
@@ -76,9 +77,13 @@ async def test_only_a_topic_without_partitions_that_exists_has_a_log(harness: Ha
     topic = harness.topic()
     with pytest.raises(NotFoundError):
         await harness.admin.log(topic)
+    with pytest.raises(NotFoundError):
+        await harness.admin.ledgers(topic)
     await harness.admin.create_topic(topic, 2)
     with pytest.raises(InvalidDestinationError, match="partitions"):
         await harness.admin.log(topic)
+    with pytest.raises(InvalidDestinationError, match="partitions"):
+        await harness.admin.ledgers(topic)
 
 
 async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> None:

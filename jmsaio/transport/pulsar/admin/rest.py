@@ -12,17 +12,11 @@ import anyio
 import tenacity
 
 from jmsaio.config import Configuration
-from jmsaio.errors import (
-    AdminError,
-    ConfigurationError,
-    InvalidDestinationError,
-    NotFoundError,
-    ObjectClosedError,
-)
+from jmsaio.errors import AdminError, ConfigurationError, InvalidDestinationError, NotFoundError, ObjectClosedError
 from jmsaio.model.partitions import partition_names
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Position, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of
@@ -42,6 +36,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     has_advanced,
     is_chunk_before_last,
     place_body,
+    read_ledgers,
     read_log,
 )
 from jmsaio.transport.pulsar.admin.turns import create_whole, creating
@@ -220,6 +215,13 @@ class RestAdmin:
                 await anyio.sleep(_LONGEST_PAUSE)
         with understanding(what):
             return read_log(topic, internal, stats, buffer, has_transactions)
+
+    async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
+        """The ledgers of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
+        what = f"ledgers of {topic}"
+        internal = await self._internal(topic, what)
+        with understanding(what):
+            return tuple(Ledger(*one) for one in read_ledgers(internal))
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """Whether an entry holds a chunk that is not the last one. See ``Admin.is_incomplete``."""

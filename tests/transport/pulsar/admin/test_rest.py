@@ -711,6 +711,13 @@ async def test_a_broker_without_transactions_is_asked_once(make_admin: MakeAdmin
     assert (log.last, log.last_readable, log.is_readable_known) == (WireId(7, 5), WireId(7, 5), True)
 
 
+async def test_ledgers_are_told_in_one_call(make_admin: MakeAdmin) -> None:
+    async with scripted(Answer(200, INTERNAL)) as server:
+        ledgers = await make_admin(server.url).ledgers(TOPIC)
+    assert len(server.requests) == 1
+    assert [(each.id, each.entries) for each in ledgers] == [(7, 6)]
+
+
 async def test_a_broker_that_is_busy_is_asked_again_for_its_transactions(make_admin: MakeAdmin) -> None:
     buffer = Answer(200, {"state": "Ready", "maxReadPosition": "7:2"})
     async with scripted(Answer(200, INTERNAL), STATISTICS, Answer(503, {"reason": "not served"}), buffer) as server:
