@@ -42,6 +42,8 @@ _FEW = 8
 #: this many seconds at most. ``send_async`` lets the event loop go on each millisecond; a callback for the records of
 #: each millisecond would cost a quarter of the speed.
 _LONGEST_WAIT = 0.005
+#: In a turn that adds many records, the time is looked at after each of so many.
+_LOOK = 64
 #: Seconds after which a topic may have been deleted before anything was sent to it.
 UNTOUCHED = 1.0
 
@@ -126,18 +128,21 @@ class PartitionProducer:
         """Take a message into the current group.
 
         It leaves in the next turn of the loop. A longer one leaves when a turn adds nothing, when it is full, or 5 ms
-        after its first record.
+        after its first record, in the middle of a turn, too: the first of a thousand tasks that each await a send are
+        answered while the last ones send.
         """
         self._messages.append(message)
         self._tokens.append(token)
         self._size += size
-        if len(self._messages) >= GROUP:
-            self.flush()
-        elif not self._armed:
+        count = len(self._messages)
+        if not self._armed:
             self._armed = True
             self._seen = 0
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
             self._bridge.loop.call_soon(self._turn)
+        elif count >= GROUP or (count % _LOOK == 0 and self._bridge.loop.time() >= self._latest):
+            self.flush()
+            self._latest = self._bridge.loop.time() + _LONGEST_WAIT
 
     def alone(self, message: object, token: Token, size: int, stored: Callable[[], object] = ignore) -> None:
         """Send a message with a callback of its own; ``stored`` is called before its owner is told that it is stored.

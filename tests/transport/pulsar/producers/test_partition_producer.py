@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import _pulsar
@@ -78,6 +78,17 @@ class Desk:
         await anyio.lowlevel.checkpoint()
 
 
+class Loop:
+    """A loop whose turn does not end, by a clock of its own."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.time = now
+        self.soon: list[Callable[[], None]] = []
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        self.soon.append(function)
+
+
 async def test_a_group_leaves_in_the_next_turn_with_one_callback() -> None:
     desk = Desk()
     desk.add(5)
@@ -108,8 +119,26 @@ async def test_a_group_that_grows_each_turn_waits_five_milliseconds_at_most() ->
     assert (len(desk.producer.sent), len(desk.callbacks)) == (40, 1)
 
 
-async def test_a_long_group_leaves_at_once() -> None:
+async def test_a_turn_that_adds_for_long_does_not_hold_its_first_records_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, now = Desk(), 100.0
+    monkeypatch.setattr(desk.partition_producer._bridge, "loop", stand_in := Loop(lambda: now))
+    desk.add(100)
+    now += 0.006
+    desk.add(27)
+    assert desk.producer.sent == []
+    desk.add(1)  # the time is looked at after each 64
+    assert (len(desk.producer.sent), len(desk.callbacks)) == (128, 1)
+    desk.add(64)
+    assert len(desk.producer.sent) == 128
+    now += 0.006
+    desk.add(64)
+    assert (len(desk.producer.sent), len(desk.callbacks)) == (256, 2)
+    assert len(stand_in.soon) == 1
+
+
+async def test_a_long_group_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
+    monkeypatch.setattr(partition_producer, "_LONGEST_WAIT", 60.0)
     desk.add(GROUP + 1)
     assert len(desk.producer.sent) == GROUP
     await anyio.lowlevel.checkpoint()
