@@ -87,7 +87,7 @@ class _Kept:
     origin: SendOrigin
     numbered: bool
     stamp: Stamp
-    parts: dict[type, tuple[Any, Any]]
+    parts: dict[type, Any]
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -101,7 +101,7 @@ class PlainSends(Settings):
     _varied_at: int = 0  # the millisecond of what is kept of varied sends
     _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
     _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
-    _plain: PlainWriter[Any] = attrs.field(init=False)
+    _plain: PlainWriter[Any, Any] = attrs.field(init=False)
 
     @_transacted.default
     def _is_transacted(self) -> bool:
@@ -112,7 +112,7 @@ class PlainSends(Settings):
         return self._runtime.connection.transport.clock.now
 
     @_plain.default
-    def _as_the_transport_asks(self) -> PlainWriter[Any]:
+    def _as_the_transport_asks(self) -> PlainWriter[Any, Any]:
         return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
     def _send_varied(
@@ -175,9 +175,7 @@ class PlainSends(Settings):
         if kept.numbered:
             self._sequence = sequence = self._sequence + 1
             message_id = f"{self._prefix}{sequence}"
-        wire = plain.write(parts, message_id, written)
-        _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = kept.stamp
-        record = plain.kind(payload, wire, None, event_time, deliver_at, priority, sticky)
+        record = plain.write(payload, parts, message_id, written, kept.stamp)  # type: ignore[arg-type]  # bytes
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, kept.origin
         sender.send(record, send, kept.transaction)

@@ -6,7 +6,8 @@ Whatever is not plain, and whatever ``encode`` refuses, is left to the long way,
 
 Properties are checked and written in one pass, as a map or packed, whichever the transport asks for. What recurs in
 every message is kept: by name for a process; by the caller, for one millisecond, what a stamp without an id writes on
-both sides of the id (``PlainWriter.parts`` and ``write``).
+both sides of the id (``PlainWriter.parts`` and ``write``). A map is made with the count of its characters, which the
+transport needs for the size of the record: the lengths are known here.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ from jmsaio.model.wire import (
 )
 
 Written = TypeVar("Written")
+Parts = TypeVar("Parts")
+
+#: Properties, and the characters of all names and values.
+Counted = tuple[dict[str, str], int]
 
 #: Name of a property to the name of its mark; "" for the group, which is the record's key.
 _PLAIN: Final[dict[str, str]] = {}
@@ -63,21 +68,23 @@ _Names = tuple[_Heads, dict[type, bytes]]
 _PACKED: Final[dict[str, _Names]] = {}
 _WORDS: Final = {**MARKS, int: "int"}
 _ID: Final = _Heads(MESSAGE_ID)
+_LENGTH_OF_ID: Final = len(MESSAGE_ID)
 
 
-def plain_properties(given: Mapping[str, object]) -> dict[str, str] | None:
+def plain_properties(given: Mapping[str, object]) -> Counted | None:
     """The properties of a record for those that an application gives.
 
     Args:
         given: values by name.
 
     Returns:
-        Texts and marks as on the wire; None where the long way is to be taken.
+        Texts and marks as on the wire, and their characters; None where the long way is to be taken.
     """
     if type(given) is not dict:
         return None
     known = _PLAIN.get
     wire: dict[str, str] = {}
+    characters = 0
     for name, value in given.items():
         mark = known(name) if type(name) is str else ""
         if mark is None:
@@ -89,18 +96,21 @@ def plain_properties(given: Mapping[str, object]) -> dict[str, str] | None:
             if not value.isascii():
                 return None
             wire[name] = value
+            characters += len(name) + len(value)
         elif kind is int:
             if not INT_MIN <= value <= INT_MAX:
                 return None
-            wire[name] = str(value)
+            wire[name] = text = str(value)
             wire[mark] = "int"
+            characters += len(name) + len(text) + len(mark) + 3
         elif value is not None:
             word = MARKS.get(kind)
             if word is None:
                 return None
-            wire[name] = to_java(value)
+            wire[name] = text = to_java(value)
             wire[mark] = word
-    return wire
+            characters += len(name) + len(text) + len(mark) + len(word)
+    return wire, characters
 
 
 def packed_properties(given: Mapping[str, object]) -> bytes | None:
@@ -143,7 +153,7 @@ def packed_properties(given: Mapping[str, object]) -> bytes | None:
     return b"".join(packed)
 
 
-def plain_record(body: str | bytes, properties: dict[str, str], stamp: Stamp) -> OutgoingRecord:
+def plain_record(body: str | bytes, properties: Counted, stamp: Stamp) -> OutgoingRecord:
     """The record of a body.
 
     Args:
@@ -157,8 +167,7 @@ def plain_record(body: str | bytes, properties: dict[str, str], stamp: Stamp) ->
     _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
     text = type(body) is str
     wire = stamped("text" if text else "bytes", stamp)
-    if properties:
-        wire |= properties
+    wire |= properties[0]
     payload = bodies.encode_text(body) if text else body  # type: ignore[arg-type]  # its class says which
     return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky)  # type: ignore[arg-type]  # bytes
 
@@ -174,50 +183,64 @@ def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedR
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate).
     """
-    own = plain_record(body, {}, stamp)
+    own = plain_record(body, MAPS.none, stamp)
     return PackedRecord(
         own.payload, own.packed + properties, None, own.event_time, own.deliver_at, own.priority, own.sticky_key
     )
 
 
-def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str]]:
-    """What a stamp without an id writes before the id, and what behind it; ``kind`` is the message's word."""
+def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str], int]:
+    """What a stamp without an id writes before the id, what behind it, and the characters of both.
+
+    ``kind`` is the message's word.
+    """
     behind = stamped(kind, stamp)
-    return {name: behind.pop(name) for name in (MESSAGE_TYPE, CONNECTION_ID, DELIVERY_TIME)}, behind
+    characters = sum(len(name) + len(value) for name, value in behind.items())
+    return {name: behind.pop(name) for name in (MESSAGE_TYPE, CONNECTION_ID, DELIVERY_TIME)}, behind, characters
 
 
 def packed_parts(kind: str, stamp: Stamp) -> tuple[bytes, bytes]:
     """The same, packed."""
-    before, behind = plain_parts(kind, stamp)
+    before, behind, _ = plain_parts(kind, stamp)
     return pack(before), pack(behind)
 
 
 def write_plain(
-    parts: tuple[dict[str, str], dict[str, str]], own_id: str | None, properties: dict[str, str]
-) -> dict[str, str]:
-    """All properties of a record: those of the stamp with the message's id, or None, then the application's."""
-    before, behind = parts
+    payload: bytes, parts: tuple[dict[str, str], dict[str, str], int], own_id: str | None, properties: Counted,
+    stamp: Stamp,
+) -> OutgoingRecord:  # fmt: skip
+    """The record of a payload, with what its stamp writes, its id, or None, and the application's properties."""
+    before, behind, characters = parts
     wire = before.copy()
     if own_id is not None:
         wire[MESSAGE_ID] = own_id
+        characters += _LENGTH_OF_ID + len(own_id)
     if behind:
         wire |= behind
-    if properties:
-        wire |= properties
-    return wire
+    given, more = properties
+    if more:
+        wire |= given
+        characters += more
+    _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
+    return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky, None, characters)
 
 
-def write_packed(parts: tuple[bytes, bytes], own_id: str | None, properties: bytes) -> bytes:
+def write_packed(
+    payload: bytes, parts: tuple[bytes, bytes], own_id: str | None, properties: bytes, stamp: Stamp
+) -> PackedRecord:
     """The same, packed."""
     before, behind = parts
     if own_id is None:
-        return b"".join((before, behind, properties))
-    text = own_id.encode()
-    return b"".join((before, _ID[len(text)], text, behind, properties))
+        packed = b"".join((before, behind, properties))
+    else:
+        text = own_id.encode()
+        packed = b"".join((before, _ID[len(text)], text, behind, properties))
+    _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
+    return PackedRecord(payload, packed, None, event_time, deliver_at, priority, sticky)
 
 
 @attrs.frozen
-class PlainWriter(Generic[Written]):
+class PlainWriter(Generic[Written, Parts]):
     """How plain bodies are written for one kind of transport.
 
     Attributes:
@@ -225,22 +248,22 @@ class PlainWriter(Generic[Written]):
         properties: writes those of an application, see ``plain_properties``.
         record: makes the record with a stamp of its own, see ``plain_record``.
         parts: what a stamp writes that many records share, see ``plain_parts``.
-        write: all properties of a record, see ``write_plain``.
-        kind: the class of the record that ``write`` is for.
+        write: makes the record with such parts, see ``write_plain``.
     """
 
     none: Written
     properties: Callable[[Mapping[str, object]], Written | None]
     record: Callable[[str | bytes, Written, Stamp], OutgoingRecord]
-    parts: Callable[[str, Stamp], tuple[Written, Written]]
-    write: Callable[[tuple[Written, Written], str | None, Written], Written]
-    kind: Callable[..., OutgoingRecord]
+    parts: Callable[[str, Stamp], Parts]
+    write: Callable[[bytes, Parts, str | None, Written, Stamp], OutgoingRecord]
 
 
-MAPS: Final[PlainWriter[dict[str, str]]] = PlainWriter(
-    {}, plain_properties, plain_record, plain_parts, write_plain, OutgoingRecord
+MAPS: Final[PlainWriter[Counted, tuple[dict[str, str], dict[str, str], int]]] = PlainWriter(
+    ({}, 0), plain_properties, plain_record, plain_parts, write_plain
 )
-PACKED: Final = PlainWriter(b"", packed_properties, packed_record, packed_parts, write_packed, PackedRecord)
+PACKED: Final[PlainWriter[bytes, tuple[bytes, bytes]]] = PlainWriter(
+    b"", packed_properties, packed_record, packed_parts, write_packed
+)
 
 
 def _mark(name: str) -> str:

@@ -94,6 +94,7 @@ class OutgoingRecord:
         sequence_id: its number, above those of the records before it to its partition, by which a broker that
             deduplicates knows a record that is sent again; None: the transport counts. A record with one is never sent
             in a batch. Give one to all records of a sender, or to none.
+        characters: those of all names and values of ``properties``, if its maker has counted them; else 0.
     """
 
     payload: bytes | None
@@ -104,6 +105,7 @@ class OutgoingRecord:
     priority: int = 4
     sticky_key: int | None = None
     sequence_id: int | None = None
+    characters: int = attrs.field(default=0, eq=False, repr=False)
 
     @property
     def packed(self) -> bytes:
@@ -153,6 +155,7 @@ class PackedRecord(OutgoingRecord):
         self.priority = priority
         self.sticky_key = sticky_key
         self.sequence_id = sequence_id
+        self.characters = 0
 
     @property
     def packed(self) -> bytes:

@@ -74,7 +74,7 @@ async def outcome(here: Desk, producer: jmsaio.MessageProducer, send: Callable[[
     except jmsaio.JMSError as error:
         return type(error), str(error), producer._sequence, here.circumstances.copy()
     (record,) = here.records
-    fields = [getattr(record, field.name) for field in attrs.fields(OutgoingRecord)]
+    fields = [getattr(record, field.name) for field in attrs.fields(OutgoingRecord) if field.eq]
     own_id = receipt.jms_message_id == str(receipt.place) or receipt.jms_message_id
     told = own_id, receipt.destination, receipt.timestamp, receipt.place is not None
     circumstances = here.circumstances.copy()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
 from jmsaio.codec.plain import (
+    MAPS,
     PACKED,
     packed_parts,
     packed_properties,
@@ -87,11 +88,13 @@ def test_what_many_records_share_is_written_around_the_id_as_each_stamp_writes_i
     kind, shared = "text" if text else "bytes", stamp._replace(message_id=None)
     plain, packed = plain_properties(given), packed_properties(given)
     if plain is not None and packed is not None:
-        wire = write_plain(plain_parts(kind, shared), stamp.message_id, plain)
+        record = write_plain(b"a", plain_parts(kind, shared), stamp.message_id, plain, shared)
+        wire = record.properties
         assert list(wire.items()) == list(plain_record(body, plain, stamp).properties.items())
-        assert (
-            write_packed(packed_parts(kind, shared), stamp.message_id, packed)
-            == packed_record(body, packed, stamp).packed
+        assert record == plain_record(body, plain, stamp)
+        assert record.characters == sum(len(name) + len(value) for name, value in wire.items())
+        assert write_packed(b"a", packed_parts(kind, shared), stamp.message_id, packed, shared) == packed_record(
+            body, packed, stamp
         )
 
 
@@ -100,7 +103,7 @@ def test_packed_bytes_are_those_that_the_map_packs_to() -> None:
     packed, plain = packed_properties(given), plain_properties(given)
     assert packed is not None and plain is not None
     assert packed_record("a", packed, stamp).packed == plain_record("a", plain, stamp).packed
-    assert packed_record(b"a", PACKED.none, stamp).packed == plain_record(b"a", {}, stamp).packed
+    assert packed_record(b"a", PACKED.none, stamp).packed == plain_record(b"a", MAPS.none, stamp).packed
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, 126, 127, 128, 300, 20_000])
@@ -115,12 +118,13 @@ def test_values_and_ids_of_any_length_are_packed_as_the_protocol_has_them(length
 
 def test_usual_properties_are_plain() -> None:
     given = {"n": 5, "l": Long(5), "b": True, "f": Float(1.5), "d": 1.5, "s": "x", "none": None, "JMSXGroupSeq": 3}
-    assert plain_properties(given) == {
+    plain = plain_properties(given)
+    assert plain is not None and plain[0] == {
         "n": "5", "n_jsmtype": "int", "l": "5", "l_jsmtype": "long", "b": "true", "b_jsmtype": "boolean", "f": "1.5",
         "f_jsmtype": "float", "d": "1.5", "d_jsmtype": "double", "s": "x", "JMSXGroupSeq": "3",
         "JMSXGroupSeq_jsmtype": "int",
     }  # fmt: skip
-    assert plain_properties({}) == {}
+    assert plain_properties({}) == MAPS.none == ({}, 0)
 
 
 @pytest.mark.parametrize(
@@ -137,4 +141,4 @@ def test_what_needs_a_second_look_takes_the_long_way(given: Any) -> None:
 
 def test_a_lone_surrogate_is_refused_in_the_words_of_a_text_message() -> None:
     with pytest.raises(MessageFormatError, match="the text has a lone surrogate at 1; send it as bytes"):
-        plain_record("a\udc00", {}, Stamp("i", "c", 1, 1, 1))
+        plain_record("a\udc00", MAPS.none, Stamp("i", "c", 1, 1, 1))

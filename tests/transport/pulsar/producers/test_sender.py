@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import anyio.lowlevel
 import attrs
 import pytest
 
+from jmsaio.codec import Stamp
+from jmsaio.codec.plain import MAPS, plain_record
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import (
     IllegalStateError,
@@ -22,13 +25,15 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import SenderOptions, SubscriptionType
+from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.producers import sender as sender_module
+from tests.kit.native_fakes import FakeProducer
 from tests.kit.records import Outcomes, record, texts
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, send
 
 
-async def test_a_lone_record_has_its_exact_id(kit: Kit) -> None:
+async def test_a_lone_eachhas_its_exact_id(kit: Kit) -> None:
     box = await kit.box()
     outcomes = await send(await kit.sender(), "alone")
     [received] = await box.take(1)
@@ -62,7 +67,7 @@ async def test_done_never_runs_inside_send(kit: Kit) -> None:
     assert len(outcomes) == 1
 
 
-async def test_one_record_may_be_sent_twice(kit: Kit) -> None:
+async def test_one_eachmay_be_sent_twice(kit: Kit) -> None:
     """pulsar-client refuses the same built message twice; our records are built anew."""
     box = await kit.box()
     sender, one, outcomes = await kit.sender(), record("twice"), Outcomes()
@@ -104,7 +109,7 @@ async def test_cancelled_ready_changes_nothing(kit: Kit) -> None:
     assert len(outcomes) == 1
 
 
-async def test_a_record_that_is_too_large_is_refused_and_its_neighbours_arrive(kit: Kit) -> None:
+async def test_a_eachthat_is_too_large_is_refused_and_its_neighbours_arrive(kit: Kit) -> None:
     """Refused at once, and a neighbour in the same group is neither lost nor failed."""
     box = await kit.box()
     sender, outcomes = await kit.sender(), Outcomes()
@@ -176,7 +181,7 @@ async def test_records_arrive_with_each_setting_of_the_producer(kit: Kit, config
     assert not outcomes.failures
 
 
-async def test_a_record_goes_by_route_then_key_then_in_turn(kit: Kit) -> None:
+async def test_a_eachgoes_by_route_then_key_then_in_turn(kit: Kit) -> None:
     """By the route, else by Java's hash of the key, else in turn; one native producer a partition."""
     admin = kit.transport.admin
     assert admin is not None
@@ -299,7 +304,7 @@ async def test_a_second_sender_with_exclusive_access_is_refused(kit: Kit) -> Non
         await kit.sender(config=config)
 
 
-async def test_a_record_with_a_sequence_id_is_refused_by_a_sender_of_batches(kit: Kit) -> None:
+async def test_a_eachwith_a_sequence_id_is_refused_by_a_sender_of_batches(kit: Kit) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     with pytest.raises(IllegalStateError, match="batchingEnabled=false"):
         sender.send(record("a", sequence_id=1), outcomes)
@@ -334,3 +339,23 @@ async def test_order_of_groups_and_lone_records(kit: Kit) -> None:
         sender.send(record(str(number) + "x" * (200_000 if number % 7 == 3 else 0)), outcomes)
     await sender.drain(HANG)
     assert [int(text.rstrip("x")) for text in texts(await box.take(30))] == list(range(30))
+
+
+async def test_the_window_counts_the_same_whether_the_codec_has_counted_the_characters_or_not() -> None:
+    native, stamp = FakeProducer(), Stamp("ID:1", "connection", 1, 1, 1)
+    counted = MAPS.properties({"region": "eu", "number": 5, "größe": True})
+    assert counted is not None
+    by_hand = plain_record("body", counted, stamp)
+    by_codec = MAPS.write(b"body", MAPS.parts("text", stamp._replace(message_id=None)), "ID:1", counted, stamp)
+    assert (by_hand.characters, by_codec == by_hand) == (0, True)
+    options = SenderOptions(config=ProducerConfig(), settled=lambda *_: None, window_records=10, window_bytes=10_000)
+    bridge = Bridge()
+    sender = sender_module.PulsarSender(bridge, "t", options, lambda _: None)
+    await sender.start(AsyncMock(return_value=["t"]), AsyncMock(return_value=native))
+    sizes = []
+    for each in (by_hand, by_codec):
+        before = sender._window.bytes
+        sender.send(each, object())
+        sizes.append(sender._window.bytes - before)
+    assert sizes[0] == sizes[1] == 4 + by_codec.characters
+    bridge.close()
