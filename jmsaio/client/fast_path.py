@@ -14,7 +14,7 @@ What it leaves out, and why the record, the receipt and the errors are the same:
 * The checks of the options and of the destination. They are made when a stamp is kept; what they refuse is not kept.
   Equal options mean the same, since only classes are taken of which that is true: True equals 1, but is no priority.
 * The look-up of the sender, and whether its destination was deleted. It is kept as long, and is as good while the pool
-  has it and its topic was not deleted: who deletes a temporary destination takes its sender out of the pool first.
+  has it and its topic was not deleted: a temporary destination loses its sender in the turn in which it is deleted.
 * The look-up of the transaction. It is the one that was kept while the session's unit of work is the same; one that has
   to begin takes the long way.
 * Waiting. There is room, and other tasks have run in this millisecond or since the send before.
