@@ -113,9 +113,10 @@ class PendingSends:
             OperationTimeoutError: some have none yet.
         """
         with anyio.move_on_after(timeout) as scope:
-            while self.count:
+            # The scope is asked, too: it does not cancel a task that is woken in each turn.
+            while self.count and not scope.cancel_called:
                 await self._none_left.wait()
-        if scope.cancelled_caught and self.count:  # not if the last outcome came in the same turn of the loop
+        if scope.cancel_called and self.count:  # not if the last outcome came in the same turn of the loop
             raise OperationTimeoutError(f"{self.count} sends had no outcome within {timeout:.3g} s")
 
 

@@ -84,6 +84,23 @@ async def test_settle_says_how_many_sends_have_no_outcome_in_time() -> None:
     assert sends.count == 2
 
 
+async def test_settle_ends_in_time_although_sends_end_and_begin_in_each_turn() -> None:
+    sends, turns = PendingSends(), 0
+
+    def go_on(send: PendingSend) -> None:
+        nonlocal turns
+        turns += 1
+        sends.settled([send], _PLACE, None)
+        if turns < 1000:
+            loop.call_soon(go_on, started(sends))
+
+    loop = asyncio.get_running_loop()
+    loop.call_soon(go_on, started(sends))
+    with pytest.raises(OperationTimeoutError, match="1 sends had no outcome"):
+        await sends.settle(0.0)
+    assert turns < 1000
+
+
 async def test_a_failed_send_reaches_its_unit_of_work_even_if_its_future_was_cancelled() -> None:
     sends, work = PendingSends(), UnitOfWork[Transaction]()
     refused, doubtful, fine = started(sends, work), started(sends, work), started(sends, work)
