@@ -204,13 +204,15 @@ async def test_nothing_is_lost_wherever_a_redrive_is_cancelled(letters: Letters)
         work.cancel()
         await asyncio.wait([work])
         back, left = await letters.waiting(), await letters.waiting(letters.dead)
-        assert {*texts(back), *texts(left)} == set("abcdef")
-        if left:
-            assert (await letters.redrive()).complete
-        assert await letters.waiting(letters.dead) == []
+        found = f"cancelled after {steps} steps and {seconds} s: {texts(back)} came back, {texts(left)} were left"
+        assert {*texts(back), *texts(left)} == set("abcdef"), found
+        if left:  # the broker of a crowded machine may deliver nothing for seconds
+            done = await letters.redrive(patience=GUARD)
+            assert done.complete, f"{found}; then {done} with {await letters.harness.admin.stats(letters.dead)}"
+        assert texts(await letters.waiting(letters.dead)) == [], found
         inbox = await letters.inbox()
         back = await inbox.take(len(await letters.waiting()))
-        assert set(texts(back)) == set("abcdef")
+        assert set(texts(back)) == set("abcdef"), found
         inbox.receiver.acknowledge(back)
         await inbox.receiver.settle(GUARD, receipt=True)
         await inbox.close()
