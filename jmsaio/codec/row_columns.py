@@ -10,15 +10,15 @@ Records that have little in common with others become rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter, itemgetter
+from itertools import chain, repeat
+from operator import attrgetter, is_, itemgetter
 from typing import Any, Final, Self
 
 import attrs
 
 from jmsaio.codec.alike_records import AlikeRecords, Parts, TextTable
 from jmsaio.codec.rows import RawRow, to_row
-from jmsaio.codec.shapes import shape_of, text_getter
+from jmsaio.codec.shapes import Shape, known_shape, text_getter
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import CONNECTION_ID, MESSAGE_TYPE, ReceivedRecord
 
@@ -59,6 +59,17 @@ class RowColumns:
         return list(map(RawRow._make, zip(*self.values, strict=True)))
 
 
+@attrs.frozen
+class _SameNames:
+    """Records with the same names: what these are, and the records by what else they share."""
+
+    shape: Shape
+    common: Callable[[Mapping[str, str]], Names]
+    kept: Names
+    own: Callable[[Mapping[str, str]], Names]
+    groups: dict[Names, AlikeRecords] = attrs.field(init=False, factory=dict)
+
+
 class ColumnMaker:
     """Takes records, and gives the columns of their rows.
 
@@ -74,22 +85,27 @@ class ColumnMaker:
         self.size = 0
         self._namespace = namespace
         self._check_body = check_body
-        self._alike: dict[tuple[Names, Names], AlikeRecords] = {}
+        self._known: dict[Names, _SameNames] = {}
+        self._alike: list[AlikeRecords] = []
         self._rows: list[RawRow] = []
         self._places: list[int] = []  # of these rows among all
 
     def take(self, records: Iterable[ReceivedRecord]) -> None:
         """Take records; each is given up when the next one is asked for."""
+        last: Names | None = None
         alike: AlikeRecords | None = None
         for record in records:
             try:
-                wire, parts = record.properties, _PARTS(record)
+                wire = record.properties
+                names = tuple(wire)
+                if names != last or alike is None:
+                    last, alike = names, self._find(names, wire)
+                elif (shared := alike.common(wire)) != alike.shared:
+                    alike = self._known[names].groups.get(shared) or self._find(names, wire)
+                parts = None if alike is None else _PARTS(record)
             except MalformedMessageError:
-                self._take_row(record)
-                continue
-            if alike is None or tuple(wire) != alike.names or alike.common(wire) != alike.shared:
-                alike = self._find(wire)
-            if alike is None or parts[-1] is not None:
+                parts = None
+            if alike is None or parts is None or parts[-1] is not None:
                 self._take_row(record)
                 continue
             alike.texts.append(alike.own(wire))
@@ -102,26 +118,30 @@ class ColumnMaker:
         self._places.append(self.size)
         self.size += 1
 
-    def _find(self, wire: Mapping[str, str]) -> AlikeRecords | None:
+    def _find(self, names: Names, wire: Mapping[str, str]) -> AlikeRecords | None:
         """Those that a record with these properties is like; None where it has to be looked at by itself."""
-        names = tuple(wire)
-        shape = shape_of(names, wire)
-        if shape is None:
-            return None
-        common = text_getter((MESSAGE_TYPE, *shape.marks) if MESSAGE_TYPE in wire else shape.marks)
-        shared = common(wire)
-        found = self._alike.get((names, shared))
-        if found is None and len(self._alike) < _GROUPS:
+        known = self._known.get(names)
+        if known is None:
+            shape = known_shape(names)
+            if shape is None or len(self._known) == _GROUPS:
+                return None
+            common = text_getter((MESSAGE_TYPE, *shape.marks) if MESSAGE_TYPE in wire else shape.marks)
             dropped = {MESSAGE_TYPE, CONNECTION_ID, *shape.marks}.difference(shape.names)
             kept = tuple(name for name in names if name not in dropped)
-            kind, words = wire.get(MESSAGE_TYPE, "bytes"), shape.words_of(shape.read_words(wire), wire)
-            found = AlikeRecords(names, shared, common, kept, text_getter(kept), shape.names, kind, words)
-            self._alike[names, shared] = found
+            known = self._known[names] = _SameNames(shape, common, kept, text_getter(kept))
+        shared = known.common(wire)
+        found = known.groups.get(shared)
+        if found is None and len(self._alike) < _GROUPS:
+            shape, kind = known.shape, wire.get(MESSAGE_TYPE, "bytes")
+            words = shape.words_of(shape.read_words(wire), wire)
+            found = AlikeRecords(names, shared, known.common, known.kept, known.own, shape.names, kind, words)
+            known.groups[shared] = found
+            self._alike.append(found)
         return found
 
     def columns(self) -> RowColumns:
         """The columns of what was taken."""
-        found = [each for each in self._alike.values() if each.places]
+        found = [each for each in self._alike if each.places]
         groups = [(each.places, each.columns(self._namespace, self._check_body)) for each in found]
         if self._rows or not groups:
             groups.append((self._places, list(RowColumns.of(self._rows).values)))
@@ -139,7 +159,8 @@ def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
         columns = zip(*(part.columns for part in parts), strict=True)
         texts = [in_order(list(chain.from_iterable(each))) for each in columns]
         return TextTable(parts[0].names, texts, sum(map(len, parts)))
-    return in_order(list(chain.from_iterable(parts)))
+    values = list(chain.from_iterable(parts))
+    return values if all(map(is_, values, repeat(values[0]))) else in_order(values)
 
 
 def to_columns(

@@ -80,7 +80,11 @@ def read_texts(
         key: the record's key.
         sequence_id: the producer's number for the record, or None.
     """
-    shape = shape_of(tuple(wire), wire)
+    names = tuple(wire)
+    try:
+        shape = _SHAPES[names]
+    except KeyError:
+        shape = _learn(names, wire)
     if shape is None or sequence_id is not None:
         return properties.read_texts(wire, key, sequence_id)
     marks = shape.read_words(wire)
@@ -93,17 +97,15 @@ def read_texts(
     return texts, words
 
 
-def shape_of(names: tuple[str, ...], wire: Mapping[str, str]) -> Shape | None:
-    """What records with these names have in common; None where each record has to be looked at by itself.
+def known_shape(names: tuple[str, ...]) -> Shape | None:
+    """What records with these names have in common.
+
+    None where each record has to be looked at by itself, and as long as ``read_texts`` has not met these names twice.
 
     Args:
         names: of the record's properties, in their order.
-        wire: the record's properties.
     """
-    try:
-        return _SHAPES[names]
-    except KeyError:
-        return _learn(names, wire)
+    return _SHAPES.get(names)
 
 
 def _learn(names: tuple[str, ...], wire: Mapping[str, str]) -> Shape | None:
