@@ -81,7 +81,7 @@ def test_a_forked_process_makes_a_worker_of_its_own_and_leaves_its_parents_alone
         forget(CONNECTION)
         own = worker(CONNECTION, configure)
         assert own is not parent
-        own.close()
+        forget(CONNECTION)  # which closes its own
         assert workers._workers.process == -2
     assert parent.run(partitions(parent.transport)) == 3
     parent.close()
