@@ -12,16 +12,24 @@ import attrs
 import click
 
 from jmsaio.cli.typed import typed
+from jmsaio.config.options import nearest
 from jmsaio.errors import JMSError
+from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.modes import DeliveryMode
 
 #: Kinds of message by the name that ``--as`` takes.
 KINDS = ("text", "bytes", "map", "stream", "object", "header")
+#: Fields of a line that ``jmsaio receive --json`` writes; of a new message, those in the second line are new, too.
+FIELDS = frozenset((
+    "kind", "body", "body_types", "properties", "types", "correlation_id", "reply_to", "type", "priority",
+    "delivery_mode", "message_id", "destination", "timestamp", "expiration", "delivery_time", "redelivered",
+))  # fmt: skip
 
 
 @attrs.frozen
@@ -48,7 +56,7 @@ class Source:
         Raises:
             click.UsageError: a body that is not of the kind, or a broken line; says which. Standard input is empty.
         """
-        if self.kind == "header" and not (self.arguments or self.files):
+        if self.kind == "header" and not (self.arguments or self.files or self.lines or self.records):
             yield Message()  # it has no body to ask for
             return
         for text in self.arguments:
@@ -103,6 +111,10 @@ def make(kind: str, data: bytes) -> Message:
     if kind == "bytes":
         return BytesMessage(data)
     if kind == "header":
+        if data:
+            raise click.UsageError(
+                "a header message has no body, so this one would be lost; leave out the body or --as"
+            )
         return Message()
     try:
         text = data.decode("utf-8")
@@ -122,14 +134,16 @@ def make(kind: str, data: bytes) -> Message:
 
 
 def from_record(line: bytes) -> Message:
-    """A message from a line of ``jmsaio receive --json``; it gets a new id, new times and a new destination.
+    """Make a message from a line of ``jmsaio receive --json``; it gets a new id, new times and a new destination.
 
     Raises:
-        click.UsageError: not such a line.
+        click.UsageError: not such a line, or one with a field that none has.
     """
     try:
         record = json.loads(line)
         message = _from_kind(str(record.get("kind", "text")), record.get("body"), record.get("body_types") or {})
+        for field in record.keys() - FIELDS:
+            raise ValueError(f"unknown field {field!r}{nearest(field, FIELDS)}")
         types = record.get("types") or {}
         for name, value in (record.get("properties") or {}).items():
             if not name.startswith("JMSX") or name in ("JMSXGroupID", "JMSXGroupSeq"):
@@ -138,6 +152,10 @@ def from_record(line: bytes) -> Message:
             message.jms_correlation_id = record["correlation_id"]
         if record.get("type") is not None:
             message.jms_type = record["type"]
+        if record.get("reply_to") is not None:
+            message.jms_reply_to = _destination(record["reply_to"])
+        message.jms_priority = record.get("priority", message.jms_priority)
+        message.jms_delivery_mode = DeliveryMode[record.get("delivery_mode", "PERSISTENT")]
     except (JMSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise click.UsageError(f"not a message in JSON: {error}") from None
     return message
@@ -157,8 +175,17 @@ def _from_kind(kind: str, body: Any, types: Any) -> Message:
             raise ValueError("a Java object can be received, not sent")
         return ObjectMessage(_value(body, types or None))
     if kind == "header":
+        if body is not None:
+            raise ValueError("a header message has no body")
         return Message()
     raise ValueError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
+
+
+def _destination(text: str) -> Queue | Topic:
+    kind, _, name = text.partition(":")
+    if kind not in ("queue", "topic"):
+        raise ValueError(f"reply_to {text!r} is not queue:NAME or topic:NAME")
+    return Queue(name) if kind == "queue" else Topic(name)
 
 
 def _value(value: Any, kind: str | None) -> Any:

@@ -71,13 +71,14 @@ class Job:
     "--as",
     "kind",
     type=click.Choice(KINDS),
-    default="text",
-    show_default=True,
-    help="Kind of message; map, stream and object bodies are JSON.",
+    help="Kind of message, default text; map, stream and object bodies are JSON, header has no body and reads none.",
 )
 @click.option("--lines", is_flag=True, help="Each line of the input is a message.")
 @click.option(
-    "--json-lines", "records", is_flag=True, help="Each line is a message as 'jmsaio receive --json' writes it."
+    "--json-lines",
+    "records",
+    is_flag=True,
+    help="Each line is a message as 'jmsaio receive --json' writes it; id, times and expiry are new.",
 )
 @click.option(
     "-p",
@@ -98,7 +99,7 @@ class Job:
 @json_option
 def send(
     name: str, bodies: tuple[str, ...], url: str | None, settings: tuple[str, ...], topic: bool,
-    files: tuple[BinaryIO, ...], kind: str, lines: bool, records: bool, properties: tuple[str, ...],
+    files: tuple[BinaryIO, ...], kind: str | None, lines: bool, records: bool, properties: tuple[str, ...],
     priority: int | None, ttl: float | None, delay: float | None, non_persistent: bool, correlation_id: str | None,
     jms_type: str | None, reply_to: str | None, count: int, as_json: bool | None,
 ) -> int:  # fmt: skip
@@ -115,14 +116,20 @@ def send(
     """
     if lines and records:
         raise click.UsageError("--lines and --json-lines exclude each other")
-    typed = dict(parse_property(text) for text in properties)
+    if bodies and (lines or records):
+        raise click.UsageError(
+            "--lines and --json-lines read files or standard input; leave out the bodies beside them"
+        )
+    if kind and records:
+        raise click.UsageError("with --json-lines each line names its kind; leave out --as")
+    typed = _parse_properties(properties)
     headers = {"correlation_id": correlation_id, "type": jms_type, "reply_to": reply_to}
     options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay}
     job = Job(
         config=read_connection(url, settings),
         name=name,
         topic=topic,
-        source=Source(bodies, files, kind, lines, records),
+        source=Source(bodies, files, kind or "text", lines, records),
         repeat=count,
         properties=typed,
         headers={key: value for key, value in headers.items() if value is not None},
@@ -130,6 +137,15 @@ def send(
         | ({"delivery_mode": DeliveryMode.NON_PERSISTENT} if non_persistent else {}),
     )
     return run(_send(job, make_output(as_json)))
+
+
+def _parse_properties(texts: tuple[str, ...]) -> dict[str, Property]:
+    found: dict[str, Property] = {}
+    for name, value in map(parse_property, texts):
+        if name in found:
+            raise click.UsageError(f"property {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 @contextlib.asynccontextmanager
@@ -163,8 +179,9 @@ async def _send(job: Job, output: Output) -> int:
             try:
                 for message in _chain(first, messages):
                     _prepare(session, message, job)
+                    carried = {"priority": message.jms_priority, "delivery_mode": message.jms_delivery_mode}
                     for _ in range(job.repeat):
-                        await window.add(producer.send_async(message, **job.options))
+                        await window.add(producer.send_async(message, **(carried | job.options)))
                 await window.finish()
             except JMSError as error:
                 await window.settle()

@@ -8,7 +8,18 @@ from typing import Any
 import click
 import pytest
 
-from jmsaio import BytesMessage, Float, MapMessage, Message, ObjectMessage, Short, StreamMessage, TextMessage
+from jmsaio import (
+    BytesMessage,
+    DeliveryMode,
+    Float,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Short,
+    StreamMessage,
+    TextMessage,
+    Topic,
+)
 from jmsaio.cli.bodies import Source, from_record, make
 from jmsaio.cli.show import to_json
 from jmsaio.model.messages.message import Property
@@ -75,6 +86,28 @@ def test_a_header_message_needs_no_body() -> None:
     assert source.count() == 1
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(("body",), (), "header"),
+        Source((), (io.BytesIO(b"body"),), "header"),
+        Source((), (io.BytesIO(b"\nbody"),), "header", lines=True),
+        Source((), (io.BytesIO(b'{"kind": "header", "body": "body"}'),), "text", records=True),
+    ],
+    ids=["argument", "file", "lines", "records"],
+)
+def test_a_body_for_a_header_message_is_refused(source: Source) -> None:
+    """The body would be dropped."""
+    with pytest.raises(click.UsageError, match="header message has no body"):
+        list(source.messages())
+
+
+def test_lines_of_standard_input_are_read_for_header_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\nbody\n")))
+    with pytest.raises(click.UsageError, match="line 3: a header message has no body"):
+        list(Source((), (), "header", lines=True).messages())
+
+
 MESSAGES: list[Message] = [
     TextMessage("tea"), TextMessage(None), BytesMessage(b"\x00\xff"), MapMessage({"a": Short(1), "b": b"x", "c": None}),
     StreamMessage([1, Float(0.5), b"x", "s"]), ObjectMessage({"a": [1, None]}), ObjectMessage(b"raw"), Message(),
@@ -95,18 +128,23 @@ def test_what_receive_writes_send_takes(message: Message) -> None:
         message.set_object_property(name, value)
     message.jms_correlation_id = "c"
     message.jms_type = "order"
+    message.jms_reply_to = Topic("answers")
+    message.jms_priority, message.jms_delivery_mode = 7, DeliveryMode.NON_PERSISTENT
     again = from_record(json.dumps(to_json(message)).encode())
     assert type(again) is type(message)
     assert repr(again._body()) == repr(message._body())
     assert repr(dict(again.properties)) == repr(dict(message.properties))
     assert (again.jms_correlation_id, again.jms_type) == ("c", "order")
+    assert again.jms_reply_to == Topic("answers")
+    assert (again.jms_priority, again.jms_delivery_mode) == (7, DeliveryMode.NON_PERSISTENT)
 
 
 @pytest.mark.parametrize(
     "line",
     [b"{", b"5", b'{"kind": "nosuch"}', b'{"kind": "bytes", "body": "?"}', b'{"kind": "map", "body": 5}',
      b'{"properties": {"a": [1]}}', b'{"kind": "object", "body": {}, "body_types": "java"}',
-     b'{"properties": {"a": 1}, "types": {"a": "nosuch"}}'],
+     b'{"properties": {"a": 1}, "types": {"a": "nosuch"}}', b'{"boddy": "tea"}', b'{"reply_to": "answers"}',
+     b'{"delivery_mode": "nosuch"}', b'{"priority": "high"}'],
 )  # fmt: skip
 def test_a_broken_line_is_told_with_its_number(line: bytes) -> None:
     with pytest.raises(click.UsageError, match="line 2: not a message in JSON"):

@@ -67,6 +67,18 @@ async def test_many_lines_in_order(config: dict[str, Any], capsys: pytest.Captur
     assert [message.text for message in await received(config, 300)] == [str(number) for number in range(300)]
 
 
+async def test_a_line_of_receive_keeps_its_headers(config: dict[str, Any]) -> None:
+    """Priority, delivery mode and reply destination; an option of the command wins."""
+    line = b'{"body": "tea", "priority": 7, "delivery_mode": "NON_PERSISTENT", "reply_to": "topic:answers"}\n'
+    for options in ({}, {"priority": 2}):
+        source = Source((), (io.BytesIO(line),), "text", records=True)
+        assert await _send(job(config, source, options=options), Output(as_json=True)) == 0
+    first, second = await received(config, 2)
+    assert [first.jms_priority, second.jms_priority] == [7, 2]
+    assert first.jms_delivery_mode == second.jms_delivery_mode == jmsaio.DeliveryMode.NON_PERSISTENT
+    assert isinstance(first.jms_reply_to, jmsaio.Topic)
+
+
 async def test_repeated_messages_are_sent_in_order_with_ids_of_their_own(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
