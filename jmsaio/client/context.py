@@ -271,7 +271,7 @@ class Context(AsyncClosing):
                 await self._shared.connection.start()
             return consumer
 
-        return Opening(open_and_start())
+        return Opening(open_and_start(), opening)
 
     async def _anonymous_producer(self) -> MessageProducer:
         """The message producer behind this context's producers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Protocol, TypeVar
 
 
 class Closable(Protocol):
@@ -16,18 +16,25 @@ class Closable(Protocol):
 
 T = TypeVar("T", bound=Closable)
 
+_NOT_OPEN = "write `await` in front of the call that returned it, or use that call in `async with`"
 
-class Opening(Generic[T]):
+
+class Opening(Coroutine[Any, None, T]):
     """The result of a ``create_...`` call.
 
     ``await opening`` gives the object, which the caller closes; ``async with opening as it`` closes it at the end.
-    Use each opening once.
+    It is a coroutine: tasks, ``gather``, ``wait_for`` and task groups take it. Use each opening once.
+
+    Args:
+        coroutine: opens the object.
+        first: another opening that ``coroutine`` awaits. It is closed if ``coroutine`` ends before it began.
     """
 
-    __slots__ = ("_coroutine", "_object")
+    __slots__ = ("_coroutine", "_first", "_object")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], first: Opening[T] | None = None) -> None:
         self._coroutine = coroutine
+        self._first = first
         self._object: T | None = None
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -42,3 +49,34 @@ class Opening(Generic[T]):
     ) -> None:
         if self._object is not None:
             await self._object.close()
+
+    def send(self, value: None, /, *more: Never, **options: Never) -> Any:
+        """Resume it, as the event loop does.
+
+        Raises:
+            TypeError: it was taken for a producer: its ``await`` is missing.
+        """
+        if value is not None or more or options:
+            raise TypeError(f"an 'Opening' sends no message: {_NOT_OPEN}")
+        return self._coroutine.send(None)
+
+    def throw(self, error: Any, /, *more: Any) -> Any:
+        """Raise an error in it, as the event loop does to cancel it."""
+        try:
+            return self._coroutine.throw(error, *more)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End it without opening anything; nothing happens if it has ended."""
+        self._coroutine.close()
+        if self._first is not None:
+            self._first.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith(("cr_", "__")):  # what debuggers and the repr of a task show of a coroutine
+                return getattr(self._coroutine, name)
+            raise AttributeError(f"'Opening' object has no attribute {name!r}: {_NOT_OPEN}", name=name, obj=self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Unpack, assert_type
 
@@ -49,3 +50,16 @@ def properties_and_bodies(message: jmsaio.Message) -> None:
     values = [True, 5, 1.5, "text", b"bytes", None]
     jmsaio.StreamMessage(values, properties={"region": "EU", "amount": 5}).write_object(jmsaio.Char("c"))
     jmsaio.MapMessage({"amount": 5, "data": b"bytes"})["region"] = "EU"
+
+
+async def opens_in_tasks(session: jmsaio.Session, queue: jmsaio.Queue) -> None:
+    assert_type(await session.create_consumer(queue), jmsaio.MessageConsumer)
+    assert_type(await asyncio.create_task(session.create_consumer(queue)), jmsaio.MessageConsumer)
+    assert_type(await asyncio.wait_for(session.create_browser(queue), 5), jmsaio.QueueBrowser)
+    consumer, producer = await asyncio.gather(session.create_consumer(queue), session.create_producer(queue))
+    assert_type(consumer, jmsaio.MessageConsumer)
+    assert_type(producer, jmsaio.MessageProducer)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(session.create_producer(queue))
+    assert_type(task.result(), jmsaio.MessageProducer)
+    assert_type(asyncio.run(jmsaio.connect("memory:")), jmsaio.Connection)

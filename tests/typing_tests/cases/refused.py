@@ -42,3 +42,11 @@ def properties(message: jmsaio.Message) -> None:
     message.properties["amount"] = b"5"  # error: assignment reportArgumentType
     jmsaio.TextMessage("x", properties=["amount"])  # error: arg-type reportArgumentType
     jmsaio.BytesMessage().write_object({})  # error: arg-type reportArgumentType
+
+
+async def missing_awaits(session: jmsaio.Session, queue: jmsaio.Queue) -> None:
+    consumer = session.create_consumer(queue)
+    await consumer.receive()  # error: attr-defined reportAttributeAccessIssue
+    producer = session.create_producer(queue)
+    await producer.send("x")  # error: arg-type reportArgumentType
+    await producer.send("x", priority=5)  # error: arg-type reportArgumentType
