@@ -1,9 +1,9 @@
 """Fixtures for every test, and the one place that decides which tests can't run on this machine.
 
-Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`) need the real broker, tests marked ``java`` (or using
-`java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both come from Maven. Where a JDK or
-Maven is missing, or nothing can be downloaded, these tests are deselected and the last lines of the run say so; with
-``CI=true`` that makes the run fail. So does a run that leaves out the files that need the extra ``spark``.
+Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`, `secure_broker`) need the real broker, tests marked
+``java`` (or using `java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both come from Maven.
+Where a JDK or Maven is missing, or nothing can be downloaded, these tests are deselected and the last lines of the run
+say so; with ``CI=true`` that makes the run fail. So does a run that leaves out the files that need the extra ``spark``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     name,
     own_broker,
     pulsar_broker,
+    secure_broker,
     session,
     small_namespace,
     url,
@@ -76,6 +77,7 @@ __all__ = [
     "name",
     "own_broker",
     "pulsar_broker",
+    "secure_broker",
     "session",
     "small_namespace",
     "url",

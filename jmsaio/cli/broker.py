@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,9 @@ def broker(context: click.Context) -> None:
 @click.option("--fresh", is_flag=True, help="Delete the data of an earlier broker in the folder.")
 @click.option("--no-filter", is_flag=True, help="Without Starlight's server-side selector filter.")
 @click.option(
+    "--auth", type=click.Choice(["token"]), help="Ask clients for a token, which also says what they are allowed to do."
+)
+@click.option(
     "-o",
     "--option",
     "settings",
@@ -58,7 +62,7 @@ def broker(context: click.Context) -> None:
 @json_option
 def start(
     port: int, web_port: int, directory: Path | None, memory: str, timeout: float, fresh: bool, no_filter: bool,
-    settings: tuple[str, ...], as_json: bool | None,
+    auth: str | None, settings: tuple[str, ...], as_json: bool | None,
 ) -> int:  # fmt: skip
     """Start the broker and wait until it is ready; it keeps running after the command ends."""
     from jmsaio import launcher
@@ -67,13 +71,13 @@ def start(
     output = make_output(as_json)
     options = launcher.StartOptions(
         broker_port=port, web_port=web_port, memory=memory, timeout=timeout, fresh=fresh, filters=not no_filter,
-        settings=values, state_directory=directory if directory is not None else launcher.state_directory(),
+        auth=auth, settings=values, state_directory=directory if directory is not None else launcher.state_directory(),
     )  # fmt: skip
     with _reporting(output, "starting a broker") as report:
         status = launcher.start(options, report)
     _show(output, status)
     if not output.as_json:
-        output.line(f"use it:   export JMSAIO_URL={status.service_url}")
+        output.line(f"use it:   export JMSAIO_URL={shlex.quote(status.client_url())}")
         output.line("stop it:  jmsaio broker stop" + ("" if directory is None else f" --dir {directory}"))
     return OK
 
@@ -177,6 +181,8 @@ def _show(output: Output, status: BrokerStatus) -> None:
         "ready": status.ready,
         "service_url": status.service_url,
         "web_service_url": status.web_service_url,
+        "url": status.client_url(),
+        "tokens": {role: str(path) for role, path in status.token_files.items()},
         "pid": status.pid,
         "version": status.version,
         "started_at": status.started_at,
@@ -188,3 +194,5 @@ def _show(output: Output, status: BrokerStatus) -> None:
     output.line(f"Pulsar {status.version} {'is ready' if status.ready else 'runs, but does not answer'}", style="bold")
     for name in ("service_url", "web_service_url", "pid", "started_at", "log"):
         output.line(f"  {name:16} {data[name]}")
+    for role, path in status.token_files.items():
+        output.line(f"  {f'token of {role}':16} {path}")

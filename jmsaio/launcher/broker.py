@@ -18,7 +18,7 @@ from pathlib import Path
 
 import attrs
 
-from jmsaio.launcher import probe, sessions, state, tools
+from jmsaio.launcher import auth, probe, sessions, state, tools
 from jmsaio.launcher.errors import LauncherError, StartError
 from jmsaio.launcher.logfile import logs, set_aside
 from jmsaio.launcher.maven import Progress, fetch_broker, silent
@@ -85,7 +85,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         if options.fresh:
             shutil.rmtree(home / "data", ignore_errors=True)
         options = _ports(options)
-        settings = broker_settings(options, filters)
+        settings = broker_settings(options, filters, auth.prepare(home) if options.auth else None)
         (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
         (home / LOGGING).write_text(data_text(LOGGING), encoding="utf-8")
         if sessions.end_last(home, java, jars):
@@ -99,11 +99,14 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
             version=BROKER_VERSION,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             state_directory=home,
+            auth=options.auth,
         )
         try:
             state.save(started)
             progress(f"broker starting as process {process.pid}, log in {started.log_path}")
             _wait_ready(process, started, options.timeout)
+            if options.auth:
+                auth.grant(started.web_port, auth.headers(home))
         except BaseException:  # an interrupt, too, must not leave half a broker behind
             _end(started, 0.0)
             raise
@@ -113,6 +116,11 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
 
 def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
     """The broker that runs in the folder, if it is the one that is wanted."""
+    if options.auth != running.auth:
+        raise LauncherError(
+            f"a broker already runs in {running.state_directory} with authentication: {running.auth or 'none'} "
+            f"(process {running.pid}); stop it first, or give the new one its own folder"
+        )
     asked = (options.broker_port or running.broker_port, options.web_port or running.web_port)
     if asked != (running.broker_port, running.web_port):
         raise LauncherError(
@@ -171,7 +179,7 @@ def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
 def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout: float) -> None:
     """Wait until the broker answers; raise `StartError` when it ends first or takes too long."""
     deadline = time.monotonic() + timeout
-    while not probe.is_ready(started.web_port):
+    while not probe.is_ready(started.web_port, auth.headers(started.state_directory)):
         code = process.poll()
         if code is None and time.monotonic() < deadline:
             time.sleep(_POLL)
@@ -191,7 +199,7 @@ def status(*, directory: Path | None = None) -> BrokerStatus | None:
     if not state.is_alive(home):
         return None
     known = state.load(home)
-    return attrs.evolve(known, ready=probe.is_ready(known.web_port)) if known is not None else None
+    return attrs.evolve(known, ready=probe.is_ready(known.web_port, auth.headers(home))) if known is not None else None
 
 
 def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:

@@ -49,6 +49,7 @@ class StartOptions:
         timeout: seconds to wait until the broker is ready.
         fresh: delete what an earlier broker stored in the folder.
         filters: load Starlight's server-side selector filter.
+        auth: ``token``: clients must show a token (see `jmsaio.launcher.auth`); None: everyone is allowed everything.
         settings: more broker settings by their Pulsar names; they win over the launcher's.
 
     Raises:
@@ -62,6 +63,7 @@ class StartOptions:
     timeout: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
     fresh: bool = False
     filters: bool = True
+    auth: str | None = attrs.field(default=None, validator=attrs.validators.in_((None, "token")))
     settings: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -82,7 +84,9 @@ def loopback_interface() -> str:
     return next((name for name in ("lo", "lo0") if name in names), "lo")
 
 
-def broker_settings(options: StartOptions, filter_directory: Path) -> dict[str, str]:
+def broker_settings(
+    options: StartOptions, filter_directory: Path, authentication: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """All settings of a local broker, the user's last; the ports in the options are the real ones."""
     filled = Template(data_text("standalone.conf")).substitute(
         broker_port=options.broker_port,
@@ -93,7 +97,7 @@ def broker_settings(options: StartOptions, filter_directory: Path) -> dict[str, 
     settings = features() | parse_settings(filled)
     if not options.filters:
         settings = {name: value for name, value in settings.items() if not name.startswith("entryFilter")}
-    return settings | _frame_size(options.settings) | dict(options.settings)
+    return settings | dict(authentication or {}) | _frame_size(options.settings) | dict(options.settings)
 
 
 def _frame_size(given: Mapping[str, str]) -> dict[str, str]:

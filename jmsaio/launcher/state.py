@@ -15,6 +15,7 @@ from pathlib import Path
 
 import attrs
 
+from jmsaio.launcher.auth import APP, ROLES, token_file
 from jmsaio.launcher.errors import LauncherError
 
 #: The broker's log inside its state directory.
@@ -35,6 +36,7 @@ class BrokerStatus:
         version: Apache Pulsar's version.
         started_at: when it was started, ISO 8601 in UTC.
         state_directory: its own folder.
+        auth: how clients show who they are (``token``), or None: they don't.
         ready: it answers. (False while it starts, or when it hangs.)
     """
 
@@ -44,12 +46,24 @@ class BrokerStatus:
     version: str
     started_at: str
     state_directory: Path
+    auth: str | None = None
     ready: bool = False
 
     @property
     def service_url(self) -> str:
         """What `jmsaio.connect` takes."""
         return f"pulsar://127.0.0.1:{self.broker_port}"
+
+    @property
+    def token_files(self) -> dict[str, Path]:
+        """The files with the tokens by role, for a broker that wants tokens; else empty."""
+        return {role: token_file(self.state_directory, role) for role in ROLES} if self.auth else {}
+
+    def client_url(self, role: str = APP) -> str:
+        """What `jmsaio.connect` takes, with the file of a role's token where the broker wants one."""
+        if not self.auth:
+            return self.service_url
+        return f"{self.service_url}?authPlugin=token&authParams={self.token_files[role].as_uri()}"
 
     @property
     def web_service_url(self) -> str:

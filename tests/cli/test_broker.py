@@ -60,6 +60,22 @@ def test_start_passes_the_options_and_prints_the_status(
     assert "downloading [1/2]" in output.err
 
 
+def test_a_broker_with_tokens_is_used_with_the_file_of_one(
+    calls: Calls, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.cli.test_broker.STATUS", attrs.evolve(STATUS, auth="token"))
+    assert main(["broker", "start", "--auth", "token", "--no-json"]) == 0
+    assert calls.asked[0].auth == "token"
+    output = capsys.readouterr().out
+    url = "pulsar://127.0.0.1:6650?authPlugin=token&authParams=file:///state/auth/app.token"
+    assert f"export JMSAIO_URL='{url}'" in output
+    assert "token of admin   /state/auth/admin.token" in output
+    assert main(["broker", "start", "--auth", "token", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["url"] == url
+    assert record["tokens"]["guest"] == "/state/auth/guest.token"
+
+
 def test_stop_and_status(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["broker", "stop", "--timeout", "0"]) == 0
     assert main(["broker", "status", "--no-json"]) == 0

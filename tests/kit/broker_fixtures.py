@@ -13,10 +13,11 @@ import pytest
 
 import jmsaio
 from tests.support.broker import LaunchedBroker, TestBroker, external_broker
+from tests.support.secure import SecureBroker
 from tests.support.workers import shared_folder
 
 #: Fixtures that need a real broker.
-BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker"})
+BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker", "secure_broker"})
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,14 @@ def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
     broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g")
     broker.start()
     return broker  # its end comes with the end of the run: another process may need it still
+
+
+@pytest.fixture(scope="session")
+def secure_broker(pytestconfig: pytest.Config) -> SecureBroker:
+    """The real broker with authentication, TLS and authorisation of the whole run and all its processes."""
+    broker = SecureBroker(shared_folder(pytestconfig) / "secure-broker")
+    broker.start()
+    return broker
 
 
 @pytest.fixture(scope="session")

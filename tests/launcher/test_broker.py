@@ -44,7 +44,8 @@ if mode == "stubborn":
 settings = dict(line.rstrip().split("=", 1) for line in open("standalone.conf"))
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200)
+        known = mode != "asks who" or self.headers["Authorization"] == "Bearer the-admin"
+        self.send_response(200 if known else 401)
         self.end_headers()
         self.wfile.write(b'["public/default"]')
     def log_message(self, *_):
@@ -152,12 +153,53 @@ def test_a_session_that_cant_be_ended_starts_no_broker(fake: Fake, monkeypatch: 
         launcher.start(fake.options())
 
 
+def test_a_broker_without_authentication_is_not_taken_for_one_with(fake: Fake) -> None:
+    launcher.start(fake.options())
+    with pytest.raises(launcher.LauncherError, match=r"already runs .* with authentication: none"):
+        launcher.start(fake.options(auth="token"))
+
+
 def test_starting_twice_is_one_broker(fake: Fake) -> None:
     first = launcher.start(fake.options())
     assert launcher.start(fake.options()) == first
     assert launcher.start(fake.options(broker_port=first.broker_port)) == first
     with pytest.raises(launcher.LauncherError, match=r"already runs in .* stop it first"):
         launcher.start(fake.options(web_port=first.web_port + 1))
+
+
+def test_a_broker_with_authentication_by_hand_is_asked_with_its_own_credentials(fake: Fake, tmp_path: Path) -> None:
+    """They are those of the broker's own client, as text or in a file."""
+    fake.behave("asks who")
+    plugin = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+    token = tmp_path / "the token"
+    token.write_text("the-admin\n")
+    for given in ("token:the-admin", "the-admin", token.as_uri()):
+        settings = {
+            "authenticationEnabled": "true",
+            "brokerClientAuthenticationPlugin": plugin,
+            "brokerClientAuthenticationParameters": given,
+        }
+        started = launcher.start(fake.options(settings=settings))
+        assert started.ready
+        assert launcher.status(directory=fake.home) == started
+        assert launcher.stop(0, directory=fake.home)
+
+
+def test_a_broker_that_refuses_the_launcher_is_not_stopped(fake: Fake) -> None:
+    """Without credentials nothing shows that it serves its namespace, but it answers."""
+    fake.behave("asks who")
+    assert launcher.start(fake.options(settings={"authenticationEnabled": "true"})).ready
+
+
+def test_wrong_credentials_of_its_own_are_no_start(fake: Fake) -> None:
+    fake.behave("asks who")
+    settings = {
+        "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        "brokerClientAuthenticationParameters": "token:another",
+    }
+    with pytest.raises(launcher.StartError, match="was not ready within 1 s") as told:
+        launcher.start(fake.options(settings=settings, timeout=1.0))
+    assert "another" not in str(told.value)
 
 
 def test_processes_of_a_test_run_share_one_broker(fake: Fake) -> None:

@@ -65,11 +65,20 @@ def test_a_taken_port_is_named_with_its_purpose() -> None:
         (200, b"<html>", False),
         (200, b"\xff\xfe", False),
         (500, b'["public/default"]', False),
+        (401, b"Authentication required", True),
+        (403, b"Forbidden", True),
     ],
 )
 def test_ready_means_the_default_namespace_is_served(serve: Serve, status: int, body: bytes, ready: bool) -> None:
     with serve(status, body) as port:
         assert is_ready(port) is ready
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_credentials_are_not_ready(serve: Serve, status: int) -> None:
+    """While it starts, a broker may refuse the credentials that it accepts a moment later."""
+    with serve(status, b"") as port:
+        assert not is_ready(port, {"Authorization": "Bearer x"})
 
 
 def test_nothing_there_is_not_ready() -> None:

@@ -66,6 +66,12 @@ def test_the_users_settings_win() -> None:
     assert settings["maxMessageSize"] == "100"
 
 
+def test_the_users_settings_win_over_those_of_authentication() -> None:
+    options = StartOptions(auth="token", settings={"superUserRoles": "me"})
+    settings = broker_settings(options, Path("/x"), {"superUserRoles": "admin", "authorizationEnabled": "true"})
+    assert (settings["superUserRoles"], settings["authorizationEnabled"]) == ("me", "true")
+
+
 @pytest.mark.parametrize(
     ("given", "limit"),
     [

@@ -81,11 +81,14 @@ class TestBroker:
 class LaunchedBroker(TestBroker):
     """A broker in a folder of its own, on free ports, started by `start`."""
 
-    def __init__(self, folder: Path, memory: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, memory: str, settings: Mapping[str, str] | None = None, auth: str | None = None
+    ) -> None:
         super().__init__("", "")
         self._folder = folder
         self._memory = memory
         self._settings = dict(settings or {})
+        self._auth = auth
         self._status: launcher.BrokerStatus | None = None
         self._paused = False
 
@@ -104,6 +107,7 @@ class LaunchedBroker(TestBroker):
             state_directory=self._folder,
             memory=self._memory,
             settings=self._settings,
+            auth=self._auth,
             timeout=200,
         )
         for attempt in range(_TRIES):

@@ -12,11 +12,17 @@ from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotF
 if TYPE_CHECKING:
     import httpx
 
+#: The broker's words for a known client that lacks a right, which it tells with the status of an unknown one.
+_NO_RIGHT = "Unauthorized to"
+
 
 def error_of(status: int, reason: str, what: str) -> Exception:
     """The error for a refusal with that HTTP status; ``what`` is the call."""
     if status in (401, 403):
-        return JMSSecurityError(f"{what}: the broker refused the credentials [{status}] ({reason})")
+        who = (
+            "the credentials have no right to do this" if _NO_RIGHT in reason else "the broker refused the credentials"
+        )
+        return JMSSecurityError(f"{what}: {who} [{status}] ({reason})")
     if status == 404:
         return NotFoundError(f"{what}: does not exist ({reason})")
     return AdminError(f"{what}: status {status} ({reason})", status)

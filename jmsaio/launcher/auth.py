@@ -1,0 +1,128 @@
+"""A local broker that asks who its clients are: the key, the tokens and the settings of ``StartOptions.auth``.
+
+Secrets are in files that only the user can read (mode 0600), in the folder ``auth`` of the broker's state directory.
+Settings, command lines and logs have the paths of these files.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import http.client
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+from jmsaio.launcher.errors import StartError
+from jmsaio.launcher.settings import parse_settings
+
+#: The role that is allowed everything.
+ADMIN = "admin"
+#: A role that is allowed to send and receive in the namespace public/default.
+APP = "app"
+#: A role that is allowed nothing.
+GUEST = "guest"
+
+#: All of them.
+ROLES = (ADMIN, APP, GUEST)
+
+_KEY = "secret.key"
+_ALGORITHM = b'{"alg":"HS256"}'
+_PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
+_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+_GRANT_TIMEOUT = 30.0  # seconds
+
+
+def prepare(home: Path) -> dict[str, str]:
+    """Make the key and the tokens that a state directory does not have yet; the broker's settings that use them."""
+    folder = home / "auth"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    key_path = folder / _KEY
+    if not key_path.exists():
+        _write(key_path, os.urandom(32))
+    key = key_path.read_bytes()
+    for role in ROLES:
+        _write(token_file(home, role), sign(role, key).encode())
+    return {
+        "authenticationEnabled": "true",
+        "authenticationProviders": _PROVIDER,
+        "authorizationEnabled": "true",
+        "superUserRoles": ADMIN,
+        "tokenSecretKey": key_path.as_uri(),
+        "brokerClientAuthenticationPlugin": _PLUGIN,
+        "brokerClientAuthenticationParameters": token_file(home, ADMIN).as_uri(),
+    }
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a secret into a file that no one else could ever read, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    part.replace(path)
+
+
+def token_file(home: Path, role: str) -> Path:
+    """The file with the token of a role."""
+    return home / "auth" / f"{role}.token"
+
+
+def sign(role: str, key: bytes, expires: float | None = None) -> str:
+    """A token (JWT, HS256) that says who its bearer is.
+
+    Args:
+        role: its name.
+        key: the secret of the one who signs.
+        expires: the second of the epoch at which it expires; None: never.
+    """
+    claims: dict[str, object] = {"sub": role} if expires is None else {"sub": role, "exp": int(expires)}
+    text = f"{_encode(_ALGORITHM)}.{_encode(json.dumps(claims).encode())}"
+    return f"{text}.{_encode(hmac.digest(key, text.encode(), 'sha256'))}"
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def headers(home: Path) -> dict[str, str]:
+    """What a REST call to the broker of a state directory shows: the token of the broker's own client, if it has one.
+
+    It is in the broker's settings as the text itself, or as ``token:...`` or ``file:///path``.
+    """
+    try:
+        settings = parse_settings((home / "standalone.conf").read_text(encoding="utf-8"))
+        given = settings.get("brokerClientAuthenticationParameters", "")
+        if settings.get("brokerClientAuthenticationPlugin") not in (_PLUGIN, "token") or not given:
+            return {}
+        if given.startswith("file:"):
+            given = Path("/" + unquote(given.removeprefix("file:")).lstrip("/")).read_text(encoding="utf-8").strip()
+    except OSError:  # no settings yet, or no such token: the call is made without, and refused
+        return {}
+    return {"Authorization": f"Bearer {given.removeprefix('token:')}"}
+
+
+def grant(web_port: int, shown: Mapping[str, str]) -> None:
+    """Let the role `APP` send and receive in public/default.
+
+    Args:
+        web_port: of the broker's REST interface on this machine.
+        shown: the headers of a superuser (see `headers`).
+
+    Raises:
+        StartError: the broker refused it, or did not answer.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", web_port, timeout=_GRANT_TIMEOUT)
+    path = f"/admin/v2/namespaces/public/default/permissions/{APP}"
+    try:
+        body = json.dumps(["produce", "consume"])
+        connection.request("POST", path, body, {**shown, "Content-Type": "application/json"})
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        raise StartError(f"role {APP} got no rights in public/default: {error}") from error
+    finally:
+        connection.close()
+    if status >= 300:
+        raise StartError(f"role {APP} got no rights in public/default: status {status}")

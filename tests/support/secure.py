@@ -1,0 +1,93 @@
+"""A real broker with tokens, mutual TLS and authorisation: who is who in it, and its addresses."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from jmsaio.launcher import auth
+from jmsaio.launcher.places import locked
+from jmsaio.launcher.probe import free_ports
+from jmsaio.launcher.settings import parse_settings
+from tests.support.broker import LaunchedBroker
+from tests.support.certificates import make_authority, make_certificate
+
+_PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
+
+
+class SecureBroker(LaunchedBroker):
+    """It knows the roles of ``jmsaio broker start --auth token``, by token or by the name in a client's certificate.
+
+    Attributes:
+        authority: PEM file of the authority that signed the certificates of the broker and of the role ``app``.
+        stranger: PEM file of another authority.
+        tls_url: ``pulsar+ssl://localhost:<port>``.
+        tls_web_url: ``https://localhost:<port>``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        certificates = folder / "certificates"
+        self.authority, self.stranger = certificates / "authority.pem", certificates / "stranger.pem"
+        self._certificates = certificates
+        self._home = folder / "broker"
+        with locked(folder / "secure.lock"):
+            if not certificates.exists():
+                self._make_certificates(folder / "part")
+        super().__init__(self._home, "512m", self._tls_settings(), auth="token")
+        self.tls_url = self.tls_web_url = ""
+
+    def _make_certificates(self, part: Path) -> None:
+        part.mkdir(parents=True)
+        make_authority(part, "authority")
+        make_authority(part, "stranger")
+        make_certificate(part, "authority", "broker", "DNS:localhost")
+        make_certificate(part, "authority", "app", "DNS:app")
+        make_certificate(part, "stranger", "forged", "DNS:app")
+        part.rename(self._certificates)
+
+    def _tls_settings(self) -> dict[str, str]:
+        broker_port, web_port = free_ports(2)
+        return {
+            "authenticationProviders": f"{_PROVIDERS}Token,{_PROVIDERS}Tls",
+            "authenticationRefreshCheckSeconds": "1",
+            "brokerServicePortTls": str(broker_port),
+            "webServicePortTls": str(web_port),
+            "tlsCertificateFilePath": str(self._certificates / "broker.pem"),
+            "tlsKeyFilePath": str(self._certificates / "broker.key"),
+            "tlsTrustCertsFilePath": str(self.authority),
+        }
+
+    def start(self) -> None:
+        super().start()
+        settings = parse_settings((self._home / "standalone.conf").read_text(encoding="utf-8"))
+        self.tls_url = f"pulsar+ssl://localhost:{settings['brokerServicePortTls']}"
+        self.tls_web_url = f"https://localhost:{settings['webServicePortTls']}"
+
+    def options(
+        self, *, tls: bool = False, plugin: str | None = "token", params: str | None = None
+    ) -> dict[str, object]:
+        """What `jmsaio.connect` takes: the role ``app`` with its token, unless told otherwise."""
+        options: dict[str, object] = {
+            "brokerServiceUrl": self.tls_url if tls else self.service_url,
+            "webServiceUrl": self.tls_web_url if tls else self.web_service_url,
+        }
+        if tls:
+            options["tlsTrustCertsFilePath"] = str(self.authority)
+        if plugin is not None:
+            options |= {"authPlugin": plugin, "authParams": params if params is not None else self.token()}
+        return options
+
+    def token(self, role: str = auth.APP, lifetime: float | None = None, key: bytes | None = None) -> str:
+        """A token of a role; it expires after so many seconds, and another key forges it."""
+        if key is None:
+            key = (self._home / "auth" / "secret.key").read_bytes()
+        return auth.sign(role, key, None if lifetime is None else time.time() + lifetime)
+
+    def token_file(self, role: str = auth.APP) -> Path:
+        """The file with the token of a role, which does not expire."""
+        return auth.token_file(self._home, role)
+
+    def certificate(self, name: str = auth.APP) -> str:
+        """``authParams`` of the plug-in ``tls``: the certificate and the key of a role; ``forged`` is a stranger's."""
+        folder = self._certificates
+        return f"tlsCertFile:{folder / f'{name}.pem'},tlsKeyFile:{folder / f'{name}.key'}"
