@@ -187,6 +187,8 @@ class ConnectionFactory(AsyncClosing):
                 "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where no one "
                 "outside this process gets a message; name a real one, such as pulsar://host:6650, or 'memory:'"
             )
+        if config.without_effect:
+            _log.info("options without an effect here: %s", ", ".join(config.without_effect))
         transport = await open_transport(config)
         if self._closed:  # meanwhile: its close did not know of this transport
             with anyio.CancelScope(shield=True):

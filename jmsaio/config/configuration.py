@@ -62,6 +62,7 @@ class Configuration:
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface, "" for the embedded broker.
         fallback: True when no broker was configured and the embedded one is used instead.
+        without_effect: written names of the options given that have no effect here; the factory logs them.
         ignored: a sentence for each value of the environment that can't be used; the factory logs them as warnings.
         producer: how senders are created.
         consumer: how receivers and readers are created, before a session's or destination's own settings.
@@ -79,6 +80,7 @@ class Configuration:
         transports=ON_PULSAR,
     )  # fmt: skip
     fallback: bool = False
+    without_effect: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
     system_namespace: str = option("public/default", "jms.systemNamespace", "tenant/namespace of short names")

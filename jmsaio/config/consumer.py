@@ -45,7 +45,7 @@ class Backoff:
             return self.max_delay if self.min_delay > 0 else 0.0
 
 
-@declares(Section.DEAD_LETTER)
+@declares(Section.DEAD_LETTER, also=fieldless.DEAD_LETTER)
 @attrs.frozen(kw_only=True)
 class DeadLetterPolicy:
     """When and where to a message that fails repeatedly is moved; shared and key-shared subscriptions only.
@@ -64,7 +64,6 @@ class DeadLetterPolicy:
     initial_subscription_name: str | None = option(
         None, "initialSubscriptionName", "subscription created together with that topic"
     )
-    retry_letter_topic: str | None = option(None, "retryLetterTopic", _NATIVE, status=Status.NOT_BUILT)
 
     def __attrs_post_init__(self) -> None:
         if self.max_redeliver_count is None:
@@ -104,10 +103,6 @@ class ConsumerConfig:
     ack_timeout_backoff: Backoff | None = group(
         Section.ACK_TIMEOUT_BACKOFF, Backoff, "growing delay of messages not acknowledged in time; not given: none",
         optional=True,
-    )  # fmt: skip
-    acknowledgements_group_time: float = option(
-        0.1, "acknowledgementsGroupTimeMicros", "acknowledgements are grouped for at most 130 ms", unit="us",
-        status=Status.NOT_BUILT,
     )  # fmt: skip
     ack_receipt_enabled: bool = option(
         False, "ackReceiptEnabled", "acknowledge waits until the broker has confirmed it"

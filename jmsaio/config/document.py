@@ -73,8 +73,8 @@ def tables() -> str:
         _table("JMS", jms),
         _table("Our own", ours),
         *(_table(title, options) for title, options in streams.items()),
-        _refused("Known, not built yet", everything, Status.NOT_BUILT),
-        _refused("Without a meaning here", everything, Status.NO_MEANING),
+        _unbuilt("Known, not built yet: refused", everything, Status.NOT_BUILT),
+        _unbuilt("Accepted, without an effect here", everything, Status.NO_EFFECT),
     ]
     return "\n\n".join(parts)
 
@@ -116,7 +116,7 @@ def _line(key: str, field: str, default: str, doc: str) -> str:
     return f"| `{key}` | {keyword} | {default} | {doc} |"
 
 
-def _refused(title: str, options: Iterable[Option], status: Status) -> str:
+def _unbuilt(title: str, options: Iterable[Option], status: Status) -> str:
     lines = [f"### {title}", "", "| name | why |", "|---|---|"]
     lines += [f"| `{option.name}` | {_cell(option.doc)} |" for option in options if option.status is status]
     return "\n".join(lines)

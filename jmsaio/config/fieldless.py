@@ -1,7 +1,9 @@
-"""Options of Starlight that have no field here: known by name, and refused unless they ask for what happens anyway.
+"""Options of Starlight that have no field here: known by name, and refused or accepted without an effect.
 
-The options that jmsaio can set are declared on the fields of ``Configuration``, ``ProducerConfig``, ``ConsumerConfig``
-and the classes that these hold.
+An option that would change what happens to messages, or how secure the connection is, is refused unless it asks for
+what happens anyway. An option that concerns only speed, time limits, threads or Java itself is accepted, with any
+value: a map that works in Java loads. The options that jmsaio can set are declared on the fields of ``Configuration``,
+``ProducerConfig``, ``ConsumerConfig`` and the classes that these hold.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from jmsaio.config.options import Kind, Option, Section, Status
 _F, _T, _I, _C, _M, _S = Kind.FLAG, Kind.TEXT, Kind.INTEGER, Kind.CHOICE, Kind.MAP, Kind.SECRET
 _JKS = "Java key stores are not read; give PEM files: tlsTrustCertsFilePath, tlsCertificateFilePath, tlsKeyFilePath"
 _NATIVE = "pulsar-client has no such setting"
-_JAVA = "takes a Java object"
-_CALL = "decided by the destination and by the call that creates the consumer"
+_CALL = "decided by the destination and by the call that creates the consumer, as in Java"
 _PLAIN = "messages are not encrypted"
 _NO_POOL = "there is no ConnectionConsumer"
+_PROXY = "connections take the direct way"
 
 
 def _row(
@@ -25,90 +27,103 @@ def _row(
     return Option(key, section, kind, default, unit=unit, status=status, choices=choices, doc=doc)
 
 
-_accepted, _later, _never = (partial(_row, status) for status in Status)
+_built, _refused = partial(_row, Status.BUILT), partial(_row, Status.NOT_BUILT)
+
+
+def _accepted(section: Section, key: str, doc: str, kind: Kind = _T) -> Option:
+    return Option(key, section, kind, status=Status.NO_EFFECT, doc=doc)
+
+
 _TOP, _PRODUCER, _CONSUMER = Section.CONNECTION, Section.PRODUCER, Section.CONSUMER
 
 CONNECTION = (
-    _later(_TOP, "enableTransaction", _F, False,
-           "pulsar-client has no transactions; the embedded broker always has them"),
-    _later(_TOP, "jms.useServerSideFiltering", _F, False, "selectors run in the client"),
-    _later(_TOP, "jms.refreshServerSideFiltersPeriod", _I, 300, "belongs to jms.useServerSideFiltering", "s"),
-    _later(_TOP, "useTls", _F, False, "write pulsar+ssl:// in front of the host"),
-    _later(_TOP, "lookupTimeoutMs", _I, -1, _NATIVE, "ms"),
-    _later(_TOP, "connectionsPerBroker", _I, 1, _NATIVE),
-    _later(_TOP, "connectionMaxIdleSeconds", _I, 180, _NATIVE, "s"),
-    _later(_TOP, "useTcpNoDelay", _F, True, _NATIVE),
-    _later(_TOP, "maxLookupRequest", _I, 50000, _NATIVE),
-    _later(_TOP, "maxLookupRedirects", _I, 20, _NATIVE),
-    _later(_TOP, "maxNumberOfRejectedRequestPerConnection", _I, 50, _NATIVE),
-    _later(_TOP, "keepAliveIntervalSeconds", _I, 30, _NATIVE, "s"),
-    _later(_TOP, "requestTimeoutMs", _I, 60000, _NATIVE, "ms"),
-    _later(_TOP, "readTimeoutMs", _I, 60000, _NATIVE, "ms"),
-    _later(_TOP, "autoCertRefreshSeconds", _I, 300, _NATIVE, "s"),
-    _later(_TOP, "initialBackoffIntervalNanos", _I, 100_000_000, _NATIVE, "ns"),
-    _later(_TOP, "maxBackoffIntervalNanos", _I, 60_000_000_000, _NATIVE, "ns"),
-    _later(_TOP, "enableBusyWait", _F, False, _NATIVE),
-    _later(_TOP, "sslProvider", _T, None, _NATIVE),
-    _later(_TOP, "tlsCiphers", _T, None, _NATIVE),
-    _later(_TOP, "tlsProtocols", _T, None, _NATIVE),
-    _later(_TOP, "proxyServiceUrl", _T, None, _NATIVE),
-    _later(_TOP, "proxyProtocol", _T, None, _NATIVE),
-    _later(_TOP, "dnsLookupBindAddress", _T, None, _NATIVE),
-    _later(_TOP, "dnsLookupBindPort", _I, 0, _NATIVE),
-    _later(_TOP, "dnsServerAddresses", _T, None, _NATIVE),
-    _later(_TOP, "socks5ProxyAddress", _T, None, _NATIVE),
-    _later(_TOP, "socks5ProxyUsername", _T, None, _NATIVE),
-    _later(_TOP, "socks5ProxyPassword", _S, None, _NATIVE),
-    _later(_TOP, "description", _T, None, _NATIVE),
-    _never(_TOP, "useKeyStoreTls", _F, False, _JKS),
-    _never(_TOP, "tlsTrustStoreType", _T, "JKS", _JKS),
-    _never(_TOP, "tlsTrustStorePath", _T, None, _JKS),
-    _never(_TOP, "tlsTrustStorePassword", _S, None, _JKS),
-    _never(_TOP, "tlsKeyStoreType", _T, "JKS", _JKS),
-    _never(_TOP, "tlsKeyStorePath", _T, None, _JKS),
-    _never(_TOP, "tlsKeyStorePassword", _S, None, _JKS),
-    _never(_TOP, "jms.precreateQueueSubscriptionConsumerQueueSize", _I, 0, "without REST it is always 1"),
-    _never(_TOP, "jms.sessionListenersThreads", _I, None, "sessions are tasks of the event loop, not threads"),
-    _never(_TOP, "jms.maxMessagesLimitsParallelism", _F, False, _NO_POOL),
-    _never(_TOP, "jms.connectionConsumerStopTimeout", _I, 20000, _NO_POOL, "ms"),
-    _never(_TOP, "jms.useSharedJNDIContext", _F, False, "there is no JNDI"),
+    _refused(_TOP, "enableTransaction", _F, False,
+             "pulsar-client has no transactions; the embedded broker always has them"),
+    _refused(_TOP, "jms.useServerSideFiltering", _F, False,
+             "selectors run in the client, and those that administrators set on subscriptions are not applied"),
+    _refused(_TOP, "useTls", _F, False, "write pulsar+ssl:// in front of the host; beside that it is accepted"),
+    _refused(_TOP, "tlsCiphers", _T, None, _NATIVE),
+    _refused(_TOP, "tlsProtocols", _T, None, _NATIVE),
+    _refused(_TOP, "proxyServiceUrl", _T, None, _PROXY),
+    _refused(_TOP, "dnsServerAddresses", _T, None, "names are resolved as the system does"),
+    _refused(_TOP, "socks5ProxyAddress", _T, None, _PROXY),
+    _refused(_TOP, "socks5ProxyUsername", _T, None, _PROXY),
+    _refused(_TOP, "socks5ProxyPassword", _S, None, _PROXY),
+    _refused(_TOP, "useKeyStoreTls", _F, False, _JKS),
+    _refused(_TOP, "tlsTrustStorePath", _T, None, _JKS),
+    _refused(_TOP, "tlsTrustStorePassword", _S, None, _JKS),
+    _refused(_TOP, "tlsKeyStorePath", _T, None, _JKS),
+    _refused(_TOP, "tlsKeyStorePassword", _S, None, _JKS),
+    _accepted(_TOP, "tlsTrustStoreType", "belongs to tlsTrustStorePath"),
+    _accepted(_TOP, "tlsKeyStoreType", "belongs to tlsKeyStorePath"),
+    _accepted(_TOP, "sslProvider", "names a Java library; pulsar-client and the REST client use OpenSSL"),
+    _accepted(_TOP, "autoCertRefreshSeconds", _NATIVE),
+    _accepted(_TOP, "jms.refreshServerSideFiltersPeriod", "belongs to jms.useServerSideFiltering"),
+    _accepted(_TOP, "jms.precreateQueueSubscriptionConsumerQueueSize", "without REST it is always 1"),
+    _accepted(_TOP, "jms.sessionListenersThreads", "sessions are tasks of the event loop, not threads"),
+    _accepted(_TOP, "jms.maxMessagesLimitsParallelism", _NO_POOL),
+    _accepted(_TOP, "jms.connectionConsumerStopTimeout", _NO_POOL),
+    _accepted(_TOP, "jms.useSharedJNDIContext", "there is no JNDI"),
+    _accepted(_TOP, "lookupTimeoutMs", "a lookup takes at most operationTimeoutMs"),
+    _accepted(_TOP, "requestTimeoutMs", "a call of the REST interface takes at most operationTimeoutMs"),
+    _accepted(_TOP, "readTimeoutMs", "a call of the REST interface takes at most operationTimeoutMs"),
+    _accepted(_TOP, "connectionsPerBroker", _NATIVE),
+    _accepted(_TOP, "connectionMaxIdleSeconds", _NATIVE),
+    _accepted(_TOP, "useTcpNoDelay", _NATIVE),
+    _accepted(_TOP, "maxLookupRequest", _NATIVE),
+    _accepted(_TOP, "maxLookupRedirects", _NATIVE),
+    _accepted(_TOP, "maxNumberOfRejectedRequestPerConnection", _NATIVE),
+    _accepted(_TOP, "keepAliveIntervalSeconds", _NATIVE),
+    _accepted(_TOP, "initialBackoffIntervalNanos", _NATIVE),
+    _accepted(_TOP, "maxBackoffIntervalNanos", _NATIVE),
+    _accepted(_TOP, "enableBusyWait", _NATIVE),
+    _accepted(_TOP, "dnsLookupBindAddress", _NATIVE),
+    _accepted(_TOP, "dnsLookupBindPort", _NATIVE),
+    _accepted(_TOP, "proxyProtocol", "belongs to proxyServiceUrl"),
+    _accepted(_TOP, "description", _NATIVE),
 )  # fmt: skip
 
 PRODUCER = (
-    _accepted(_PRODUCER, "blockIfQueueFull", _F, None,
-              "accepted: send always waits for room, without blocking the event loop"),
-    _accepted(_PRODUCER, "hashingScheme", _C, "JavaStringHash", "hash of the group id", "", "JavaStringHash"),
-    _later(_PRODUCER, "autoUpdatePartitions", _F, True, _NATIVE),
-    _later(_PRODUCER, "autoUpdatePartitionsIntervalSeconds", _I, 60, _NATIVE, "s"),
-    _later(_PRODUCER, "initialSubscriptionName", _T, None, _NATIVE),
-    _later(_PRODUCER, "encryptionKeys", _T, None, _PLAIN),
-    _later(_PRODUCER, "cryptoFailureAction", _C, "FAIL", _PLAIN, "", "FAIL", "SEND"),
-    _later(_PRODUCER, "maxPendingMessagesAcrossPartitions", _I, 0, "use maxPendingMessages"),
-    _later(_PRODUCER, "messageRoutingMode", _C, "RoundRobinPartition", "by group id, else in turn", "",
-           "RoundRobinPartition"),
-    _later(_PRODUCER, "chunkMaxMessageSize", _I, -1, _NATIVE, "bytes"),
-    _never(_PRODUCER, "cryptoKeyReader", _T, None, _JAVA),
-    _never(_PRODUCER, "multiSchema", _F, True, "messages are bytes"),
+    _built(_PRODUCER, "blockIfQueueFull", _F, None,
+           "accepted: send always waits for room, without blocking the event loop"),
+    _built(_PRODUCER, "hashingScheme", _C, "JavaStringHash", "hash of the group id", "", "JavaStringHash"),
+    _refused(_PRODUCER, "autoUpdatePartitions", _F, True, "new partitions are always used"),
+    _refused(_PRODUCER, "initialSubscriptionName", _T, None, _NATIVE),
+    _refused(_PRODUCER, "encryptionKeys", _T, None, _PLAIN),
+    _refused(_PRODUCER, "cryptoKeyReader", _T, None, _PLAIN),
+    _refused(_PRODUCER, "messageRoutingMode", _C, "RoundRobinPartition", "by group id, else in turn", "",
+             "RoundRobinPartition"),
+    _accepted(_PRODUCER, "cryptoFailureAction", "belongs to encryptionKeys"),
+    _accepted(_PRODUCER, "autoUpdatePartitionsIntervalSeconds", _NATIVE),
+    _accepted(_PRODUCER, "batchingPartitionSwitchFrequencyByPublishDelay", _NATIVE),
+    _accepted(_PRODUCER, "chunkMaxMessageSize", "chunks are as large as the broker allows"),
+    _accepted(_PRODUCER, "lazyStartPartitionedProducers", "each partition's producer is created on first use"),
+    _accepted(_PRODUCER, "maxPendingMessages", "use send_window_messages"),
+    _accepted(_PRODUCER, "maxPendingMessagesAcrossPartitions", "use send_window_messages"),
+    _accepted(_PRODUCER, "multiSchema", "messages are bytes"),
 )  # fmt: skip
 
 CONSUMER = (
-    _later(_CONSUMER, "retryEnable", _F, False, _NATIVE),
-    _later(_CONSUMER, "autoUpdatePartitions", _F, True, _NATIVE),
-    _later(_CONSUMER, "autoUpdatePartitionsIntervalSeconds", _I, 60, _NATIVE, "s"),
-    _later(_CONSUMER, "maxAcknowledgmentGroupSize", _I, 1000, _NATIVE),
-    _later(_CONSUMER, "negativeAckPrecisionBitCnt", _I, 8, _NATIVE),
-    _later(_CONSUMER, "tickDurationMillis", _I, 1000, _NATIVE, "ms"),
-    _later(_CONSUMER, "expireTimeOfIncompleteChunkedMessageMillis", _I, 60000, _NATIVE, "ms"),
-    _later(_CONSUMER, "resetIncludeHead", _F, False, _NATIVE),
-    _later(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _F, False, _NATIVE),
-    _never(_CONSUMER, "poolMessages", _F, False, "concerns Java's memory only"),
-    _never(_CONSUMER, "startPaused", _F, False, "use auto_start=False or connection.stop()"),
-    _never(_CONSUMER, "cryptoKeyReader", _T, None, _JAVA),
-    _never(_CONSUMER, "topicNames", _T, None, _CALL),
-    _never(_CONSUMER, "topicsPattern", _T, None, _CALL),
-    _never(_CONSUMER, "subscriptionName", _T, None, _CALL),
-    _never(_CONSUMER, "subscriptionType", _T, None, _CALL),
-    _never(_CONSUMER, "subscriptionMode", _T, None, _CALL),
-    _never(_CONSUMER, "subscriptionProperties", _M, {}, _CALL),
-    _never(_CONSUMER, "subscriptionInitialPosition", _T, None, _CALL),
+    _refused(_CONSUMER, "autoUpdatePartitions", _F, True, "new partitions are always used"),
+    _refused(_CONSUMER, "cryptoKeyReader", _T, None, _PLAIN),
+    _refused(_CONSUMER, "expireTimeOfIncompleteChunkedMessageMillis", _I, 60000, _NATIVE, "ms"),
+    _refused(_CONSUMER, "resetIncludeHead", _F, False, _NATIVE),
+    _refused(_CONSUMER, "retryEnable", _F, False, _NATIVE),
+    _refused(_CONSUMER, "startPaused", _F, False, "use auto_start=False or connection.stop()"),
+    _accepted(_CONSUMER, "acknowledgementsGroupTimeMicros", "acknowledgements are grouped for at most 130 ms"),
+    _accepted(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _NATIVE),
+    _accepted(_CONSUMER, "autoUpdatePartitionsIntervalSeconds", _NATIVE),
+    _accepted(_CONSUMER, "maxAcknowledgmentGroupSize", _NATIVE),
+    _accepted(_CONSUMER, "negativeAckPrecisionBitCnt", _NATIVE),
+    _accepted(_CONSUMER, "poolMessages", "concerns Java's memory only"),
+    _accepted(_CONSUMER, "tickDurationMillis", _NATIVE),
+    _accepted(_CONSUMER, "topicNames", _CALL),
+    _accepted(_CONSUMER, "topicsPattern", _CALL),
+    _accepted(_CONSUMER, "subscriptionName", _CALL),
+    _accepted(_CONSUMER, "subscriptionType", _CALL),
+    _accepted(_CONSUMER, "subscriptionMode", _CALL),
+    _accepted(_CONSUMER, "subscriptionProperties", _CALL, _M),
+    _accepted(_CONSUMER, "subscriptionInitialPosition", _CALL),
 )  # fmt: skip
+
+DEAD_LETTER = (_accepted(Section.DEAD_LETTER, "retryLetterTopic", "belongs to consumerConfig.retryEnable"),)

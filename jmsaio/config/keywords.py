@@ -93,7 +93,7 @@ def _hint(name: str) -> str:
             continue
         meant.setdefault(keyword.declared.key, repr(keyword.name))
         if keyword.section is Section.CONSUMER:
-            for option in directory(keyword.declared.section).options:
+            for option in (each for each in directory(keyword.declared.section).options if each.field):
                 way = f"{keyword.name}={{{option.field!r}: ...}}"
                 meant.setdefault(option.field, way)
                 meant.setdefault(option.name, way)

@@ -15,7 +15,7 @@ from jmsaio.config.consumer import ConsumerConfig
 from jmsaio.config.declaring import directory, groups, written_names
 from jmsaio.config.keywords import KEYWORDS, check_unambiguous, find_keyword
 from jmsaio.config.mapping import flatten, take_group
-from jmsaio.config.options import Directory, Option, Section
+from jmsaio.config.options import Directory, Option, Section, Status
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.schemes import SCHEMES, Broker, default_broker
 from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
@@ -34,6 +34,13 @@ _TOP = Directory(
 )
 _GROUPS = groups(Configuration)
 _WEB = frozenset({"webServiceUrl", "web_service_url"})
+#: Names of the options without an effect, and the prefix of a section as written, by that of its keyword.
+_IDLE = tuple(
+    each.name for section in Section for each in directory(section).options if each.status is Status.NO_EFFECT
+)
+_PREFIXES = {f"{field}.": each.section.value for field, each in _GROUPS.items()} | {
+    f"{Section.CONSUMER.value}{field}.": each.section.value for field, each in groups(ConsumerConfig).items()
+}
 
 
 @attrs.define
@@ -77,7 +84,7 @@ def load(
     source, broker = _locate(source, broker, keywords, environ)
     for name in _implied(broker, source, keywords):
         source.pop(name, None)
-    parts = _Parts()
+    parts = _Parts(values={"without_effect": _without_effect(source, keywords)})
     _take_written(parts, source)
     held = {field: keywords.pop(field, None) for field in _GROUPS}
     _overlay(parts, keywords)
@@ -165,9 +172,19 @@ def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
 
 def _implied(broker: Broker | None, source: Mapping[str, object], keywords: Mapping[str, object]) -> frozenset[str]:
     """Options that hold for the transport anyway."""
-    if broker is None and _WEB.isdisjoint((*source, *keywords)):
-        broker = default_broker()
-    return SCHEMES[broker.scheme].implied if broker is not None else frozenset()
+    if broker is None:
+        web = [given[name] for given in (keywords, source) for name in _WEB & given.keys()]
+        broker = parse_broker(check_web_url(str(web[0]))) if web else default_broker()
+    return SCHEMES[broker.scheme].implied
+
+
+def _without_effect(source: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[str, ...]:
+    """Written names of the options given that have no effect."""
+    maps = {field: value for field in _GROUPS if isinstance(value := keywords.get(field), Mapping)}
+    names = [*flatten(source), *flatten(maps)]
+    for prefix, section in _PREFIXES.items():
+        names = [section + name.removeprefix(prefix) if name.startswith(prefix) else name for name in names]
+    return tuple(idle for idle in _IDLE if any(f"{name}.".startswith(f"{idle}.") for name in names))
 
 
 def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:

@@ -37,11 +37,11 @@ class Section(enum.Enum):
 
 
 class Status(enum.Enum):
-    """What happens to a value that differs from the default."""
+    """What happens to a value: used, refused unless it is the default, or accepted whatever it is and not used."""
 
     BUILT = "yes"
     NOT_BUILT = "not yet"
-    NO_MEANING = "no meaning here"
+    NO_EFFECT = "accepted"
 
 
 #: Where an option has an effect: on every transport, on Pulsar's only, or on the embedded broker only.
@@ -59,14 +59,14 @@ class Option:
         default: the default as it would be written, in ``unit``; None: not set.
         field: attribute of the section's class, "" where there is none.
         unit: unit of the written value: ms, us, s, ns, bytes, or "".
-        status: built, not built, or without a meaning here.
+        status: built, not built (refused), or accepted without an effect.
         low: smallest value, in ``unit``.
         high: largest value of a number that is not a duration, in ``unit``; None: Java's largest int, or 1 TiB.
         choices: the values of a choice, compared without case unless ``exact``.
         exact: a choice must have the same case.
         off: written value at or below which a duration means "off", as every negative one then does: the field is None.
             None: it can't be switched off.
-        doc: what it does, or why it is not built.
+        doc: what it does, or why it is not built or has no effect.
         transports: the transports on which it has an effect.
     """
 

@@ -8,7 +8,7 @@ import attrs
 from jmsaio.config import fieldless
 from jmsaio.config.declaring import check_fields, declares, directory, option
 from jmsaio.config.mapping import read_section
-from jmsaio.config.options import ON_PULSAR, Section, Status
+from jmsaio.config.options import ON_PULSAR, Section
 from jmsaio.config.values import names_only
 from jmsaio.errors import ConfigurationError
 
@@ -40,9 +40,6 @@ class ProducerConfig:
     send_timeout: float = option(
         30.0, "sendTimeoutMs", "without an answer in this time the send is in doubt; 0: wait forever", unit="ms"
     )
-    max_pending_messages: int = option(
-        0, "maxPendingMessages", "use send_window_messages", low=0, status=Status.NOT_BUILT
-    )
     compression_type: Compression = option("NONE", "compressionType", "compression of batches", transports=ON_PULSAR)
     chunking_enabled: bool = option(
         False, "chunkingEnabled", "split large messages; needs batchingEnabled=false", transports=ON_PULSAR
@@ -55,10 +52,6 @@ class ProducerConfig:
     batcher_builder: Literal["DEFAULT", "KEY_BASED"] = option(
         "DEFAULT", "batcherBuilder", "KEY_BASED: one batch per group id, for Key_Shared", exact=True,
         transports=ON_PULSAR,
-    )  # fmt: skip
-    lazy_start_partitioned_producers: bool = option(
-        False, "lazyStartPartitionedProducers", "each partition's producer is created on first use",
-        status=Status.NOT_BUILT,
     )  # fmt: skip
     properties: Mapping[str, str] = option(
         attrs.Factory(dict), "properties", "metadata of the producer", repr=names_only, transports=ON_PULSAR

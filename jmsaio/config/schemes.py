@@ -105,18 +105,23 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
 
 
 _MEMORY, _PULSAR = "jmsaio.transport.memory", "jmsaio.transport.pulsar"
+_TLS = frozenset({"useTls"})
 
 #: The registry. The first row is the broker that is used where none is configured.
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
-        Scheme("memory", _MEMORY, _embedded("memory"), "memory:", True, frozenset({"enableTransaction"})),
+        Scheme("memory", _MEMORY, _embedded("memory"), "memory:", True, frozenset({"enableTransaction"}) | _TLS),
         Scheme("pulsar", _PULSAR, _cluster("pulsar", 6650, "pulsar", web="http"), "pulsar://host:6650"),
         Scheme(
-            "pulsar+ssl", _PULSAR, _cluster("pulsar+ssl", 6651, "pulsar+ssl", web="https"), "pulsar+ssl://host:6651"
+            "pulsar+ssl",
+            _PULSAR,
+            _cluster("pulsar+ssl", 6651, "pulsar+ssl", web="https"),
+            "pulsar+ssl://host:6651",
+            implied=_TLS,
         ),
         Scheme("http", _PULSAR, _cluster("http", 8080, "pulsar")),
-        Scheme("https", _PULSAR, _cluster("https", 8443, "pulsar+ssl")),
+        Scheme("https", _PULSAR, _cluster("https", 8443, "pulsar+ssl"), implied=_TLS),
     )
 }
 

@@ -72,7 +72,12 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
 
 
 def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
-    """``value`` as ``read`` reads it; of an option that is not built only what happens anyway, its default."""
+    """``value`` as ``read`` reads it; of an option that is not built only what happens anyway, its default.
+
+    The value of an option without an effect is not looked at.
+    """
+    if option.status is Status.NO_EFFECT:
+        return value
     if option.status is Status.BUILT:
         return read(option, value)
     try:
@@ -85,8 +90,7 @@ def _if_built(option: Option, value: object, read: Callable[[Option, object], ob
 
 def _refuse_unbuilt(option: Option, value: object) -> NoReturn:
     reason = f": {option.doc}" if option.doc else ""
-    what = "is known but not built yet" if option.status is Status.NOT_BUILT else "has no meaning in jmsaio"
-    raise refuse(option, value, f"this option {what}{reason}") from None
+    raise refuse(option, value, f"this option is known but not built yet{reason}") from None
 
 
 def _written(option: Option, value: object) -> object:

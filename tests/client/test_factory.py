@@ -369,3 +369,19 @@ async def test_the_first_problem_of_closing_is_raised_and_all_is_closed(monkeypa
     assert context.closed and senders._closed
     with pytest.raises(jmsaio.ObjectClosedError):
         await opened[0].begin(1.0)
+
+
+async def test_options_without_an_effect_are_named_in_one_line_at_connect(caplog: pytest.LogCaptureFixture) -> None:
+    """With their names only: a value may be a secret."""
+    url = "memory:?jms.sessionListenersThreads=8&producerConfig.maxPendingMessages=5&description=canary"
+    with caplog.at_level(logging.INFO, "jmsaio"):
+        async with jmsaio.ConnectionFactory(url) as factory:
+            assert caplog.records == []
+            await factory.create_connection()
+            await factory.create_connection()
+        async with jmsaio.ConnectionFactory("memory:?jms.clientId=a") as factory:
+            await factory.create_connection()
+    [said] = [record for record in caplog.records if "without an effect" in record.message]
+    assert said.levelno == logging.INFO
+    assert all(name in said.message for name in ("sessionListenersThreads", "producerConfig.maxPending", "description"))
+    assert "canary" not in caplog.text

@@ -1,4 +1,4 @@
-"""The names that Starlight documents: each is known, what is not built is refused by name, and no option is ignored."""
+"""The names that Starlight documents: each is known, refused by name, used, or listed as one without an effect."""
 
 import pathlib
 import re
@@ -71,13 +71,13 @@ def test_the_default_may_always_be_written(option: Option) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [o for o in CONNECTION if o.status is not Status.BUILT], ids=lambda o: o.name
+    "option", [o for o in CONNECTION if o.status is Status.NOT_BUILT], ids=lambda o: o.name
 )  # fmt: skip
 def test_what_is_not_built_is_refused_by_name(option: Option) -> None:
     other = {
         Kind.FLAG: str(option.default is not True).lower(), Kind.TEXT: "x", Kind.SECRET: "x", Kind.INTEGER: "777",
     }.get(option.kind, option.choices[-1] if option.choices else "x")  # fmt: skip
-    sentence = f"option {re.escape(option.name)}.*(not built yet|no meaning)"
+    sentence = f"option {re.escape(option.name)}.* known but not built yet"
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         load({option.name: other, "brokerServiceUrl": "pulsar://h"})
     assert caught.value.key == option.name
@@ -88,9 +88,42 @@ def test_defaults_may_be_written_and_what_is_not_built_may_not(option: Option) -
     base: ProducerConfig | ConsumerConfig = ProducerConfig() if option in PRODUCER else ConsumerConfig()
     if option.default is not None:
         assert base.merge({option.key: option.default}) == base
-    if option.status is not Status.BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
-        with pytest.raises(Exception, match=f"option {option.name}.*(not built yet|no meaning)"):
+    if option.status is Status.NOT_BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
+        with pytest.raises(Exception, match=f"option {option.name}.* known but not built yet"):
             base.merge({option.key: {Kind.FLAG: not option.default, Kind.INTEGER: 777}.get(option.kind, "x")})
+
+
+IDLE = [o for o in (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER) if o.status is Status.NO_EFFECT]
+
+
+@pytest.mark.parametrize("option", IDLE, ids=lambda o: o.name)
+@pytest.mark.parametrize("value", [False, True, 777, "x"])
+def test_an_option_without_an_effect_is_accepted_and_listed(option: Option, value: object) -> None:
+    """Whatever its value is, in each way to write its name, and nothing else depends on it."""
+    head, _, last = option.name.rpartition(".")
+    base: dict[str, object] = {"consumerConfig.deadLetterPolicy.maxRedeliverCount": 3}
+    given: object = {last: value} if option.kind is Kind.MAP else value
+    nested: dict[str, object] = {last: given}
+    for name in reversed(head.split(".") if head else []):
+        nested = {name: nested}
+    written = [base | {option.name: given}]
+    if option.section is not Section.DEAD_LETTER:  # a policy is replaced whole
+        written.append(base | nested)
+    for config in written:
+        loaded = load({"brokerServiceUrl": "memory:", **config})
+        assert loaded.without_effect == (option.name,)
+        assert attrs.evolve(loaded, without_effect=()) == load({"brokerServiceUrl": "memory:", **base})
+
+
+def test_options_without_an_effect_are_listed_under_keywords_too() -> None:
+    policy = {"max_redeliver_count": 3, "retryLetterTopic": "r"}
+    config = load("memory:", producer={"maxPendingMessages": 5}, consumer={"poolMessages": True, "dead_letter": policy})
+    assert config.without_effect == (
+        "producerConfig.maxPendingMessages",
+        "consumerConfig.poolMessages",
+        "consumerConfig.deadLetterPolicy.retryLetterTopic",
+    )
+    assert load("memory:", consumer=config.consumer).without_effect == ()
 
 
 def _code(*parts: str) -> str:

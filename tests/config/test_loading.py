@@ -113,9 +113,9 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
         ("pulsar://h?jms.useServerSideFiltering=true", "jms.useServerSideFiltering", "known but not built yet"),
         ({"enableTransaction": True, "webServiceUrl": "http://h"}, "enableTransaction", "known but not built yet"),
         ("pulsar://h?enableTransaction=true", "enableTransaction", "pulsar-client has no transactions"),
-        ({"jms.sessionListenersThreads": 4}, "jms.sessionListenersThreads", "no meaning"),
         ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
-        ({"consumerConfig.subscriptionName": "s"}, "consumerConfig.subscriptionName", "no meaning"),
+        ("pulsar://h?useTls=true", "useTls", "write pulsar+ssl://"),
+        ({"webServiceUrl": "http://h", "useTls": True}, "useTls", "write pulsar+ssl://"),
         ({"jms.clientId": "a", "client_id": "b"}, "jms.clientId", "given twice"),
         ({"producerConfig": {}, "producer": {"batching_enabled": False}}, "producerConfig", "given twice"),
         ({"consumerConfig": 5}, "consumerConfig", "group of options"),
@@ -218,3 +218,40 @@ def test_a_size_above_its_upper_bound_is_refused(name: str) -> None:
     huge: dict[str, Any] = {name: 10**30}
     with pytest.raises(ConfigurationError, match=f"{name}: must be at most"):
         load("memory:", **huge)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "pulsar+ssl://h?useTls=true",
+        "pulsar+ssl://h?useTls=false",
+        "memory:?useTls=true",
+        "pulsar://h?useTls=false",
+        {"webServiceUrl": "https://h", "useTls": True},
+        {"brokerServiceUrl": "pulsar+ssl://h", "webServiceUrl": "http://h", "useTls": True},
+    ],
+)
+def test_use_tls_is_accepted_where_it_says_what_happens_anyway(config: Any) -> None:
+    assert load(config).without_effect == ()
+
+
+def test_a_map_of_a_java_service_loads() -> None:
+    config = load(
+        {
+            "brokerServiceUrl": "pulsar+ssl://h:6651",
+            "webServiceUrl": "https://h:8443",
+            "useTls": True,
+            "jms.sessionListenersThreads": 8,
+            "description": "billing",
+            "numIoThreads": 4,
+            "statsIntervalSeconds": 60,
+            "keepAliveIntervalSeconds": "20",
+            "producerConfig": {"maxPendingMessages": 1000, "blockIfQueueFull": True, "sendTimeoutMs": 5000},
+            "consumerConfig": {"receiverQueueSize": 10, "acknowledgementsGroupTimeMicros": 0, "subscriptionName": "s"},
+        }
+    )
+    assert config.producer.send_timeout == 5 and config.consumer.receiver_queue_size == 10
+    assert set(config.without_effect) == {
+        "jms.sessionListenersThreads", "description", "keepAliveIntervalSeconds", "producerConfig.maxPendingMessages",
+        "consumerConfig.acknowledgementsGroupTimeMicros", "consumerConfig.subscriptionName",
+    }  # fmt: skip
