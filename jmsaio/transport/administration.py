@@ -73,6 +73,8 @@ class TopicLog:
         is_readable_known: False where the broker doesn't tell ``last_readable``. It never does without the right to ask
             for it: ask ``Transport.end`` then. For a moment it doesn't after it has loaded the topic.
         deduplication: the broker drops what a producer sends again under the same sequence id.
+        kept_after: the last entry that the slowest durable subscription has acknowledged: every entry that was ever
+            written behind it is still stored. None where that is not known.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -80,6 +82,7 @@ class TopicLog:
     last_readable: WireId | None
     is_readable_known: bool
     deduplication: bool
+    kept_after: WireId | None = None
 
 
 @attrs.frozen

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import httpx
 
 from jmsaio.codec.rows import RawRow
 from jmsaio.config import ProducerConfig
@@ -15,6 +16,7 @@ from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 from jmsaio.transport.base import Position, SenderOptions, Transport
 from tests.kit.records import Outcomes, tell_each
+from tests.support.broker import TestBroker
 
 #: Nothing takes as many seconds.
 HANG = 30
@@ -23,6 +25,13 @@ HANG = 30
 def texts(rows: Sequence[RawRow]) -> list[str | None]:
     """The texts of rows."""
     return [row.text for row in rows]
+
+
+async def unload(broker: TestBroker, topic: str) -> None:
+    """Let a broker close a topic, and the newest ledger with it, and delete what nobody keeps when it opens again."""
+    path = f"{broker.web_service_url}/admin/v2/persistent/{topic.partition('://')[2]}"
+    async with httpx.AsyncClient(timeout=HANG) as client:
+        (await client.put(f"{path}/unload")).raise_for_status()
 
 
 @attrs.define

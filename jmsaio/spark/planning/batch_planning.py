@@ -17,7 +17,7 @@ from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
 from jmsaio.spark.options.parse import SourceOptions, View
 from jmsaio.spark.planning.losses import Losses
-from jmsaio.spark.planning.plan import Limits, Stored, locate, pending, split, stored, whole
+from jmsaio.spark.planning.plan import Limits, Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
 from jmsaio.transport.together import together
@@ -219,7 +219,7 @@ async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str
     """
     losses = Losses(wanted.fail_on_data_loss, wanted.data_loss_folder)
     places = {topic: await _start(transport, topic, store, wanted, losses) for topic, store in stores.items()}
-    ends = {topic: store.end for topic, store in stores.items()}  # nothing published so late is stored yet
+    ends = {topic: None if store.is_unused else store.end for topic, store in stores.items()}  # published later
     return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}
 
 
@@ -235,10 +235,10 @@ async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted
     """Where a topic is read from; None where nothing of it is."""
     if wanted.starting_time is not None:
         return None if store.end is None else await first_since(transport, topic, wanted.starting_time)
-    if wanted.starting == LATEST:
-        return store.end
     if isinstance(wanted.starting, str) or topic not in wanted.starting:
-        return store.first
+        if store.is_unused:
+            return None
+        return store.end if wanted.starting == LATEST else store.first
     place, loss = locate(topic, wanted.starting[topic], store)
     if loss is not None:
         losses.tell(loss)
@@ -250,8 +250,7 @@ def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | No
     if isinstance(ending, str) or topic not in ending:
         return None
     place, loss = locate(topic, ending[topic], store)
-    if loss is None and (store.end is None or place > store.end):
-        loss = Loss(topic, store.end or place, None, _WAITING)
+    loss = loss or beyond(topic, place, store, _WAITING)
     if loss is not None:
         losses.tell(loss)
     return place

@@ -63,7 +63,7 @@ class StreamCursor:
                 continue
             await self._check_unused(topic)
             mark = (await self.admin.cursor(topic, self.subscription)).mark_delete
-            places[topic] = store.first if mark is None else Place(mark.ledger, mark.entry + 1)
+            places[topic] = store.first if mark is None else store.normal(Place(mark.ledger, mark.entry + 1))
         self._checked = True
         return places
 

@@ -10,7 +10,7 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place, parse_place
-from jmsaio.spark.planning.plan import Limits, Stored, locate, split, weigh, whole
+from jmsaio.spark.planning.plan import Limits, Stored, beyond, locate, split, weigh, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 
 #: Places by the full name of the partition: the first message of it that was not read.
@@ -144,8 +144,9 @@ def advance(
     starts: dict[str, Place] = {}
     waiting: dict[str, Place] = {}  # nothing of them is read in this batch
     for topic, store in stores.items():
-        if store.end is None or (until is not None and topic not in until):
-            if topic in start:
+        is_new = topic not in start
+        if store.end is None or (is_new and store.is_unused) or (until is not None and topic not in until):
+            if not is_new:
                 waiting[topic] = start[topic]
             continue
         starts[topic], loss = _start(topic, start, store)
@@ -251,8 +252,8 @@ def between(
         last, ended = locate(topic, end[topic], store)
         if topic in kept and _was_empty(loss, ended, store):
             loss = ended = None
-        if loss is None and ended is None and (store.end is None or last > store.end):
-            ended = Loss(topic, store.end or last, None, _BEHIND)
+        if loss is None and ended is None:
+            ended = beyond(topic, last, store, _BEHIND)
         losses += [each for each in (loss or ended,) if each is not None]
         one = whole(topic, store, first, last) if ended is None or last > store.first else None
         ranges += [] if one is None else [one]

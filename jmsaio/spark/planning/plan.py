@@ -37,15 +37,37 @@ class Stored:
     Attributes:
         ledgers: oldest first; empty where they are not known, and where the topic has none yet.
         end: behind the last entry that readers are given; None where the topic never had one.
+        kept: nothing from this place on was ever deleted; None where that is not known.
     """
 
     ledgers: tuple[Ledger, ...]
     end: Place | None
+    kept: Place | None = None
 
     @property
     def first(self) -> Place:
         """Where the oldest message is, or may be."""
-        return Place(self.ledgers[0].id, 0) if self.ledgers else BEGINNING
+        return self.normal(BEGINNING)
+
+    @property
+    def is_unused(self) -> bool:
+        """Nothing is stored, and nothing shows that anything ever was: the topic has no place to begin at yet."""
+        return self.end is None or bool(self.ledgers and self.kept is None and not any(one[1] for one in self.entries))
+
+    def normal(self, place: Place) -> Place:
+        """The one form of a place: before an entry that is stored, else at the end of the newest ledger.
+
+        The end of a ledger, the start of the next one and any place in an empty ledger between them are one place: the
+        start of the next ledger that has entries. It stays valid when the ledgers before are deleted. In this form
+        places of one topic compare as their messages are ordered, and equal places are equal. A place is what it is
+        where the ledgers are not known.
+        """
+        for ledger in self.ledgers:
+            if ledger.id == place.ledger and place.entry < ledger.entries:
+                return place
+            if ledger.id > place.ledger and ledger.entries:
+                return Place(ledger.id, 0)
+        return Place(self.ledgers[-1].id, self.ledgers[-1].entries) if self.ledgers else place
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
@@ -82,37 +104,47 @@ def stored(log: TopicLog | None, last: WireId | None) -> Stored:
     ledgers = () if log is None else log.ledgers
     if log is not None and log.is_readable_known:
         last = log.last_readable
-    if not ledgers:
+    if log is None or not ledgers:
         return Stored((), None if last is None else Place(last.ledger, last.entry + 1))
-    if last is not None:
-        written = Place(ledgers[-1].id, ledgers[-1].entries)  # the topic may have grown since
-        return Stored(ledgers, min(written, Place(last.ledger, last.entry + 1)))
-    if log is not None and log.last is None:  # all that was there is gone, not waiting for a transaction
-        return Stored(ledgers, Place(ledgers[-1].id, ledgers[-1].entries))
-    return Stored(ledgers, Place(ledgers[0].id, 0))
+    mark = log.kept_after
+    one = Stored(ledgers, None, None if mark is None else Place(mark.ledger, mark.entry + 1))
+    if last is not None:  # the topic may have grown since: the end of what is known then
+        end = Place(last.ledger, last.entry + 1)
+    elif log.last is None:  # all that was there is gone, not waiting for a transaction
+        end = Place(ledgers[-1].id, ledgers[-1].entries)
+    else:
+        end = BEGINNING
+    return attrs.evolve(one, end=one.normal(end))
 
 
 def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]:
-    """Where a place that was given or remembered is now; and what was lost, if it is not there.
+    """Where a place that was given or remembered is now, in its normal form; and what was lost, if it is not there.
 
-    A place behind the last entry of a closed ledger is the start of the next one, so that it stays valid when the
-    ledger that was read is deleted. The broker deletes from the oldest ledger on: one that is gone from between others
-    was empty.
+    The broker deletes from the oldest ledger on, and not what a durable subscription has not acknowledged: a ledger
+    that is gone from between others, or from behind the place that such a subscription has reached, was empty.
     """
     if not store.ledgers or store.end is None or place == BEGINNING:
-        return (store.first if place == BEGINNING else place), None
-    ids = [ledger.id for ledger in store.ledgers]
+        return store.normal(place), None
     last = store.ledgers[-1]
-    if place.ledger < ids[0]:
+    if place.ledger < store.ledgers[0].id and (store.kept is None or place < store.kept):
         return store.first, Loss(topic, place, store.first, _TRIMMED)
     if place.ledger > last.id or (place.ledger == last.id and place.entry > last.entries):
         return store.end, Loss(topic, place, store.end, _BEHIND)
-    for ledger in store.ledgers:
-        if ledger.id == place.ledger and (place.entry < ledger.entries or ledger is last):
-            return place, None
-        if ledger.id > place.ledger:
-            return Place(ledger.id, 0), None
-    return place, None
+    return store.normal(place), None
+
+
+def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
+    """What is missing where reading is to end at a located place, but readers are not given as much.
+
+    Args:
+        topic: full name of a topic without partitions, or of one partition.
+        place: as ``locate`` returned it.
+        store: what the topic stores.
+        reason: of the loss.
+    """
+    if store.end is not None and place <= store.end:
+        return None
+    return Loss(topic, store.end or place, None, reason)
 
 
 def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> Range | None:

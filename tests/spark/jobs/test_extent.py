@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +14,23 @@ import pytest
 
 from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
 from jmsaio.model.wire import WireId
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, extents_of, is_ahead, locate_all, plan_archive
+from jmsaio.spark.jobs.extent import (
+    ArchiveOrder,
+    ArchivePlan,
+    extents_of,
+    is_ahead,
+    locate_all,
+    places_json,
+    plan_archive,
+)
 from jmsaio.spark.jobs.manifest import Part
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.transport.administration import Ledger
+from jmsaio.transport.registry import connected
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
@@ -132,6 +143,36 @@ def test_a_topic_that_was_deleted_is_a_loss_that_is_accepted_once(pulsar_broker:
     assert [each.entries for each in plan.extents] == [1]
     again = plan_archive(order, archived.after_losses(plan.losses))
     assert (again.lost, again.extents) == ((), plan.extents)
+
+
+def test_an_archive_goes_on_where_the_newest_ledger_is_empty(pulsar_broker: TestBroker, name: Name) -> None:
+    queue = name("unloaded")
+    send(pulsar_broker.url, queue, ["a", "b"])
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=Path("x"))
+    before = plan_archive(order, order.manifest())
+    url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}/unload"
+    for _ in range(2):
+        httpx.put(url, timeout=30).raise_for_status()
+        first = plan_archive(order, order.manifest())
+        assert [(each.entries, each.start) for each in first.extents] == [(2, before.extents[0].start)]
+        for end in (before.ends(), first.ends()):
+            (extent,) = before.extents
+            part = Part(topic=extent.topic, start=extent.start, end=end[extent.topic])
+            again = plan_archive(order, order.manifest().after_run([part]))
+            assert (again.lost, again.extents) == ((), ())
+        options = {**order.reader_options(), "endingOffsets": places_json(first.ends())}
+        assert sum(one.entries() for one in planned(parse_options(options, Use.READ))) == 2
+
+
+def planned(options: SourceOptions) -> list[Range]:
+    """The ranges of a batch with these options."""
+
+    async def plan() -> list[Range]:
+        configuration = options.configuration()
+        async with connected(configuration) as transport:
+            return await plan_batch(transport, Wanted.by(options, configuration))
+
+    return asyncio.run(plan())
 
 
 def test_a_deleted_topic_does_not_block_the_others(pulsar_broker: TestBroker, name: Name) -> None:

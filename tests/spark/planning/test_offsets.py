@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +13,9 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import Behind, Rate, advance, between, from_json, has_enough, lag, share, to_json
 from jmsaio.spark.planning.plan import Limits, Stored
-from jmsaio.spark.planning.ranges import BEGINNING, Range
+from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.administration import Ledger
+from tests.spark.planning.ledgers import STEPS, TOPIC, Ledgers
 
 A, B, C = "persistent://public/default/a", "persistent://public/default/b", "persistent://public/default/c"
 STORE = Stored((Ledger(5, 4, 400), Ledger(8, 3, 30)), Place(8, 2))
@@ -159,26 +161,119 @@ def test_the_larger_backlog_gets_the_larger_share() -> None:
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=4), st.integers(1, 9))
 def test_batches_read_everything_once(topics: list[list[int]], limit: int) -> None:
     """Batch after batch the offsets advance by the limit, never behind the end, until nothing is left."""
-    stores = {}
-    for index, counts in enumerate(topics):
-        ledgers = tuple(Ledger(2 * number, entries, entries) for number, entries in enumerate(counts))
+    stores, counts = {}, {f"{A}{index}": each for index, each in enumerate(topics)}
+    for index, each in enumerate(topics):
+        ledgers = tuple(Ledger(2 * number, entries, entries) for number, entries in enumerate(each))
         stores[f"{A}{index}"] = Stored(ledgers, Place(ledgers[-1].id, ledgers[-1].entries))
     offsets: dict[str, Place] = {}
     left, read = sum(map(sum, topics)), 0
     while read < left:
         step = advance(offsets, stores, Rate(max_entries=limit))
         moved = sum(
-            Range(topic, offsets.get(topic, store.first), step.end[topic], store.entries).entries()
+            Range(topic, offsets.get(topic, store.first), step.end.get(topic, store.first), store.entries).entries()
             for topic, store in stores.items()
         )
         assert moved == step.entries == min(limit, left - read)
-        assert all(step.end[topic] <= (store.end or Place(0, 0)) for topic, store in stores.items())
+        assert all(
+            step.end[topic] <= (store.end or Place(0, 0)) for topic, store in stores.items() if topic in step.end
+        )
+        assert {topic for topic in stores if topic not in step.end} == {
+            each for each in stores if not any(counts[each])
+        }
         offsets, read = step.end, read + step.entries
     assert sum(one.entries for one in lag(offsets, stores).values()) == 0
     assert advance(offsets, stores).entries == 0
 
 
 LIMITS = Limits(max_entries=3)
+
+
+@attrs.define
+class Stream:
+    """A stream that reads a model of a topic, and the entries that its batches had."""
+
+    model: Ledgers
+    offsets: dict[str, Place] = attrs.field(factory=dict)
+    read: list[Place] = attrs.field(factory=list)
+    losses: list[Loss] = attrs.field(factory=list)
+
+    def batch(self, limit: int | None, meanwhile: list[str]) -> None:
+        """Plan a batch, let things happen as while Spark restarts, and read it: what is gone of it must be told."""
+        step = advance(self.offsets, {TOPIC: self.model.stored()}, Rate(max_entries=limit))
+        start = self.offsets.get(TOPIC, BEGINNING)
+        end = step.end.get(TOPIC, start)
+        before = self.model.kept
+        for each in meanwhile:
+            self.model.do(each)
+        ranges, losses = between(self.offsets, step.end, {TOPIC: self.model.stored()}, LIMITS)
+        found = [Place(run[0], entry) for one in ranges for run in one.runs() for entry in range(run[1], run[2])]
+        wanted = [place for place in self.model.written if start <= place < end]
+        if start == BEGINNING:
+            wanted = [place for place in wanted if place in before]
+        assert found == [place for place in wanted if place in self.model.kept]
+        assert losses or found == wanted
+        assert from_json(to_json(step.end)) == step.end
+        self.read += found
+        self.losses += [*step.losses, *losses]
+        self.offsets = step.end
+
+
+@given(STEPS, st.lists(STEPS, max_size=8), st.none() | st.integers(1, 4))
+def test_a_stream_reads_all_once_and_loses_nothing_that_a_subscription_keeps_for_it(
+    steps: list[str], meanwhile: list[list[str]], limit: int | None
+) -> None:
+    """Whatever is unloaded, closed, trimmed and written, also between planning a batch and reading it."""
+    stream = Stream(Ledgers())
+    for step in (*steps, *["batch"] * 80):
+        if step == "batch":
+            stream.batch(limit, meanwhile.pop() if meanwhile else [])
+            stream.model.acknowledge(stream.offsets.get(TOPIC))
+        else:
+            stream.model.do(step)
+    assert stream.losses == []
+    assert stream.read == stream.model.written
+
+
+@given(STEPS, st.lists(STEPS, max_size=8), st.none() | st.integers(1, 4))
+def test_a_stream_that_nothing_is_kept_for_is_told_of_what_is_gone_and_of_nothing_else(
+    steps: list[str], meanwhile: list[list[str]], limit: int | None
+) -> None:
+    """Without a subscription it is not known whether a ledger that is gone had more entries than were read."""
+    stream = Stream(Ledgers(has_subscription=False))
+    for step in steps:
+        if step == "batch":
+            start = stream.offsets.get(TOPIC, stream.model.stored().first)
+            is_gone = start.ledger < min(stream.model.counts)
+            then = [] if is_gone or not meanwhile else [each for each in meanwhile.pop() if each != "trim"]
+            told = len(stream.losses)
+            stream.batch(limit, then)
+            assert (len(stream.losses) > told) == is_gone
+        else:
+            stream.model.do(step)
+
+
+@pytest.mark.parametrize("subscription", [True, False])
+def test_an_offset_of_an_unused_topic_waits_for_the_first_message(subscription: bool) -> None:
+    model = Ledgers(subscription)
+    assert advance({}, {TOPIC: model.stored()}).end == {}
+    model.unload()
+    assert advance({}, {TOPIC: model.stored()}).end == {}
+    model.append(2)
+    step = advance({}, {TOPIC: model.stored()})
+    assert (step.end, step.entries, step.losses) == ({TOPIC: Place(model.ids[-1], 2)}, 2, ())
+
+
+def test_offsets_that_earlier_versions_wrote_at_an_empty_ledger_are_read() -> None:
+    """They wrote the end of a closed ledger in either form, and could not read the empty batch between the two."""
+    model = Ledgers()
+    model.append(2)
+    model.unload()
+    old, new = {TOPIC: Place(3, 2)}, {TOPIC: Place(5, 0)}
+    for start, end in ((old, new), (new, old), (old, old), ({TOPIC: Place(3, 0)}, old), ({TOPIC: Place(3, 0)}, new)):
+        ranges, losses = between(start, end, {TOPIC: model.stored()}, LIMITS)
+        assert losses == ()
+        assert sum(one.entries() for one in ranges) == (2 if start[TOPIC].entry == 0 and start != new else 0)
+    assert advance(old, {TOPIC: model.stored()}).end == new == advance(new, {TOPIC: model.stored()}).end
 
 
 def test_a_batch_is_cut_into_ranges_between_its_offsets() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import attrs
 import pytest
@@ -14,6 +14,7 @@ from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.plan import Limits, Stored, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
+from tests.spark.planning.ledgers import STEPS, Ledgers
 
 T = "persistent://public/default/t"
 LEDGERS = (Ledger(5, 4, 400), Ledger(7, 0, 0), Ledger(8, 3, 30))
@@ -55,9 +56,9 @@ def test_a_topic_that_never_stored_anything_has_no_end() -> None:
     [
         ((5, 0), (5, 0), False),
         ((5, 3), (5, 3), False),
-        ((5, 4), (7, 0), False),  # all of a closed ledger
+        ((5, 4), (8, 0), False),  # all of a closed ledger
         ((7, 0), (8, 0), False),
-        ((6, 0), (7, 0), False),  # an empty ledger, deleted from between others
+        ((6, 0), (8, 0), False),  # an empty ledger, deleted from between others
         ((8, 3), (8, 3), False),  # all of the open one
         ((8, 1, 4), (8, 1, 4), False),
         ((0, 0), (5, 0), False),
@@ -73,6 +74,37 @@ def test_a_place_is_found_again_or_what_was_there_is_lost(
     assert now == Place(*found)
     assert (loss is not None) == lost
     assert loss is None or (loss.topic, loss.wanted, loss.found) == (T, Place(*place), now)
+
+
+@given(STEPS)
+def test_places_compare_as_the_messages_are_ordered_whatever_happened_to_their_ledgers(steps: list[str]) -> None:
+    """Any two places compare by how many entries were written before them, once each has its normal form."""
+    model = Ledgers()
+    for step in steps:
+        model.do("acknowledge" if step == "batch" else step)
+    store, oldest = model.stored(), min(model.counts)
+    places = {Place(ledger, 0) for ledger in model.ids} | {Place(ledger, n) for ledger, n in model.counts.items()}
+    places |= {each._replace(entry=each.entry + change) for each in model.written for change in (0, 1)}
+    normal = {place: store.normal(place) for place in places if place.ledger >= oldest}
+    rank = {place: sum(entry < place for entry in model.written) for place in normal}
+    for one, other in product(normal, repeat=2):
+        assert (normal[one] < normal[other]) == (rank[one] < rank[other])
+        assert (normal[one] == normal[other]) == (rank[one] == rank[other])
+    assert all(store.normal(place) == place for place in normal.values())
+    assert store.end in normal.values()
+    assert store.end == max(normal.values())
+    assert all(locate(T, place, store) == (normal[place], None) for place in normal)
+
+
+def test_what_a_durable_subscription_has_not_reached_was_not_deleted() -> None:
+    ledgers, last = (Ledger(13, 2, 20),), WireId(13, 1)
+    store = stored(attrs.evolve(log(last, last, ledgers=ledgers), kept_after=WireId(10, 4)), None)
+    for place in (Place(10, 5), Place(11, 0), Place(13, 0)):
+        assert locate(T, place, store) == (Place(13, 0), None)
+    for place in (Place(10, 4), Place(9, 0)):
+        _, loss = locate(T, place, store)
+        assert loss is not None
+        assert (loss.wanted, loss.found) == (place, Place(13, 0))
 
 
 def test_a_place_is_what_it_is_where_the_ledgers_are_not_known() -> None:

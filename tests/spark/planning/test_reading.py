@@ -30,7 +30,7 @@ from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Position, Reader, ReaderOptions, SenderOptions, Transport
 from jmsaio.transport.registry import open_transport
 from tests.kit.records import Outcomes, tell_each
-from tests.spark.seam import HANG, Seam, texts
+from tests.spark.seam import HANG, Seam, texts, unload
 from tests.support.broker import TestBroker
 
 SEVEN = [f"m{number}" for number in range(7)]
@@ -353,11 +353,10 @@ async def trimmed(seam: Seam, broker: TestBroker) -> tuple[str, Place]:
     topic = await seam.topic()
     [first, *_] = await seam.send(topic, *SEVEN)
     path = f"{broker.web_service_url}/admin/v2/persistent/{topic.partition('://')[2]}"
-    async with httpx.AsyncClient(timeout=HANG) as client:
-        (await client.put(f"{path}/unload")).raise_for_status()
-        await seam.send(topic, "later")
-        (await client.put(f"{path}/unload")).raise_for_status()
-        await seam.send(topic, "last")
+    await unload(broker, topic)
+    await seam.send(topic, "later")
+    await unload(broker, topic)
+    await seam.send(topic, "last")
     return path, Place(first.ledger, first.entry)
 
 

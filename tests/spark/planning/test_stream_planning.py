@@ -12,11 +12,15 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, DataLossError
 from jmsaio.model.destinations import Topic, resolve
+from jmsaio.model.partitions import partition_names
+from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.batch_planning import Wanted
+from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.transport.base import Position
-from tests.spark.seam import Seam
+from tests.spark.seam import Seam, unload
+from tests.support.broker import TestBroker
 
 NUMBERS = [str(number) for number in range(10)]
 
@@ -125,6 +129,83 @@ async def test_the_report_tells_what_lies_behind_the_newest_batch(seam: Seam) ->
     assert report["behind"][topic]["entries"] == 6
     assert report["behind"][topic]["bytes"] > 0
     assert report["p"][topic] == (await planning.latest(start, limited=False))["p"][topic]
+
+
+@attrs.define
+class Follower:
+    """A stream, and how far it has read."""
+
+    seam: Seam
+    topic: str
+    planning: StreamPlanner
+    offset: dict[str, Any]
+
+    @classmethod
+    async def begin(cls, seam: Seam, topic: str, **options: str) -> Follower:
+        planning = planner(seam, topic, **options)
+        return cls(seam, topic, planning, await planning.initial())
+
+    async def reads(self) -> list[str | None]:
+        """What the next batch has, planned by one process and read as by another, which repeats it."""
+        end = await self.planning.latest(self.offset, limited=True)
+        found = await read(self.seam, planner(self.seam, self.topic), self.offset, end)
+        self.offset = end
+        return found
+
+
+async def test_no_batch_fails_where_the_newest_ledger_is_empty(pulsar: Seam, pulsar_broker: TestBroker) -> None:
+    """The topic is unloaded before its first message and behind its last one, twice, with and without what was read."""
+    topic = await pulsar.topic(partitions=2)
+    used, unused = partition_names(topic, 2)
+    admin = pulsar.transport.admin
+    assert admin is not None
+    follower, wanted = await Follower.begin(pulsar, topic), Wanted(source=resolve(Topic(topic)))
+    for sent, trims in ((["a", "b"], False), (["c"], True), ([], True)):
+        await unload(pulsar_broker, topic)
+        assert await follower.reads() == []
+        await pulsar.send(used, *sent)
+        assert await follower.reads() == sent
+        if trims and sent:
+            last = (await admin.log(used)).last
+            assert last is not None
+            await admin.advance(used, "keeper", last)
+        for _ in range(2):
+            async with asyncio.TaskGroup() as group:
+                unloading = group.create_task(unload(pulsar_broker, topic))
+                while not unloading.done():  # its topic is closed in these moments
+                    assert await follower.reads() == []
+            assert await follower.reads() == []
+            assert await follower.planning.latest(follower.offset, limited=True) == follower.offset
+            assert await (await Follower.begin(pulsar, topic)).reads() == []
+            here = from_json(follower.offset)
+            assert await plan_batch(pulsar.transport, attrs.evolve(wanted, starting=here, ending=here)) == []
+            if not trims:
+                earliest = await Follower.begin(pulsar, topic, startingOffsets="earliest")
+                assert await earliest.reads() == sent
+    assert unused not in from_json(follower.offset)
+    assert len((await admin.log(used)).ledgers) == 1
+    await pulsar.send(used, "f")
+    assert await follower.reads() == ["f"]
+
+
+async def test_what_is_deleted_unread_is_lost_from_where_the_stream_stands(
+    pulsar: Seam, pulsar_broker: TestBroker
+) -> None:
+    topic = await pulsar.topic("a")
+    follower = await Follower.begin(pulsar, topic, startingOffsets="earliest")
+    assert await follower.reads() == ["a"]
+    await unload(pulsar_broker, topic)
+    assert await follower.reads() == []
+    at = from_json(follower.offset)[topic]
+    [gone] = await pulsar.send(topic, "gone")
+    assert at == Place(gone.ledger, 0)
+    admin = pulsar.transport.admin
+    assert admin is not None
+    await admin.advance(topic, "keeper", gone)
+    await unload(pulsar_broker, topic)
+    with pytest.raises(DataLossError) as caught:
+        await follower.reads()
+    assert (caught.value.topic, caught.value.wanted) == (topic, str(at))
 
 
 async def test_topics_that_join_a_pattern_are_read_from_their_first_message(seam: Seam) -> None:

@@ -16,6 +16,8 @@ from jmsaio.transport.pulsar.admin.paths import cursor_key, read_place
 NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
 #: States of a topic's transactions in which ``maxReadPosition`` holds; while they are recovered it may be too late.
 _SETTLED = ("Ready", "NoSnapshot")
+#: States of a topic's storage in which its list counts the entries of all ledgers.
+_COUNTED = ("ClosedLedger", "CreatingLedger")
 
 
 def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
@@ -62,13 +64,15 @@ def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> 
 
 
 def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """Id, entries and bytes of each ledger, oldest first; those of the open one do not stand in the list.
+    """Id, entries and bytes of each ledger, oldest first.
+
+    The list counts the entries of a ledger only once the ledger is closed. It is not while its topic is being closed.
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError: not an answer of ``internalStats``.
     """
     found = [(int(one["ledgerId"]), int(one["entries"]), int(one["size"])) for one in internal["ledgers"]]
-    if found and internal["state"] == "LedgerOpened":
+    if found and not found[-1][1] and internal["state"] not in _COUNTED:
         found[-1] = (found[-1][0], int(internal["currentLedgerEntries"]), int(internal["currentLedgerSize"]))
     return found
 
@@ -123,7 +127,20 @@ def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transaction
         last_readable=None if readable is None else place(_last_stored(internal, readable)),
         is_readable_known=readable is not None,
         deduplication=stats["deduplicationStatus"] == "Enabled",
+        kept_after=place(min(_durable_marks(internal, stats), default=None)),
     )
+
+
+def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[tuple[int, int]]:
+    """The entry up to which each durable subscription has acknowledged; the broker keeps nothing for a reader's cursor.
+
+    A subscription that is created while nothing is stored stands before a ledger that may be deleted already, at its
+    entry -1: that tells nothing of what was there.
+    """
+    cursors = internal.get("cursors") or {}
+    durable = [name for name, one in (stats.get("subscriptions") or {}).items() if one.get("isDurable")]
+    marks = [read_place(cursors[key]["markDeletePosition"]) for key in map(cursor_key, durable) if key in cursors]
+    return [mark for mark in marks if mark[1] >= 0]
 
 
 def _last_stored(internal: Mapping[str, Any], place: tuple[int, int]) -> tuple[int, int] | None:

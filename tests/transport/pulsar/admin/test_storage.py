@@ -8,6 +8,7 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
+from jmsaio.transport.pulsar.admin.paths import cursor_key
 from jmsaio.transport.pulsar.admin.storage import has_advanced, is_chunk_before_last, place_body, read_ledgers, read_log
 
 
@@ -25,6 +26,32 @@ def test_the_open_ledger_has_its_count_outside_of_the_list() -> None:
     assert read_ledgers(internal()) == [(3, 5, 50), (6, 0, 0), (8, 2, 20)]
     assert read_ledgers(internal(state="ClosedLedger"))[-1] == (8, 0, 0)
     assert read_ledgers({"ledgers": [], "state": "LedgerOpened"}) == []
+
+
+def test_the_newest_ledger_keeps_its_entries_while_its_topic_is_closed() -> None:
+    assert read_ledgers(internal(state="Closed"))[-1] == (8, 2, 20)
+    assert read_ledgers(internal(state="ClosingLedger"))[-1] == (8, 2, 20)
+    counted = internal(state="Terminated") | {"currentLedgerEntries": 0, "currentLedgerSize": 0}
+    counted["ledgers"] = [{"ledgerId": 8, "entries": 2, "size": 20}]
+    assert read_ledgers(counted) == [(8, 2, 20)]
+
+
+@pytest.mark.parametrize(
+    ("marks", "durable", "after"),
+    [
+        ({"a": "8:0", "b": "3:4"}, ["a", "b"], WireId(3, 4, 2)),
+        ({"a": "8:0", "reader-1": "3:4"}, ["a"], WireId(8, 0, 2)),
+        ({"a": "3:-1", "b": "-1:-1", "c c": "8:1"}, ["a", "b", "c c"], WireId(8, 1, 2)),
+        ({"a": "8:0"}, [], None),
+    ],
+)
+def test_the_slowest_durable_subscription_that_acknowledged_an_entry_keeps_what_follows(
+    marks: dict[str, str], durable: list[str], after: WireId | None
+) -> None:
+    stored = internal() | {"cursors": {cursor_key(name): {"markDeletePosition": mark} for name, mark in marks.items()}}
+    subscriptions = {name: {"isDurable": name in durable} for name in (*marks, "made since")}
+    stats = {"deduplicationStatus": "Enabled", "subscriptions": subscriptions}
+    assert read_log(TOPIC, stored, stats, None, True).kept_after == after
 
 
 def test_a_body_carries_the_partition_that_is_asked() -> None:
