@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import warnings
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -52,7 +53,10 @@ OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 @attrs.define(eq=False)
 class Connection(AsyncClosing):
-    """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks may use it."""
+    """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks may use it.
+
+    One that is dropped without ``close`` gives a ResourceWarning when its event loop ends.
+    """
 
     _runtime: ConnectionRuntime
     _on_closed: OnClosed
@@ -334,6 +338,12 @@ class Connection(AsyncClosing):
         finally:
             self._state = advance(advance(self._state, Event.CLOSE, "connection"), Event.CLOSE_DONE, "connection")
             self._task.ended.set()
+            if not self._task.requested.is_set():  # the loop's end cancelled it
+                self._warn_unclosed()
+
+    def _warn_unclosed(self) -> None:
+        text = f"unclosed connection {self._runtime.connection_id} to {self._runtime.broker}: await its close()"
+        warnings.warn(f"{text}, or use async with", ResourceWarning, stacklevel=2, source=self)
 
     async def _close_all(self) -> None:
         runtime, errors = self._runtime, self._task.errors

@@ -123,6 +123,7 @@ class MessageConsumer(AsyncClosing):
 
         Raises:
             TimeoutError: no message arrived within ``timeout`` seconds, or the consumer was closed.
+            ObjectClosedError: the session was closed in the block, so that the message is redelivered.
         """
         message = await self._receive_deferred(timeout)
         if message is None:

@@ -58,6 +58,10 @@ class Queue(Destination):
         """The name."""
         return self.name
 
+    def get_queue_name(self) -> str:
+        """The same as ``queue_name``."""
+        return self.name
+
     def _kind(self) -> str:
         return "queue"
 
@@ -69,6 +73,10 @@ class Topic(Destination):
     @property
     def topic_name(self) -> str:
         """The name."""
+        return self.name
+
+    def get_topic_name(self) -> str:
+        """The same as ``topic_name``."""
         return self.name
 
     def _kind(self) -> str:

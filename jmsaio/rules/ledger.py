@@ -38,6 +38,7 @@ class Ledger(Generic[Inbox, Record]):
     scope: Scope = Scope.SESSION
     _entries: dict[int, tuple[Inbox, Record]] = attrs.field(factory=dict, init=False, repr=False)
     _next: int = attrs.field(default=1, init=False)
+    _left: frozenset[int] = attrs.field(default=frozenset(), init=False, repr=False)  # unsettled when it was closed
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -65,6 +66,15 @@ class Ledger(Generic[Inbox, Record]):
     def take_all(self) -> list[tuple[Inbox, list[Record]]]:
         """Remove every delivery, in order, grouped by inbox."""
         return self._take(list(self._entries))
+
+    def close(self) -> list[tuple[Inbox, list[Record]]]:
+        """Remove every delivery, as ``take_all``; ``left`` knows them from then on."""
+        self._left |= self._entries.keys()
+        return self.take_all()
+
+    def left(self, number: int) -> bool:
+        """True if delivery ``number`` was unsettled when the ledger was closed."""
+        return number in self._left
 
     def concerns(self, inbox: Inbox) -> bool:
         """True while an inbox has unsettled deliveries."""

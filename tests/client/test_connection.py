@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
+import warnings
 from collections.abc import Callable
 
 import attrs
@@ -114,6 +116,29 @@ async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.C
     assert connection.get_exception_listener() is None
 
 
+def test_a_connection_that_is_dropped_without_close_warns_with_its_origin(url: str) -> None:
+    """At the end of its loop, which keeps it alive until then; the origin is known under ``tracemalloc``."""
+
+    async def leave(close: bool) -> None:
+        connection = await jmsaio.connect(url)
+        if close:
+            await connection.close()
+
+    tracemalloc.start(25)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ResourceWarning)
+            asyncio.run(leave(close=True))
+            assert caught == []
+            asyncio.run(leave(close=False))
+            (warning,) = caught
+            assert warning.category is ResourceWarning and "unclosed connection" in str(warning.message)
+            origin = tracemalloc.get_object_traceback(warning.source)
+            assert origin is not None and any(frame.filename == __file__ for frame in origin)
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_loop_that_ends_with_an_open_connection_ends_well() -> None:
     async def main() -> jmsaio.Connection:
         connection = await jmsaio.connect("memory://left-open")
@@ -121,7 +146,8 @@ def test_a_loop_that_ends_with_an_open_connection_ends_well() -> None:
         await session.create_consumer(session.create_queue("q"))
         return connection
 
-    assert asyncio.run(main()).closed
+    with pytest.warns(ResourceWarning, match="unclosed connection"):
+        assert asyncio.run(main()).closed
 
 
 async def test_receives_that_wait_over_a_stop(connection: jmsaio.Connection, name: Name) -> None:

@@ -316,6 +316,32 @@ async def test_process_that_closes_its_consumer_and_fails(connection: jmsaio.Con
         assert again.jms_redelivered
 
 
+@pytest.mark.parametrize("closed", ["session", "connection"])
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])
+async def test_processing_in_a_session_that_is_closed_meanwhile_says_that_nothing_was_acknowledged(
+    url: str, connection: jmsaio.Connection, name: Name, mode: AcknowledgeMode, closed: Literal["session", "connection"]
+) -> None:
+    queue = jmsaio.Queue(name("process-closed"))
+    await fill(connection, queue, 1)
+    async with jmsaio.connect(url) as other, other.create_session(mode) as session:
+        consumer = await session.create_consumer(queue)
+        with pytest.raises(jmsaio.ObjectClosedError, match="redelivered"):
+            async with consumer.process(timeout=20):
+                await (session if closed == "session" else other).close()
+    assert texts(await rest(connection, queue, 1)) == ["0"]
+
+
+async def test_processing_what_was_acknowledged_before_its_session_closed_ends_well(url: str, name: Name) -> None:
+    async with jmsaio.connect(url) as connection:
+        queue = jmsaio.Queue(name("process-acknowledged"))
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+            consumer = await session.create_consumer(queue)
+            async with consumer.process(timeout=20) as message:
+                await message.acknowledge()
+                await session.close()
+
+
 async def test_a_listener_is_callable(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
     consumer = await session.create_consumer(jmsaio.Queue(name("callable")))
     with pytest.raises(jmsaio.IllegalArgumentError, match="function of one message"):

@@ -64,3 +64,11 @@ def test_a_channel_is_concerned_until_its_last_delivery_is_settled() -> None:
     ledger.acknowledge(numbers[2])
     assert not ledger.concerns("a")
     assert ledger.concerns("b")
+
+
+def test_a_closed_ledger_knows_what_was_left() -> None:
+    ledger, numbers = filled(Scope.SESSION)
+    ledger.take(numbers[0])
+    assert ledger.close() == [("b", [1, 3]), ("a", [2])]
+    assert [ledger.left(number) for number in numbers] == [False, True, True, True]
+    assert ledger.close() == [] and ledger.left(numbers[1])

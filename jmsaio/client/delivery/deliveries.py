@@ -20,7 +20,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.first_error import FirstError
-from jmsaio.errors import JMSError
+from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.messages.message import Acknowledge, Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
@@ -91,12 +91,21 @@ class Deliveries:
         await self.carry_out(self.ledger.take_all())
 
     async def acknowledge_one(self, number: int) -> None:
-        """Acknowledge one delivery, whatever the scope; in a transacted session commit does that."""
+        """Acknowledge one delivery, whatever the scope; in a transacted session commit does that.
+
+        Raises:
+            ObjectClosedError: the session was closed before, so that the message is redelivered.
+        """
         if self.mode is AcknowledgeMode.TRANSACTED:
             return
         entry = self.ledger.take(number)
         if entry is not None:
             await self.carry_out([(entry[0], [entry[1]])])
+        elif self.ledger.left(number):
+            raise ObjectClosedError(
+                "the session was closed before the message was acknowledged, so it is redelivered; close the session "
+                "after the block"
+            )
 
     async def carry_out(self, commands: Commands) -> None:
         """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it.

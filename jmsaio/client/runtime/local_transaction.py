@@ -109,6 +109,7 @@ class LocalTransaction:
         if self._busy.locked():
             raise IllegalStateError("another commit or rollback of this session is running; await it first")
         async with self._busy:
+            await asyncio.sleep(0)  # a concurrent call is refused on every transport, also where none is waited for
             await step()
 
     async def _commit(self) -> None:

@@ -222,7 +222,7 @@ class SessionRuntime:
                 await self.sends.settle(deadline.left(3))
         await errors.guard(partial(self.completions.finish, deadline.left(2)))
         self.consumers_closed = True
-        unsettled = dict(self.deliveries.ledger.take_all())
+        unsettled = dict(self.deliveries.ledger.close())
         async with anyio.create_task_group() as group:  # at once: all have the same time
             for child in list(self.children):
                 group.start_soon(errors.guard_within, deadline, child.close, "closing a producer of the session")

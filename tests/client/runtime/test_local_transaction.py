@@ -656,3 +656,17 @@ async def test_a_commit_that_can_not_acknowledge_is_rolled_back_at_once(
                 assert (again.get_body(str), again.jms_redelivered) == ("0", True)
             await session.commit()
         assert [await rest(connection, queue, wait=0.1) for queue in (*queues, output)] == [[], [], [], []]
+
+
+@pytest.mark.parametrize("calls", [("commit", "commit"), ("commit", "rollback"), ("rollback", "commit")])
+async def test_only_one_commit_or_rollback_of_a_session_runs(url: str, name: Name, calls: tuple[str, str]) -> None:
+    async with jmsaio.connect(url, emulate_transactions=True) as connection:
+        queue = jmsaio.Queue(name("concurrent"))
+        await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            await take(await session.create_consumer(queue), 1)
+            first, second = [getattr(session, call)() for call in calls]
+            outcomes = await asyncio.gather(first, second, return_exceptions=True)
+        assert outcomes[0] is None
+        assert isinstance(outcomes[1], jmsaio.IllegalStateError)
+        assert texts(await rest(connection, queue, wait=1.0)) == (["0"] if calls[0] == "rollback" else [])
