@@ -37,7 +37,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (OperationTimeoutError, "the broker was reached but is slow or stuck; for a local one see 'jmsaio broker status'"),
     (ConfigurationError, "all options: 'jmsaio guide configuration'"),
     (InvalidSelectorError, "the language: 'jmsaio guide selectors'"),
-    (JMSSecurityError, "give credentials: -o authPlugin=token -o authParams=file:///path/of/token"),
+    (JMSSecurityError, "every error of this kind: 'jmsaio guide security'"),
     (ConsumerBusyError, "another consumer has this subscription; receive --shared NAME lets several share one"),
 )
 

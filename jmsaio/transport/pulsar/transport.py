@@ -161,25 +161,28 @@ class PulsarTransport:
         Raises:
             BrokerUnavailableError: it does not; carries host, port and cause.
             ConfigurationError: it has no listener of that name.
-            JMSSecurityError: it refuses the credentials.
+            JMSSecurityError: it refuses the credentials, or one side does not trust the certificate of the other.
         """
         loop = self._bridge.loop
         begin, timeout = loop.time(), self._config.connect_timeout
-        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._reach.silent())
+        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._reach.hopeless())
         try:
             await asyncio.wait({asking, looking}, return_when=asyncio.FIRST_COMPLETED)
             answered = asking.done()
             if answered:
                 await asking
-        except (OperationTimeoutError, BrokerUnavailableError) as error:
-            raise await self._reach.failure(loop.time() - begin) from error
+        except (OperationTimeoutError, BrokerUnavailableError, JMSSecurityError) as error:
+            failure = await self._reach.failure(loop.time() - begin)
+            if isinstance(error, JMSSecurityError) and self._reach.refused is None:
+                raise
+            raise failure from (self._reach.refused or error)
         finally:
             asking.cancel()
             looking.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.gather(asking, looking, return_exceptions=True)
         if not answered:
-            raise await self._reach.failure(loop.time() - begin)
+            raise await self._reach.failure(loop.time() - begin) from self._reach.refused
         await self._check_listener(begin + timeout)
 
     async def _ask_broker(self, timeout: float) -> None:
@@ -323,6 +326,8 @@ class PulsarTransport:
     async def _told(self, error: OperationTimeoutError) -> JMSError:
         """``error``, or with its cause where the broker can't be reached."""
         trouble = await self._reach.trouble()
+        if self._reach.refused is not None:
+            return JMSSecurityError(f"{error}: {self._reach.refused}", "AuthenticationError")
         if trouble is None:
             return error
         return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")

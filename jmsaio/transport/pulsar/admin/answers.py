@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
+from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
 
 if TYPE_CHECKING:
     import httpx
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 _NO_RIGHT = "Unauthorized to"
 
 
-def error_of(status: int, reason: str, what: str) -> Exception:
-    """The error for a refusal with that HTTP status; ``what`` is the call."""
+def error_of(status: int, reason: str, what: str, credentials: Credentials | None = None) -> Exception:
+    """The error for a refusal with that HTTP status; ``what`` is the call, shown with those credentials."""
     if status in (401, 403):
-        who = (
-            "the credentials have no right to do this" if _NO_RIGHT in reason else "the broker refused the credentials"
-        )
-        return JMSSecurityError(f"{what}: {who} [{status}] ({reason})")
+        if status == 403 or _NO_RIGHT in reason:
+            return JMSSecurityError(f"{what}: the credentials have no right to do this [{status}] ({reason})")
+        words = "" if reason.startswith("<") else f" ({reason})"  # a page for browsers
+        return JMSSecurityError(f"{what}: the broker refused the credentials [{status}]{words}: {flaw(credentials)}")
     if status == 404:
         return NotFoundError(f"{what}: does not exist ({reason})")
     return AdminError(f"{what}: status {status} ({reason})", status)

@@ -12,6 +12,7 @@ import enum
 import json
 import ssl
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -44,6 +45,12 @@ _SPELLINGS = {
     "privateKey": "private_key",
     "clientId": "client_id",
     "clientSecret": "client_secret",
+}
+
+_REMARKS = {
+    AuthKind.TLS: "the client's certificate is not one that the broker knows; check the files in authParams",
+    AuthKind.BASIC: "wrong user or password; check authParams",
+    AuthKind.OAUTH2: "check issuer and key in authParams, and the audience and scope that the broker wants",
 }
 
 _NEEDED: dict[AuthKind, tuple[tuple[str, ...], ...]] = {
@@ -113,6 +120,35 @@ def read_credentials(plugin: str | None, parameters: str | None) -> Credentials 
         # An HTTP library would refuse it with a message that shows it.
         raise ConfigurationError("option authParams: the token has a blank or a character beyond ASCII", "authParams")
     return Credentials(kind, values)
+
+
+def flaw(credentials: Credentials | None) -> str:
+    """What may be wrong with credentials that a broker refuses, and what to do. Shows no secret.
+
+    Raises:
+        JMSSecurityError: the token's file can't be read, or holds no token.
+    """
+    if credentials is None:
+        return "none are given; set authPlugin and authParams"
+    if credentials.kind is not AuthKind.TOKEN:
+        return _REMARKS[credentials.kind]
+    file = credentials.values.get("file")
+    remedy = "give a valid one in authParams" if file is None else f"write a valid one into {file}"
+    return f"{_flaw_of_token(credentials.token())}; {remedy}"
+
+
+def _flaw_of_token(token: str) -> str:
+    """What is wrong with a token that the broker refuses, as far as it shows. Its claims are no secret."""
+    try:
+        part = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        expires = claims.get("exp")
+        end = None if expires is None else datetime.fromtimestamp(float(expires), UTC)
+    except (ValueError, IndexError, AttributeError, TypeError, OverflowError):
+        return "the token is no JSON Web Token (JWT)"
+    if end is not None and end <= datetime.now(UTC):
+        return f"the token expired at {end:%Y-%m-%d %H:%M:%S} UTC"
+    return "the token is not signed with the broker's key, or the broker takes no tokens"
 
 
 def _is_token(text: str) -> bool:

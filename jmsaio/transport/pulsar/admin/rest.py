@@ -12,14 +12,21 @@ import anyio
 import tenacity
 
 from jmsaio.config import Configuration
-from jmsaio.errors import AdminError, ConfigurationError, InvalidDestinationError, NotFoundError, ObjectClosedError
+from jmsaio.errors import (
+    AdminError,
+    ConfigurationError,
+    InvalidDestinationError,
+    JMSSecurityError,
+    NotFoundError,
+    ObjectClosedError,
+)
 from jmsaio.model.partitions import partition_names
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
-from jmsaio.transport.pulsar.admin.causes import cause_of
+from jmsaio.transport.pulsar.admin.causes import cause_of, distrust
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
@@ -341,6 +348,9 @@ class RestAdmin:
             limit = self._config.operation_timeout
             raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
         except httpx.HTTPError as error:
+            reason = distrust(error, self._url)
+            if reason is not None:
+                raise JMSSecurityError(f"{what}: {reason}", "AuthenticationError") from error
             raise AdminError(
                 f"{what}: {self._url} can't be reached: {cause_of(error)};"
                 " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
@@ -359,7 +369,7 @@ class RestAdmin:
             query = None  # the new address has it
         if answer.is_success:
             return answer
-        raise error_of(answer.status_code, reason_of(answer), what)
+        raise error_of(answer.status_code, reason_of(answer), what, self._credentials)
 
     def _connected(self, what: str) -> httpx.AsyncClient:
         if self._closed:  # looked at before each request: a call may wait for its next attempt meanwhile
@@ -391,7 +401,7 @@ def _passes(error: BaseException) -> bool:
         return error.status in _TRY_AGAIN and NO_TRANSACTIONS not in error.reason
     import httpx
 
-    return isinstance(error, httpx.TransportError)
+    return isinstance(error, httpx.TransportError) and distrust(error, "") is None
 
 
 def _flag(value: bool) -> str:

@@ -1,7 +1,8 @@
-"""Connecting: whether a TCP connection to the broker works at all, and if not, why.
+"""Connecting: whether the broker can be reached and accepts this client, and if not, why.
 
-pulsar-client tries again until its operation time-out and then gives no cause. So while it tries, TCP connections are
-made beside it: they show the cause, and when an address stays silent for ``connectionTimeoutMs`` no one is there.
+pulsar-client tries again until its operation time-out and then gives no cause. So while it tries, connections are made
+beside it: they show the cause. When an address stays silent for ``connectionTimeoutMs`` no one is there, and who is
+refused for his credentials, or trusts another certificate, need not try again.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from urllib.parse import urlsplit
 import anyio
 
 from jmsaio.config import Configuration
-from jmsaio.errors import BrokerUnavailableError
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.transport.pulsar.admin.causes import cause_of
+from jmsaio.transport.pulsar.admin.credentials import read_credentials
+from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, introduce
 
 #: Seconds that pulsar-client has before anything is tried beside it.
 _PATIENCE = 0.3
 #: Seconds between two tries.
 _PAUSE = 0.5
+#: Seconds for the look after pulsar-client has given up: two round trips, and the certificates to be loaded.
+_LAST_LOOK = 2.0
 _SILENT = "no answer to a TCP connection"
 
 
@@ -28,22 +33,32 @@ class Reach:
     """The addresses of a service URL, and why they can't be reached.
 
     Args:
-        config: with the service URL and ``connectionTimeoutMs``.
+        config: with the service URL, ``connectionTimeoutMs``, credentials and TLS.
     """
 
     def __init__(self, config: Configuration) -> None:
+        self._config = config
+        self._credentials = read_credentials(config.auth_plugin, config.auth_params)
         self._url = config.service_url
         self._addresses = urlsplit(config.service_url).netloc.split(",")
         extra: Mapping[str, Any] = config.client
         self._timeout = extra.get("connection_timeout_ms", 10000) / 1000
-        self._causes: dict[str, str | None] = {}
+        self._causes: dict[str, str | JMSSecurityError] = {}
 
-    async def silent(self) -> None:
-        """Returns when no address answers, be it to refuse; goes on looking as long as one does."""
+    @property
+    def refused(self) -> JMSSecurityError | None:
+        """What security had against the connection at the last look; None if an address can be used."""
+        causes = self._causes.values()
+        if any(cause in (ACCEPTED, MUTE) for cause in causes):
+            return None
+        return next((cause for cause in causes if isinstance(cause, JMSSecurityError)), None)
+
+    async def hopeless(self) -> None:
+        """Returns when each address stays silent or refuses this client; goes on looking as long as one does not."""
         await asyncio.sleep(_PATIENCE)
         while True:
             await self.look(self._timeout)
-            if all(cause == _SILENT for cause in self._causes.values()):
+            if all(cause == _SILENT or isinstance(cause, JMSSecurityError) for cause in self._causes.values()):
                 return
             await asyncio.sleep(_PAUSE)
 
@@ -56,29 +71,33 @@ class Reach:
     async def _try(self, address: str, timeout: float) -> None:
         self._causes.setdefault(address, _SILENT)
         host, _, port = address.rpartition(":")
+        cause: str = _SILENT
         try:
             with anyio.fail_after(timeout):
-                stream = await anyio.connect_tcp(host.strip("[]"), int(port))
-                await stream.aclose()
+                async with await anyio.connect_tcp(host.strip("[]"), int(port)) as stream:
+                    cause = self._causes[address] = MUTE
+                    self._causes[address] = await introduce(stream, address, self._config, self._credentials)
         except TimeoutError:
-            self._causes[address] = _SILENT
+            self._causes[address] = cause
         except OSError as error:
             self._causes[address] = cause_of(error)
-        else:
-            self._causes[address] = None
+        except JMSSecurityError as error:
+            self._causes[address] = error
 
     async def trouble(self) -> str | None:
         """Why no address can be reached, as far as that shows within a second; None if one can."""
         await self.look(min(1.0, self._timeout))
-        causes = [f"{address}: {cause}" for address, cause in self._causes.items() if cause is not None]
-        return "; ".join(causes) if len(causes) == len(self._addresses) else None
+        if any(cause in (ACCEPTED, MUTE) for cause in self._causes.values()):
+            return None
+        return "; ".join(f"{address}: {cause}" for address, cause in self._causes.items())
 
-    async def failure(self, seconds: float) -> BrokerUnavailableError:
-        """The error of a connect that took ``seconds``; carries host and port."""
+    async def failure(self, seconds: float) -> JMSError:
+        """The error of a connect that took ``seconds``; carries host and port where no one answers."""
         if not self._causes:
-            await self.look(min(1.0, self._timeout))
-        spoken = "a TCP connection works, but no one speaks Pulsar's protocol there"
-        cause = "; ".join(f"{address}: {cause or spoken}" for address, cause in self._causes.items())
+            await self.look(min(_LAST_LOOK, self._timeout))
+        if self.refused is not None:
+            return JMSSecurityError(f"connect to {self._url}: {self.refused}", self.refused.error_code)
+        cause = "; ".join(f"{address}: {cause}" for address, cause in self._causes.items())
         host, _, port = self._addresses[0].rpartition(":")
         within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is reported at once
         return BrokerUnavailableError(f"no broker answers at {self._url}{within}: {cause}", host.strip("[]"), int(port))

@@ -3,10 +3,11 @@ from __future__ import annotations
 import errno
 import itertools
 import socket
+import ssl
 
 import pytest
 
-from jmsaio.transport.pulsar.admin.causes import cause_of
+from jmsaio.transport.pulsar.admin.causes import cause_of, distrust
 
 
 def raised(*errors: BaseException) -> BaseException:
@@ -31,3 +32,13 @@ def raised(*errors: BaseException) -> BaseException:
 def test_the_first_real_cause_is_told(error: BaseException, words: str) -> None:
     """However deep it lies, the operating system's sentence is found."""
     assert cause_of(error) == words
+
+
+def test_an_alert_of_tls_names_the_clients_certificate() -> None:
+    """Errors of other kinds are no matter of trust."""
+    alert = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
+    alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    told = distrust(raised(RuntimeError("outer"), ExceptionGroup("several", [alert])), "there:1")
+    assert told is not None
+    assert told.startswith("there:1 refuses the TLS connection (tlsv13 alert certificate required); check the client's")
+    assert distrust(raised(RuntimeError("outer"), OSError(errno.ECONNREFUSED, "x")), "there:1") is None

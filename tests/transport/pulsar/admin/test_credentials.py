@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import ssl
 import traceback
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, JMSSecurityError
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials, tls_context
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, flaw, read_credentials, tls_context
 
 SECRET = "s3cr3t"
 JAVA = "org.apache.pulsar.client.impl.auth."
@@ -165,3 +166,25 @@ def test_host_names_and_certificates_are_checked_as_configured(
 ) -> None:
     context = tls_context(attrs.evolve(load("pulsar://broker:6650"), **options), None)
     assert (context.check_hostname, context.verify_mode) == (names, mode)
+
+
+def _claims(**claims: object) -> str:
+    return f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b'=').decode()}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        (_claims(sub="a", exp=1000), "the token expired at 1970-01-01 00:16:40 UTC; give a valid one in authParams"),
+        (_claims(sub="a"), "the token is not signed with the broker's key, or the broker takes no tokens; give"),
+        (_claims(sub="a", exp="soon"), "no JSON Web Token"),
+        (_claims(sub="a", exp=1e300), "no JSON Web Token"),
+        ("e30.WzFd.c2ln", "no JSON Web Token"),
+        ("e30.!!!.c2ln", "no JSON Web Token"),
+        ("plain", "no JSON Web Token"),
+    ],
+)
+def test_what_is_wrong_with_a_token_is_found_without_showing_it(token: str, words: str) -> None:
+    found = flaw(Credentials(AuthKind.TOKEN, {"token": token}))
+    assert words in found
+    assert token not in found

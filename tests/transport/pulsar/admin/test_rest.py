@@ -33,6 +33,7 @@ from jmsaio.transport.base import Cursor, Position
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
 from tests.support.broker import TestBroker
+from tests.support.secure import SecureBroker
 
 TOPIC = "persistent://public/default/orders"
 PATH = "/admin/v2/persistent/public/default/orders"
@@ -746,3 +747,25 @@ async def test_the_last_readable_entry_is_unknown_without_the_right_to_ask(make_
 async def test_a_topic_that_stores_nothing_has_no_log(make_admin: MakeAdmin) -> None:
     error = await failure(make_admin("http://127.0.0.1:1").log(f"non-{TOPIC}"))
     assert isinstance(error, InvalidDestinationError)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"authParams": "garbage-token"}, "refused the credentials .401.: the token is no JSON Web Token"),
+        ({"tlsTrustCertsFilePath": "stranger"}, r"https://localhost:\d+ is not trusted"),
+        ({"webServiceUrl": "127.0.0.1"}, r"https://127\.0\.0\.1:\d+ is for another host"),
+    ],
+)
+async def test_who_is_refused_learns_why(secure_broker: SecureBroker, change: dict[str, str], words: str) -> None:
+    """At the first call, which is not tried again."""
+    options = secure_broker.options(tls=True)
+    told = {
+        "tlsTrustCertsFilePath": str(secure_broker.stranger),
+        "webServiceUrl": secure_broker.tls_web_url.replace("localhost", "127.0.0.1"),
+    }
+    admin = open_admin(load(options | {name: told.get(name, value) for name, value in change.items()}))
+    with pytest.raises(JMSSecurityError, match=words) as caught:
+        await admin.topics("public/default")
+    assert "garbage-token" not in str(caught.value)
+    await admin.aclose()
