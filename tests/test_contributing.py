@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
 import re
 import shlex
 import subprocess
@@ -103,6 +105,40 @@ def test_scripts_start_what_the_project_brings() -> None:
     required = {re.split(r"[\[<>=~ ]", line)[0] for of in extras for line in optional[of]}
     started = {tool(command) for commands in scripts().values() for command in commands}
     assert {name for name in started - required if not (ROOT / name).is_file()} == set()
+
+
+def required(extras: list[str]) -> set[str]:
+    """The distributions that the project and its extras name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = project["optional-dependencies"]
+    lines = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
+    names = {re.split(r"[\[<>=~ ]", line)[0].lower() for line in lines}
+    nested = [extra for line in lines for each in re.findall(r"jmsaio\[(.+)\]", line) for extra in each.split(",")]
+    return names | (required(nested) if nested else set())
+
+
+def imported() -> set[str]:
+    """The top-level names that the package and its tests import, but their own and the standard library's."""
+    names: set[str] = set()
+    for path in (*ROOT.glob("jmsaio/**/*.py"), *ROOT.glob("tests/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names - {"jmsaio", "tests", "benchmarks"}
+
+
+def test_what_contributors_install_has_all_that_mypy_and_the_tests_import() -> None:
+    """The install lines of the guide and of hatch; mypy reports each import that it can't find."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    [written] = re.findall(r"pip install -e '\.\[(.+)\]'", (HOSTING / "CONTRIBUTING.md").read_text())
+    owners = importlib.metadata.packages_distributions()
+    ignored = {each.partition(".")[0] for each in project["tool"]["mypy"]["overrides"][0]["module"]}
+    for extras in (written.split(","), project["tool"]["hatch"]["envs"]["default"]["features"]):
+        names = required(extras) | {"certifi"}  # comes with httpx
+        missing = {name for name in imported() - ignored if not names & {each.lower() for each in owners[name]}}
+        assert missing == set(), f"pip install '.[{','.join(extras)}]' does not bring them"
 
 
 def test_paths_in_scripts_exist() -> None:

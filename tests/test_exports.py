@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 
+import attrs
 import pytest
 
 import jmsaio
@@ -38,6 +39,14 @@ def test_every_export_is_there_once_and_documented() -> None:
         value = getattr(jmsaio, name)
         if inspect.isclass(value) or inspect.isroutine(value):
             assert value.__doc__, f"{name} has no docstring"
+
+
+def test_no_repr_shows_private_fields() -> None:
+    """The repr that attrs generates shows each field: sessions, locks and buffers."""
+    kinds = [value for name in jmsaio.__all__ if attrs.has(value := getattr(jmsaio, name))]
+    generated = [kind for kind in kinds if "attrs generated" in kind.__repr__.__code__.co_filename]
+    shown = {kind.__name__: [field.name for field in attrs.fields(kind) if field.repr] for kind in generated}
+    assert {name: fields for name, fields in shown.items() if any(field[0] == "_" for field in fields)} == {}
 
 
 def test_a_star_import_brings_each_public_name() -> None:

@@ -50,15 +50,34 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     "lines.",
 )
 @click.version_option(__version__, "--version", prog_name="jmsaio")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
-def app(context: click.Context, debug: bool) -> None:
+def app(context: click.Context) -> None:
     """JMS for asyncio on Apache Pulsar, from the command line. Start with 'jmsaio demo': it needs no server."""
     show_help_alone(context)
 
 
 for command in (demo, send, receive, browse, bench, broker, sweep, spark, guide):
     app.add_command(command)
+
+
+def _note_debug(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        context.find_root().ensure_object(dict)["debug"] = True
+
+
+def _add_debug(command: click.Command) -> None:
+    """Add ``--debug`` to a command and to all below it, so that it works in front of and behind each name."""
+    command.params.append(
+        click.Option(
+            ["--debug"], is_flag=True, is_eager=True, expose_value=False, callback=_note_debug,
+            help="Show the traceback of an error.",
+        )
+    )  # fmt: skip
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        _add_debug(below)
+
+
+_add_debug(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,9 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code, see ``jmsaio.cli``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given[: _first_command(given)]
+    noted: dict[str, bool] = {}
     try:
-        result = app.main(given, prog_name="jmsaio", standalone_mode=False)
+        result = app.main(given, prog_name="jmsaio", standalone_mode=False, obj=noted)
     except click.Abort:
         return _complain("interrupted", INTERRUPTED)
     except click.ClickException as error:
@@ -81,16 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit:  # so click ends when the reader of our output, such as head, has gone
         return BROKEN_PIPE
     except Exception as error:
-        if debug:
+        if noted.get("debug"):
             traceback.print_exc()
             return _code(error)
         return _complain(_sentence(error), _code(error))
     return result if isinstance(result, int) else OK
-
-
-def _first_command(arguments: Sequence[str]) -> int:
-    """Where the command's own arguments begin."""
-    return next((index for index, text in enumerate(arguments) if text in app.commands), len(arguments))
 
 
 def _usage(error: click.ClickException) -> str:

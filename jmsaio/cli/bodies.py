@@ -14,6 +14,7 @@ import click
 from jmsaio.cli.typed import typed
 from jmsaio.config.options import nearest
 from jmsaio.errors import JMSError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
@@ -124,13 +125,13 @@ def make(kind: str, data: bytes) -> Message:
     except UnicodeDecodeError:
         raise click.UsageError("the body is not UTF-8 text; send it with --as bytes") from None
     except ValueError as error:
-        raise click.UsageError(f"the body of a {kind} message is JSON; {error}") from None
+        raise click.UsageError(f"the body of {with_article(kind)} message is JSON; {error}") from None
     try:
         if kind == "map":
             return MapMessage(_expect(value, dict, "a JSON object"))
         return StreamMessage(_expect(value, list, "a JSON array")) if kind == "stream" else ObjectMessage(value)
     except (JMSError, ValueError) as error:
-        raise click.UsageError(f"not a {kind} message: {error}") from None
+        raise click.UsageError(f"not {with_article(kind)} message: {error}") from None
 
 
 def from_record(line: bytes) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 
@@ -10,7 +11,7 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import make_output
 from jmsaio.config.options import nearest
 
@@ -27,11 +28,59 @@ def title(text: str) -> str:
     return next((line.lstrip("# ").strip() for line in text.splitlines() if line.startswith("# ")), "")
 
 
+def excerpts(text: str, terms: Sequence[str]) -> str:
+    """The parts of a guide that have all of ``terms``, in any case, in their text or heading; "" if none has.
+
+    A part is a paragraph, an item of a list, a block of code, or a row of a table, shown below the table's head.
+    """
+    found: list[str] = []
+    last = ("", "")
+    for heading, head, part in _parts(text):
+        if not all(term.lower() in f"{heading}\n{part}".lower() for term in terms):
+            continue
+        if heading != last[0]:
+            found += ["", heading]
+        if (heading, head) != last or not head:
+            found += ["", head] if head else [""]
+        found.append(part)
+        last = (heading, head)
+    return "\n".join(found).strip("\n")
+
+
+def _parts(text: str) -> Iterator[tuple[str, str, str]]:
+    """Each part of a guide with the heading above it and, of a row, the head of its table."""
+    heading = head = part = ""
+    code = False
+    for line in [*text.splitlines(), ""]:
+        if part and not code and (not line or line.startswith(("#", "|", "- "))):
+            yield heading, "", part
+            part = ""
+        if line.startswith("```"):
+            code = not code
+        if line.startswith("#") and not code:
+            heading, head = line, ""
+        elif line.startswith("|") and not code:
+            if head.count("\n"):
+                yield heading, head, line
+            else:
+                head = f"{head}\n{line}" if head else line
+        elif line or code:
+            head, part = "", f"{part}\n{line}" if part else line
+        else:
+            head = ""
+
+
 @click.command()
 @click.argument("name", required=False)
+@click.argument("terms", nargs=-1, metavar="[TERM]...")
 @click.option("--raw/--rendered", default=None, help="Plain Markdown, or rendered; default: rendered on a terminal.")
-def guide(name: str | None, raw: bool | None) -> int:
-    """Show a guide, or list them all."""
+def guide(name: str | None, terms: tuple[str, ...], raw: bool | None) -> int:
+    """Show a guide, or list them all. With terms, show only the parts of a guide that have them all.
+
+    \b
+      jmsaio guide configuration
+      jmsaio guide configuration redelivery delay
+    """
     known = guides()
     if name is None:
         output = make_output(None)
@@ -48,6 +97,12 @@ def guide(name: str | None, raw: bool | None) -> int:
         hint = nearest(name, known) or f"; there are {', '.join(known)}"
         raise click.UsageError(f"unknown guide {name!r}{hint}")
     text = file_named.read_text(encoding="utf-8")
+    if terms:
+        text = excerpts(text, terms)
+        if not text:
+            click.echo(f"nothing in the guide {name!r} has {' and '.join(map(repr, terms))}", err=True)
+            return NOTHING
+        text += "\n"
     if raw if raw is not None else not sys.stdout.isatty():
         click.echo(text, nl=False)
         return OK

@@ -23,6 +23,7 @@ from jmsaio.model.messages.text_message import TextMessage
 
 #: Properties that the provider sets; people see them only when asked.
 _PROVIDER = frozenset({"JMSXDeliveryCount"})
+_TIMES = frozenset({"timestamp", "expiration", "delivery_time"})
 
 
 def to_json(message: Message) -> dict[str, Any]:
@@ -77,7 +78,8 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
         hidden = ("message_id", "kind", "body", "body_types", "properties", "types")
         for name, value in to_json(message).items():
             if name not in hidden:
-                text.append(f"\n  {name}: {printable(str(value))}", style="dim")
+                told = _clock(value) if name in _TIMES and value else printable(str(value))
+                text.append(f"\n  {name}: {told}", style="dim")
     text.append("\n")
     text.append(_body_text(message))
     return text
@@ -171,5 +173,9 @@ def _place(destination: Destination | None) -> str | None:
 
 
 def _clock(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}"
+    """The local time and its distance from UTC; the number itself where no calendar has it."""
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)
+    return moment.isoformat(sep=" ", timespec="milliseconds")

@@ -69,6 +69,9 @@ class Enumeration:
     def __len__(self) -> int:
         return len(self._messages)
 
+    def __repr__(self) -> str:
+        return f"<Enumeration, {len(self)} messages left>"
+
     def __iter__(self) -> Enumeration:
         return self
 

@@ -25,7 +25,7 @@ from jmsaio.errors import (
     MessageFormatError,
     ObjectClosedError,
 )
-from jmsaio.model.arguments import check_class
+from jmsaio.model.arguments import check_class, with_article
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.message import Message
@@ -253,7 +253,9 @@ class MessageConsumer(AsyncClosing):
         try:
             body = message.get_body(body_type)
             if body is None or message.KIND in ("stream", "header"):
-                raise MessageFormatError(f"a {type(message).__name__} without a body of type {body_type.__name__}")
+                raise MessageFormatError(
+                    f"{with_article(type(message).__name__)} without a body of type {body_type.__name__}"
+                )
         except MessageFormatError:
             if self._runtime.deliveries.self_acknowledging:
                 self._runtime.deliveries.undo_deferred(number)

@@ -312,3 +312,6 @@ class Context(AsyncClosing):
         self._session._runtime.home.check_process()
         if self.closed and not callback_context.listens(self._session._runtime):
             raise ObjectClosedError("the context is closed; create a new one")
+
+    def __repr__(self) -> str:
+        return f"<Context {self._mode.name} {'closed' if self.closed else 'open'} on {self._shared.connection!r}>"

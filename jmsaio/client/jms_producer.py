@@ -189,6 +189,9 @@ class JMSProducer(MessageTemplate):
             write_back(given, sent._headers())
         return await future if listener is None else future
 
+    def __repr__(self) -> str:
+        return f"<JMSProducer {', '.join(f'{name}={value!r}' for name, value in self._options.items()) or 'unset'}>"
+
 
 def _only(body: Any, message: Any) -> Any:
     """The one of the two that was given."""

@@ -193,6 +193,9 @@ class _Requestor(AsyncClosing):
         await self._session.close()
         await self._replies.delete()  # type: ignore[union-attr]  # a temporary destination
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} over {self._producer!r}>"
+
 
 class QueueRequestor(_Requestor):
     """Request and reply over queues; ``await QueueRequestor.open(session, queue)``."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from jmsaio.codec.bodies import OBJECT_FORMAT
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.text import parse_wire, to_java
 from jmsaio.model.values import Byte, Float, Long, Short
@@ -79,7 +80,7 @@ def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
         elif value is not None:
             word = MARKS.get(kind)
             if word is None:
-                raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}: {value!r:.100}")
+                raise MessageFormatError(f"property {name!r} can't hold {with_article(kind.__name__)}: {value!r:.100}")
             wire[name] = to_java(value)
             wire[mark] = word
 

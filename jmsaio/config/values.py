@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from jmsaio.config.options import Kind, Option, Status
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.arguments import shown
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.durations import TEN_YEARS
 
 #: Units of time, with their seconds.
@@ -127,7 +127,7 @@ def _text(option: Option, value: object) -> str:
             return str(value)
         except ValueError:  # Python does not write an int of thousands of digits
             raise refuse(option, value, "is too large") from None
-    raise refuse(option, value, f"needs a {option.kind.value}, not {type(value).__name__}")
+    raise refuse(option, value, f"needs {with_article(option.kind.value)}, not {type(value).__name__}")
 
 
 def _number(option: Option, value: object, unit: str) -> float:

@@ -25,7 +25,12 @@ def shown(value: object, width: int = 40) -> str:
     try:
         return repr(value)[:width]
     except Exception:  # a fault of the value's own class, which must not hide what is refused here
-        return f"a {type(value).__name__}"
+        return with_article(type(value).__name__)
+
+
+def with_article(noun: str) -> str:
+    """``noun`` behind "a" or "an"."""
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
 
 
 def check_text(value: object, argument: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.text import parse_boolean, parse_double, parse_float, parse_integer, to_java
 from jmsaio.model.values import TYPE_OF, Byte, Float, JmsType, Long, Short, Value
 
@@ -72,7 +73,7 @@ def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: J
     if source is target:
         return value
     if target not in matrix.get(source, ()):
-        raise MessageFormatError(f"{what} {name!r} is a {source.value} and can't be read as {target.value}")
+        raise MessageFormatError(f"{what} {name!r} is {with_article(source.value)} and can't be read as {target.value}")
     if target is _T.STRING:
         return to_java(value)
     if source is _T.STRING:

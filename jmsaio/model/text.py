@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from jmsaio.errors import MessageFormatError, NumberFormatError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.values import Byte, Float, Long, Short, Value, round_float
 
 # Possessive repetitions: a long text of a hostile sender is looked at once, not once for each of its digits.
@@ -216,7 +217,7 @@ def parse_wire(text: str, mark: str) -> Value:
     try:
         return reader(text)
     except NumberFormatError as error:
-        raise MessageFormatError(f"{text[:100]!r} is not a {mark}") from error
+        raise MessageFormatError(f"{text[:100]!r} is not {with_article(mark)}") from error
 
 
 def _wire_int(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jmsaio.errors import MessageFormatError, NullValueError
-from jmsaio.model.arguments import wrong_type
+from jmsaio.model.arguments import with_article, wrong_type
 from jmsaio.model.values import Int
 
 
@@ -26,7 +26,7 @@ def typed(kind: type, value: Any, name: str) -> Any:
     try:
         if kind is bool or kind is str:
             if not isinstance(value, kind):
-                raise TypeError(f"needs a {kind.__name__}, not {type(value).__name__} {value!r:.100}")
+                raise TypeError(f"needs {with_article(kind.__name__)}, not {type(value).__name__} {value!r:.100}")
             return value if type(value) is kind else str.__str__(value)
         if isinstance(value, bool):
             raise TypeError(f"needs a number, not a bool: {value!r}")

@@ -11,7 +11,7 @@ import struct
 from typing import Any, ClassVar, Final, Self
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
-from jmsaio.model.arguments import shown, wrong_type
+from jmsaio.model.arguments import shown, with_article, wrong_type
 
 _FLOAT = struct.Struct(">f")
 
@@ -189,7 +189,7 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
         return _whole(value, name)
     found = canonical(value, name)
     if isinstance(found, bytes | Char):
-        raise MessageFormatError(f"property {name!r} can't hold a {kind.__name__}")
+        raise MessageFormatError(f"property {name!r} can't hold {with_article(kind.__name__)}")
     return found
 
 

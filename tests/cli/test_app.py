@@ -104,9 +104,16 @@ def test_a_mistake_in_a_selector_is_pointed_at(capsys: pytest.CaptureFixture[str
         assert lines[1:] == ["  amount = = 3", "           ^", "(the language: 'jmsaio guide selectors')"]
 
 
-def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--debug", "receive", "q", "-u", "pulsar://h?nosuch=1"]) == 2
+@pytest.mark.parametrize("place", [0, 1, 2, 4])
+def test_debug_shows_where(place: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """In front of the command and behind it; as the value of an option it is that."""
+    arguments = ["receive", "q", "-u", "pulsar://h?nosuch=1"]
+    assert main([*arguments[:place], "--debug", *arguments[place:]]) == 2
     assert "Traceback" in capsys.readouterr().err
+    assert main([*arguments, "-s", "--debug"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert main(["broker", "stop", "--help"]) == 0
+    assert "--debug" in capsys.readouterr().out
 
 
 def test_errors_keep_their_text_and_say_what_to_do() -> None:

@@ -1,6 +1,9 @@
 """Messages as JSON and as text for people."""
 
 import json
+import time
+
+import pytest
 
 from jmsaio import BytesMessage, JavaObject, MapMessage, Message, ObjectMessage, Queue, Short, TextMessage, Topic
 from jmsaio.cli.show import to_json, to_text
@@ -55,3 +58,20 @@ def test_other_kinds_for_people() -> None:
     assert to_text(Message()).plain.endswith("(no body)")
     assert "3 bytes: 01 02 03" in to_text(BytesMessage(b"\x01\x02\x03")).plain
     assert 'map {"a": 1}' in to_text(MapMessage({"a": 1})).plain
+
+
+def test_times_are_shown_with_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of headers, too; in JSON they stay numbers."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        message = TextMessage("tea")
+        message.jms_timestamp, message.jms_expiration, message.jms_delivery_time = 1_000, 2_005, 2**62
+        shown = to_text(message, headers=True).plain
+        assert shown.startswith("(no id)  1970-01-01 05:30:01.000+05:30\n")
+        assert "expiration: 1970-01-01 05:30:02.005+05:30" in shown
+        assert f"delivery_time: {2**62}" in shown  # no calendar has it
+        assert to_json(message)["expiration"] == 2_005
+    finally:
+        monkeypatch.undo()
+        time.tzset()

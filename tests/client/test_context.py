@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import pytest
@@ -203,3 +204,20 @@ async def test_a_context_that_does_not_start_by_itself_delivers_after_start(name
             await context.stop()
             await context.create_producer().send(queue, "y")
             assert await consumer.receive(timeout=0.05) is None
+
+
+async def test_reprs_show_what_the_objects_are_for() -> None:
+    async with jmsaio.ConnectionFactory("memory://reprs") as factory, await factory.create_context() as context:
+        queue = context.create_queue("q")
+        assert re.fullmatch(
+            r"<Context AUTO open on <Connection [\w-]+ to memory://reprs \w+, 1 sessions>>", repr(context)
+        )
+        producer = context.create_producer()
+        assert repr(producer) == "<JMSProducer unset>"
+        assert repr(producer.set_priority(7).set_time_to_live(5)) == "<JMSProducer priority=7, time_to_live=5.0>"
+        await producer.send(queue, "canary")
+        async with context.create_browser(queue) as browser:
+            assert repr(await browser.get_enumeration()) == "<Enumeration, 1 messages left>"
+        requestor = await jmsaio.QueueRequestor.open(context._session, queue)
+        assert repr(requestor) == f"<QueueRequestor over {requestor._producer!r}>"
+    assert repr(context).startswith("<Context AUTO closed on ")

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+import jmsaio
 from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError, JMSError
 from jmsaio.model import arguments
+from jmsaio.model.arguments import with_article
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,16 @@ def test_an_illegal_argument_is_a_jms_error_and_a_value_error_or_type_error() ->
     """One family: JMSErrors that are ValueErrors, those of a wrong type also TypeErrors."""
     assert issubclass(IllegalArgumentTypeError, IllegalArgumentError) and issubclass(IllegalArgumentError, JMSError)
     assert issubclass(IllegalArgumentError, ValueError) and issubclass(IllegalArgumentTypeError, TypeError)
+
+
+@pytest.mark.parametrize("noun", ["an int", "an integer", "an ObjectMessage", "a long", "a String", "a UUID"])
+def test_a_noun_gets_its_article(noun: str) -> None:
+    assert with_article(noun.split()[1]) == noun
+
+
+def test_errors_have_the_right_article() -> None:
+    message = jmsaio.ObjectMessage(1, properties={"amount": 5})
+    with pytest.raises(jmsaio.MessageFormatError, match="'amount' is an int and can't be read as"):
+        message.get_boolean_property("amount")
+    with pytest.raises(jmsaio.MessageFormatError, match="an ObjectMessage has no text"):
+        _ = message.text

@@ -17,6 +17,7 @@ from jmsaio.codec.javaser.layouts import (
     JavaClass,
 )
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.mutf8 import encode_mutf8
 from jmsaio.model.values import Char, Value
 
@@ -67,7 +68,7 @@ class _Writer:
     def _box(self, kind: type, value: Any) -> None:
         known = BOXES.get(kind)
         if known is None or known.layout is None:
-            raise MessageFormatError(f"there is no Java class for a {kind.__name__}")
+            raise MessageFormatError(f"there is no Java class for {with_article(kind.__name__)}")
         self.parts.append(b"\x73")
         self._class(known)
         self.parts.append(known.layout.pack(ord(value) if kind is Char else value))

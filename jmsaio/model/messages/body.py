@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
-from jmsaio.model.arguments import shown
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.foreign import LeftOut, MessageLike, _unsaid, adopt, is_foreign
 from jmsaio.model.messages.map_message import MapMessage
@@ -81,4 +81,6 @@ def message_for(body: object) -> Message:
         return ObjectMessage(body)
     if isinstance(body, bool | int | float):
         raise MessageFormatError(f"{shown(body, 100)} is not a body by itself; {_AS_OBJECT}")
-    raise MessageFormatError(f"no message can hold a {type(body).__name__}; send str, bytes, dict, list or a message")
+    raise MessageFormatError(
+        f"no message can hold {with_article(type(body).__name__)}; send str, bytes, dict, list or a message"
+    )

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextError
-from jmsaio.model.arguments import check_flag, check_int, check_optional_text
+from jmsaio.model.arguments import check_flag, check_int, check_optional_text, with_article
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.properties import MessageSource as MessageSource
@@ -229,7 +229,9 @@ class Message(Properties):
         Raises:
             NoTextError: a message of another kind. It is a MessageFormatError and an AttributeError.
         """
-        raise NoTextError(f"a {type(self).__name__} has no text; read it with get_body, or check isinstance first")
+        raise NoTextError(
+            f"{with_article(type(self).__name__)} has no text; read it with get_body, or check isinstance first"
+        )
 
     def clear_body(self) -> None:
         """Remove the body and make it writable. The properties stay."""

@@ -8,6 +8,7 @@ from typing import Final
 from jmsaio.codec.bodies import encode_body
 from jmsaio.codec.rows import PERSISTENT, RawRow, to_record
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.cells import Cells
 from jmsaio.spark.arrow.property_columns import read_properties
@@ -99,7 +100,7 @@ def _json_body(text: str, cells: Cells) -> tuple[str, bytes | None]:
         raise MessageFormatError("it has two bodies, text and body_json: one must be NULL")
     if cells.body_type not in (None, kind):
         raise MessageFormatError(
-            f"its body_json is that of a {kind} message, but its body_type is {cells.body_type!r:.100}"
+            f"its body_json is that of {with_article(kind)} message, but its body_type is {cells.body_type!r:.100}"
         )
     return kind, encode_body(kind, body, {})
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import ssl
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +55,8 @@ from jmsaio.transport.topics import list_partitions
 if TYPE_CHECKING:
     import httpx
 
+#: True during a call of ours, in the task that makes it.
+_calling: ContextVar[bool] = ContextVar("jmsaio.rest.calling", default=False)
 #: Calls of one request at most.
 ATTEMPTS = 4
 #: Redirects followed at most: a broker sends a call on to the one that owns the topic.
@@ -362,7 +366,12 @@ class RestAdmin:
         url = self._url + path
         for _ in range(REDIRECTS + 1):
             client = self._connected(what)
-            answer = await client.request(method, url, params=query, json=body, headers=self._headers())
+            headers = self._headers()
+            calling = _calling.set(True)
+            try:
+                answer = await client.request(method, url, params=query, json=body, headers=headers)
+            finally:
+                _calling.reset(calling)
             if answer.status_code not in _MOVED or "location" not in answer.headers:
                 break
             url = moved(url, answer.headers["location"], answer.status_code)
@@ -377,6 +386,7 @@ class RestAdmin:
         if self._client is None:
             import httpx
 
+            logging.getLogger("httpx").addFilter(_wanted)  # once, however many clients there are
             secure = self._url.startswith("https:")
             verify: ssl.SSLContext | bool = tls_context(self._config, self._credentials) if secure else False
             self._client = httpx.AsyncClient(verify=verify, timeout=self._config.operation_timeout, trust_env=False)
@@ -393,6 +403,12 @@ class RestAdmin:
         raise ConfigurationError(
             "REST calls with OAuth 2.0 are not built yet; set jms.usePulsarAdmin=false", key="authPlugin"
         )
+
+
+def _wanted(record: logging.LogRecord) -> bool:
+    """Leave out httpx's INFO line for each of our calls, unless its logger was given a level."""
+    quiet = _calling.get() and logging.getLogger("httpx").level == logging.NOTSET
+    return not quiet or record.levelno > logging.INFO
 
 
 def _passes(error: BaseException) -> bool:

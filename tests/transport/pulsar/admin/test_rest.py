@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import attrs
+import httpx
 import pytest
 
 import jmsaio
@@ -150,6 +152,31 @@ async def failure(call: Awaitable[object]) -> JMSError:
         with anyio.fail_after(HANG):
             await call
     return caught.value
+
+
+async def test_calls_are_quiet_in_the_log_unless_the_http_librarys_logger_has_a_level(
+    make_admin: MakeAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An application whose root logger shows INFO sees its own HTTP calls, and ours when it asks for them."""
+
+    def lines() -> list[str]:
+        return [record.message for record in caplog.records if record.name == "httpx"]
+
+    logger = logging.getLogger("httpx")
+    async with scripted(Answer(409, {"reason": "exists"}), parts=0) as server:
+        admin = make_admin(server.url)
+        with caplog.at_level(logging.INFO):
+            await admin.create_topic(TOPIC)
+            assert lines() == []
+            async with httpx.AsyncClient(trust_env=False) as client:
+                await client.get(f"{server.url}/own")
+            assert len(lines()) == 1
+            logger.setLevel(logging.INFO)
+            try:
+                await admin.create_topic(TOPIC)
+            finally:
+                logger.setLevel(logging.NOTSET)
+            assert len(lines()) == 2
 
 
 @pytest.mark.parametrize(
