@@ -10,6 +10,7 @@ from jmsaio.model.destinations import resolve
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import Wanted, list_sources, plan_batch
+from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
 from jmsaio.transport.registry import connected
@@ -26,15 +27,18 @@ class BatchReader(TaskReader, DataSourceReader):
 
         Raises:
             DataLossError: what is to be read is not there any more.
-            TransportError: the broker does not answer.
+            TransportError: the broker does not answer for ``outageTimeout``.
         """
         return [InputPartition(each) for each in asyncio.run(_plan(self._options))]
 
 
 async def _plan(options: SourceOptions) -> list[Range]:
-    configuration = configuration_of(options)
-    async with connected(configuration) as transport:
-        return await plan_batch(transport, Wanted.by(options, configuration))
+    async def plan() -> list[Range]:
+        configuration = configuration_of(options)
+        async with connected(configuration) as transport:
+            return await plan_batch(transport, Wanted.by(options, configuration))
+
+    return await Outage(options.outage_timeout).wait(plan)
 
 
 def check_destination(options: SourceOptions) -> None:

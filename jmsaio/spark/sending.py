@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import random
 from typing import Final
 
@@ -25,6 +26,7 @@ from jmsaio.rules.routing import make_route
 from jmsaio.spark.model.dedup import choose_partition
 from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.model.outgoing import OutgoingRow, Sent
+from jmsaio.spark.planning.outage import Outage
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, sender_options
@@ -68,16 +70,24 @@ class Sending:
     Args:
         transport: opens the senders.
         configuration: its ``producer`` says how; the subscription of a queue is created before its first message.
+        outage_timeout: seconds that an unreachable broker is waited for, also by a row that is sent.
     """
 
     transport: Transport
     configuration: Configuration
+    outage_timeout: float = 0.0
     _outlets: dict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=dict)
     _ended: list[Sent] = attrs.field(init=False, factory=list)
     _error: JMSError | None = attrs.field(init=False, default=None)
     _route: Route = attrs.field(init=False)
+    _outage: Outage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._outage = Outage(self.outage_timeout)
+        producer = self.configuration.producer
+        if 0 < producer.send_timeout < self.outage_timeout:
+            producer = attrs.evolve(producer, send_timeout=self.outage_timeout)
+            self.configuration = attrs.evolve(self.configuration, producer=producer)
         by_priority = make_route(self.configuration.used_priority_mapping, False, random)
 
         def route(record: OutgoingRecord, partitions: int) -> int | None:
@@ -134,14 +144,15 @@ class Sending:
         config = self.configuration
         topic, subscription = self._resolve(row)
         if subscription is not None and config.precreate_queue_subscription:
-            await precreate(self.transport, config, topic, subscription, LoopTimers(self.transport.clock))
+            timers = LoopTimers(self.transport.clock)
+            await self._outage.wait(partial(precreate, self.transport, config, topic, subscription, timers))
         outlet = _Outlet(topic, self._refuse, row.producer)
         options = sender_options(config, self._route if row.producer is None else _route_by_row, outlet.settled)
         options = attrs.evolve(options, config=_for_producer(config.producer, row.producer))
-        sender = outlet.sender = await self._open_sender(topic, options)
+        sender = outlet.sender = await self._outage.wait(partial(self._open_sender, topic, options))
         if row.producer is not None:
             try:
-                await self._check_deduplication(topic)
+                await self._outage.wait(partial(self._check_deduplication, topic))
             except BaseException:
                 await sender.aclose(config.close_timeout)
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -44,15 +45,17 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return worker.run(planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark hands it back to ``latestOffset``; what the options limit is read from the options there."""
+        """Spark hands it back to ``latestOffset``; what the options limit is read from the options there.
+
+        It is never ``ReadAllAvailable``: only the trigger ``once`` hands that over, which must not end without a batch
+        while the broker is unreachable.
+        """
         options = self._options
         if options.max_entries_per_trigger is not None:
             return ReadMaxRows(options.max_entries_per_trigger)
         if options.max_bytes_per_trigger is not None:
             return ReadMaxBytes(options.max_bytes_per_trigger)
-        if options.min_entries_per_trigger is not None:
-            return ReadMinRows(options.min_entries_per_trigger)
-        return ReadAllAvailable()
+        return ReadMinRows(options.min_entries_per_trigger or 1)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read what is stored now, and then stop."""
@@ -89,10 +92,9 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         """The planner, made at the first call that only the process that plans gets."""
         if self._worker is None or self._planner is None:
             signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only if it returns
-            configuration = configuration_of(self._options)
-            self._worker = Worker.open(configuration)
-            wanted = Wanted.by(self._options, configuration)
-            self._planner = StreamPlanner(self._worker.transport, self._options, wanted)
+            options = self._options
+            worker = self._worker = Worker.open(partial(configuration_of, options), options.outage_timeout)
+            self._planner = StreamPlanner(worker.transport, options, Wanted.by(options, worker.configuration))
         return self._worker, self._planner
 
 

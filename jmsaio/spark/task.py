@@ -73,7 +73,7 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.planning.reading import RangeReading, ReadOptions
 
-    here = worker(options.connection, partial(configuration_of, options))
+    here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
     assert options.destination is not None  # a reader has one
     configuration = here.configuration
     destination = destination_text(type(options.destination), span.topic, configuration.system_namespace)

@@ -18,6 +18,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSSecurityError, ObjectClosedError, TransportError
+from jmsaio.spark.planning.outage import Outage
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
 
@@ -41,16 +42,26 @@ class Worker:
     _runner: asyncio.Runner
 
     @classmethod
-    def open(cls, configuration: Configuration) -> Worker:
+    def open(cls, configure: Callable[[], Configuration], outage_timeout: float = 0.0) -> Worker:
         """Connect.
 
+        Args:
+            configure: gives the configuration, for each attempt.
+            outage_timeout: how long an unreachable broker is waited for, in seconds.
+
         Raises:
-            BrokerUnavailableError: the broker does not answer within ``configuration.connect_timeout`` seconds.
+            BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds, and the outage lasts
+                longer than ``outage_timeout``.
             JMSSecurityError: it refuses the credentials.
         """
+
+        async def connect() -> tuple[Transport, Configuration]:
+            configuration = configure()
+            return await open_transport(configuration), configuration
+
         runner = asyncio.Runner()
         try:
-            transport = runner.run(open_transport(configuration))
+            transport, configuration = runner.run(Outage(outage_timeout).wait(connect))
         except BaseException:
             runner.close()
             raise
@@ -79,12 +90,15 @@ class _Workers:
 _workers: Final = _Workers(-1)
 
 
-def worker(connection: Mapping[str, str], configure: Callable[[], Configuration]) -> Worker:
+def worker(
+    connection: Mapping[str, str], configure: Callable[[], Configuration], outage_timeout: float = 0.0
+) -> Worker:
     """The worker of this process for these connection options, connected at the first call.
 
     Args:
         connection: the options as they were given, before secrets are resolved.
         configure: resolves them; called for each new connection, so that a new one has the secret of its time.
+        outage_timeout: as for ``Worker.open``.
 
     Raises:
         As ``Worker.open`` and ``configure``.
@@ -95,7 +109,7 @@ def worker(connection: Mapping[str, str], configure: Callable[[], Configuration]
     key = frozenset(connection.items())
     found = _workers.by_connection.get(key)
     if found is None:
-        found = _workers.by_connection[key] = Worker.open(configure())
+        found = _workers.by_connection[key] = Worker.open(configure, outage_timeout)
     return found
 
 

@@ -34,7 +34,8 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
             the connection the next task in this process connects anew.
     """
     try:
-        return _send(options, batches, worker(options.connection, partial(configuration_of, options)))
+        here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
+        return _send(options, batches, here)
     except CONNECTION_ERRORS:
         forget(options.connection)
         raise
@@ -63,7 +64,7 @@ def make_records(options: SourceOptions, schema: pa.Schema, configuration: Confi
 
 def _send(options: SourceOptions, batches: Iterator[pa.RecordBatch], here: Worker) -> tuple[Sent, ...]:
     maker = None
-    sending = Sending(here.transport, here.configuration)
+    sending = Sending(here.transport, here.configuration, options.outage_timeout)
     try:
         for batch in batches:
             if maker is None:

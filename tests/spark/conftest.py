@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -12,8 +13,9 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.spark import worker as workers
+from jmsaio.testing import FaultProxy, FaultScript, embedded_broker
 from jmsaio.transport.registry import connected
-from tests.spark.seam import Seam
+from tests.spark.seam import Breakable, Seam
 from tests.support.broker import TestBroker
 
 if TYPE_CHECKING:
@@ -36,6 +38,23 @@ async def seam(url: str) -> AsyncIterator[Seam]:
     """A client at the seam, on each kind of broker."""
     async with connected(load(url)) as transport:
         yield Seam(transport)
+
+
+@pytest.fixture
+async def breakable(broker_kind: str, request: pytest.FixtureRequest) -> AsyncIterator[Breakable]:
+    """A client at the seam, on each kind of broker, that the test can make unreachable."""
+    with contextlib.ExitStack() as stack:
+        if broker_kind == "memory":
+            embedded = stack.enter_context(embedded_broker())
+            url = embedded.url
+            ways: list[FaultProxy | FaultScript] = [embedded.faults]
+        else:
+            broker: TestBroker = request.getfixturevalue("pulsar_broker")
+            service, web = (FaultProxy.of(each) for each in (broker.service_url, broker.web_service_url))
+            ways = [stack.enter_context(service), stack.enter_context(web)]
+            url = f"{service.url}?webServiceUrl=http://127.0.0.1:{web.port}"
+        async with connected(load(url)) as transport:
+            yield Breakable(transport, ways)
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +15,7 @@ from jmsaio.config import ProducerConfig
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+from jmsaio.testing import FaultProxy, FaultScript
 from jmsaio.transport.base import Position, SenderOptions, Transport
 from tests.kit.records import Outcomes, tell_each
 from tests.support.broker import TestBroker
@@ -76,3 +78,18 @@ class Seam:
     async def all_texts(self, ranges: Sequence[Range], **options: Any) -> list[str | None]:
         """The texts of all ranges, one after another."""
         return [text for one in ranges for text in texts(await self.rows(one, **options))]
+
+
+@attrs.define
+class Breakable(Seam):
+    """A client of a broker that can become unreachable."""
+
+    ways: Sequence[FaultProxy | FaultScript]
+
+    @contextlib.contextmanager
+    def outage(self) -> Iterator[None]:
+        """Nothing reaches the broker inside the block."""
+        with contextlib.ExitStack() as stack:
+            for way in self.ways:
+                stack.enter_context(way.outage())
+            yield

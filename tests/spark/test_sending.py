@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
 
@@ -16,6 +17,7 @@ from jmsaio.spark.sending import Sending
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Position, ReaderOptions, Transport
 from jmsaio.transport.registry import open_transport
+from tests.spark.seam import Breakable
 
 PREFIX = "persistent://public/default/"
 
@@ -188,3 +190,19 @@ async def test_a_row_goes_to_the_partition_that_it_names_or_is_refused(
         await sending.send(OutgoingRow("topic://parts", record, number) for number, record in enumerate(records))
     await sending.finish()
     assert [await stored(transport, f"parts-partition-{index}") for index in range(3)] == [[b"0"], [b"1"], [b"2", b"2"]]
+
+
+async def test_rows_wait_for_a_broker_that_is_unreachable(breakable: Breakable) -> None:
+    transport, configuration = breakable.transport, load("memory:?producerConfig.sendTimeoutMs=1000")
+    await keep(transport, name := str(uuid.uuid4()))
+    sending = Sending(transport, configuration, outage_timeout=60.0)
+    with breakable.outage():
+        opening = asyncio.create_task(sending.send(rows("a", to=f"topic://{name}")))
+        done, _ = await asyncio.wait([opening], timeout=2)
+        assert not done
+    await opening
+    with breakable.outage():
+        await sending.send(rows("b", to=f"topic://{name}", first=1))
+        await asyncio.sleep(2)
+    assert [each.rows for each in await sending.finish()] == [2]
+    assert await stored(transport, name) == [b"a", b"b"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
+from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows, ReadMinRows
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -64,7 +64,7 @@ def test_the_progress_tells_what_lies_behind(
 @pytest.mark.parametrize(
     ("options", "limit"),
     [
-        ({}, ReadAllAvailable()),
+        ({}, ReadMinRows(1)),
         ({"maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "7"}, ReadMaxRows(5)),
         ({"maxBytesPerTrigger": "7", "minEntriesPerTrigger": "2"}, ReadMaxBytes(7)),
         ({"minEntriesPerTrigger": "2"}, ReadMinRows(2)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -65,8 +66,24 @@ def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entrie
     return record
 
 
+def outage_record(progress: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is told when an outage of the broker begins or ends: ``unreachable``, the reason, or None.
+
+    Args:
+        progress: what Spark says of the newest trigger.
+    """
+    shown = None if progress is None else progress["sources"][0]["latestOffset"]
+    if isinstance(shown, str):
+        shown = json.loads(shown)
+    outage = (shown or {}).get("unreachable")
+    return {"job": "archive", "unreachable": None if outage is None else outage["reason"]}
+
+
 def pace_text(record: Mapping[str, Any]) -> str:
-    """A record of a run as a line."""
+    """A record of a run, or of an outage, as a line."""
+    if "unreachable" in record:
+        reason = record["unreachable"]
+        return "the broker answers again" if reason is None else f"waiting for the broker: {reason}"
     text = f"{record['run']} runs, {record['archived']} messages"
     if record["entries_behind"] is None:
         return text

@@ -24,7 +24,7 @@ from jmsaio.spark.jobs.consuming import ArchiveCursor
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.manifest import Manifest
-from jmsaio.spark.jobs.pace import ENTRIES, Pace, Tell, run_record
+from jmsaio.spark.jobs.pace import ENTRIES, Pace, Tell, outage_record, run_record
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import from_json
 
@@ -64,7 +64,8 @@ def archive_on(
         order: what and where; one with ``until`` is refused.
         stop: asked twice a second; once it says True, the run at work is finished and kept, and that is the end.
         pace: with an interval.
-        tell: called after each run, in the thread of the caller, with the record of it; see ``run_record``.
+        tell: called after each run, and when an outage begins or ends, in the thread of the caller, with the record of
+            it; see ``run_record`` and ``outage_record``.
 
     Returns:
         The summary of all runs, as ``archive_once``.
@@ -115,6 +116,7 @@ class _Runs:
         told: how many were.
         failure: why a run was not added.
         at_work: a run is.
+        is_out: the broker was unreachable when Spark last told of the query.
         stopping: no more runs begin.
         skipped: a run did not begin for that.
     """
@@ -129,6 +131,7 @@ class _Runs:
     told: int = 0
     failure: Exception | None = None
     at_work: bool = False
+    is_out: bool = False
     stopping: bool = False
     skipped: bool = False
 
@@ -237,7 +240,11 @@ def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bo
 
 
 def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, tell: Tell) -> None:
-    """Tell of the runs of which Spark has told."""
+    """Tell of the runs, and of the outages, of which Spark has told."""
+    outage = outage_record(query.lastProgress)
+    if runs.is_out is not (outage["unreachable"] is not None):
+        runs.is_out = not runs.is_out
+        tell(outage)
     recent = query.recentProgress if runs.untold else []
     known = {each["batchId"]: each for each in recent if "addBatch" in each["durationMs"]}  # others are idle
     while runs.untold and runs.told in known:

@@ -88,6 +88,7 @@ class SourceOptions:
         data_loss_folder: where each loss becomes a file, if that is no error; or None.
         on_decode_error: what becomes of a message that can't be read in whole.
         read_timeout: a task fails after this time without a message.
+        outage_timeout: longest time that a query waits for an unreachable broker.
         batch_rows: most rows in an Arrow batch.
         batch_bytes: bytes of messages at which it ends.
         receiver_queue: messages that a reader prefetches.
@@ -119,6 +120,7 @@ class SourceOptions:
     data_loss_folder: str | None = None
     on_decode_error: OnDecodeError = OnDecodeError.ROW
     read_timeout: float = 60.0
+    outage_timeout: float = 300.0
     batch_rows: int = 4096
     batch_bytes: int = 16 * MIB
     receiver_queue: int = 1000

@@ -201,6 +201,11 @@ OPTIONS: Final = (
         doc="a task fails when nothing arrives for this long although its range is not at its end",
     ),
     OptionRow(
+        name="outageTimeout", uses=_ALL, default="5 min", read=values.duration(), field="outage_timeout",
+        doc="how long a query waits for a broker that is unreachable, such as while it restarts, before it fails. "
+        "`load()` does not wait. Refused credentials and deleted topics fail at once",
+    ),
+    OptionRow(
         name="batchRows", uses=_READS, default="4096", read=values.number(1_000_000), field="batch_rows",
         doc="most rows in a batch that a task hands to Spark",
     ),

@@ -14,8 +14,10 @@ Without administration it is not known which ledgers are stored, so nothing coun
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -38,9 +40,11 @@ from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.losses import Losses
+from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
+from jmsaio.transport.subscriptions import passes
 
 #: Other readers that a range opens for missing entries at most. A topic that has shown so many entries that are nothing
 #: for readers has more of them, and each reader costs some milliseconds.
@@ -51,8 +55,8 @@ _BACK_BYTES: Final = 100 * 1024 * 1024
 _BACK_ENTRIES: Final = (20, 256)
 #: Bytes of a message as long as nothing is known of a topic.
 _UNKNOWN_SIZE: Final = 1024 * 1024
-#: Seconds without a record, after which the broker is asked whether it has one.
-_SILENCE: Final = 2.0
+#: Seconds without a record, after which the broker is asked whether it has one: at first, and from then on.
+_SILENCE, _LONG_SILENCE = 2.0, 10.0
 _DELETED: Final = "the broker has deleted them, or the topic was deleted and made anew, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
 
@@ -71,6 +75,7 @@ class ReadOptions:
         fail_on_data_loss: messages that are stored no more are an error, else a warning.
         data_loss_folder: where a loss becomes a file, too, if it is no error; or None.
         read_timeout: seconds without a message that was to come, before reading fails.
+        outage_timeout: seconds that an unreachable broker is waited for.
         batch_rows: rows at a time, at most.
         batch_bytes: bytes of messages at which these rows end, and about as many are prefetched at most.
         config: for the reader; ``receiver_queue_size`` is the most that is prefetched.
@@ -86,6 +91,7 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     data_loss_folder: str | None = None
     read_timeout: float = 60.0
+    outage_timeout: float = 300.0
     batch_rows: int = 4096
     batch_bytes: int = 16 * 1024 * 1024
     config: ConsumerConfig = attrs.field(factory=ConsumerConfig)
@@ -105,6 +111,7 @@ class ReadOptions:
             fail_on_data_loss=options.fail_on_data_loss,
             data_loss_folder=options.data_loss_folder,
             read_timeout=options.read_timeout,
+            outage_timeout=options.outage_timeout,
             batch_rows=options.batch_rows,
             batch_bytes=options.batch_bytes,
             config=attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue),
@@ -129,6 +136,7 @@ class RangeReading:
         self._transport = transport
         self._range = range
         self._options = options
+        self._outage = Outage(options.outage_timeout)
         self._check = RangeCheck(range)
         self._store = Stored((), None)
         self._reader: Reader | None = None
@@ -161,7 +169,7 @@ class RangeReading:
             DataLossError: messages of the range are gone, and ``fail_on_data_loss``.
             MalformedMessageError: a message can't be read in whole, and ``fail_on_decode_error``.
             OperationTimeoutError: no message came for ``read_timeout`` seconds, although the range is not done.
-            TransportError: the broker failed.
+            TransportError: the broker failed, or did not answer for ``outage_timeout`` seconds.
 
         Cancelling: close the reading.
         """
@@ -223,7 +231,7 @@ class RangeReading:
     async def _fetch(self) -> bool:
         """Read records until some of the range wait; False once there are no more."""
         while not self._waiting and not self._check.done:
-            if self._reader is None and not await self._begin():
+            if self._reader is None and not await self._outage.wait(self._begin):
                 return False
             records = await self._read()
             if records:
@@ -275,37 +283,62 @@ class RangeReading:
         """Go on with another reader, where the records have proved to be of quite another size than expected."""
         fitting = self._fitting_queue()
         if not self._check.done and not self._queue / 4 < fitting < self._queue * 4:
-            await self._reopen()
+            await self._outage.wait(self._reopen)
 
     async def _read(self) -> list[ReceivedRecord]:
         """The next records; none where no more are to come."""
-        assert self._reader is not None
-        if self._check.is_last and await self._reader.at_end():
-            return []
-        timeout = self._options.read_timeout
+        records = await self._outage.wait(self._read_on)
+        if records is None:
+            raise OperationTimeoutError(
+                f"{self._range.topic}: no message came for {self._options.read_timeout:g} s (option readTimeout),"
+                f" although those from {self._check.place} to {self._range.end} were to be read"
+            )
+        return records
+
+    async def _read_on(self) -> list[ReceivedRecord] | None:
+        """The next records, by another reader where the last one failed; None where none came for too long."""
+        if self._reader is None:
+            await self._reopen()
         try:
-            async with asyncio.timeout(min(_SILENCE, timeout)):
-                records = await self._reader.read(self._queue, timeout)
-        except TimeoutError:
-            if await self._is_over() or await self._is_incomplete():
+            return await self._listen()
+        except TransportError:
+            await self.aclose()  # what it held comes again
+            raise
+
+    async def _listen(self) -> list[ReceivedRecord] | None:
+        left = self._options.read_timeout
+        piece = min(_SILENCE, left)
+        while True:
+            reader = self._reader
+            assert reader is not None
+            if self._check.is_last and await reader.at_end():
                 return []
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(piece):
+                    if records := await reader.read(self._queue, self._options.read_timeout):
+                        return records
+            if await self._is_over() or await self._is_incomplete() or (left <= 0 and await reader.at_end()):
+                return []
+            if left <= 0:
+                return None
             if self._silent_at != self._check.last:  # perhaps pulsar-client has a message and tells of it too late
                 self._silent_at = self._check.last
                 await self._reopen()
-            records = await self._reader.read(self._queue, timeout)
-        if records or await self._reader.at_end() or await self._is_over():
-            return records
-        raise OperationTimeoutError(
-            f"{self._range.topic}: no message came for {timeout:g} s (option readTimeout), although those from"
-            f" {self._check.place} to {self._range.end} were to be read"
-        )
+            piece = min(_LONG_SILENCE, left)
+            left -= piece
 
     async def _is_over(self) -> bool:
-        """The broker has no message for readers behind the last one. A reader does not see that behind some markers."""
+        """The broker has no message for readers behind the last one. A reader does not see that behind some markers.
+
+        Raises:
+            TransportError: the broker is unreachable.
+        """
         try:
             last = await self._transport.end(self._range.topic)
-        except TransportError:
-            return False  # it is away: the reader waits for it
+        except TransportError as error:
+            if passes(error):
+                raise
+            return False  # the reader waits
         return last is None or place_of(last) <= self._check.last
 
     async def _is_incomplete(self) -> bool:
@@ -343,14 +376,14 @@ class RangeReading:
         self._looked_at = gap.end
         least, most = _BACK_ENTRIES
         entries = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
-        await self._open(self._store.before(gap.start, entries))
+        await self._outage.wait(partial(self._open, self._store.before(gap.start, entries)))
         return True
 
     async def _give_up(self, gap: Gap) -> None:
         """Go on without missing entries; tell of those whose ledgers are stored no more."""
         came_of = gap.end.ledger if gap.end < self._range.end else -1  # this ledger is stored: a record came of it
         if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
-            store = await self._look()
+            store = await self._outage.wait(self._look)
             kept = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
             gone = [run for run in gap.missing if run.ledger not in kept]
             if gone:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
 
+from jmsaio.errors import JMSError
 from jmsaio.spark.options.parse import LATEST, SourceOptions
 from jmsaio.spark.planning.batch_planning import Wanted, list_sources, look, start_places
 from jmsaio.spark.planning.cursor import StreamCursor
@@ -23,6 +25,7 @@ from jmsaio.spark.planning.offsets import (
     to_json,
     with_behind,
 )
+from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Limits, Stored
 from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.administration import Position
@@ -48,8 +51,10 @@ class StreamPlanner:
     _until: Offsets | None = attrs.field(init=False, default=None)
     _reached: Offsets = attrs.field(init=False, factory=dict)
     _cursor: StreamCursor | None = attrs.field(init=False, default=None)
+    _outage: Outage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._outage = Outage(self.options.outage_timeout)
         name, admin = self.options.subscription, self.transport.admin
         if name is not None and admin is not None:
             self._cursor = StreamCursor(admin, name, self.options.shared_cursor)
@@ -59,8 +64,11 @@ class StreamPlanner:
 
         Raises:
             ConfigurationError: other consumers use the subscription.
-            TransportError: the broker does not answer.
+            TransportError: the broker does not answer for ``outageTimeout``.
         """
+        return await self._outage.wait(self._initial)
+
+    async def _initial(self) -> dict[str, Any]:
         stores = await self._look(fresh=True)
         places = await start_places(self.transport, self.wanted, stores)
         if self._cursor is not None and self.options.move_cursor:
@@ -72,20 +80,35 @@ class StreamPlanner:
 
     async def freeze(self) -> None:
         """From now on, plan up to what is stored now, and no partition that does not exist yet."""
-        stores = await self._look(fresh=True)
+        stores = await self._outage.wait(partial(self._look, fresh=True))
         self._until = {topic: store.end for topic, store in stores.items() if store.end is not None}
 
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         """Where the batch ends that begins at ``written``; there if there is nothing to read, or not enough.
 
+        There, too, while the broker is unreachable: so Spark asks again, and ``report`` says why nothing is read. Where
+        Spark would not ask again, this waits.
+
         Args:
             written: where the batch before ended. Spark has stored that it is done.
-            limited: heed the limits of the options; False: all there is.
+            limited: heed the limits of the options; False: all there is, once.
 
         Raises:
             DataLossError: a partition is gone, or what was to be read of it.
-            TransportError: the broker does not answer.
+            TransportError: the broker does not answer for ``outageTimeout``.
         """
+        look = partial(self._latest, written, limited)
+        if self._until is not None or not limited:
+            return await self._outage.wait(look)
+        try:
+            end = await look()
+        except JMSError as error:
+            self._outage.note(error)
+            return dict(written)
+        self._outage.end()
+        return end
+
+    async def _latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         start = from_json(written)
         looked = self._looked
         stores = await self._look()
@@ -102,18 +125,30 @@ class StreamPlanner:
         return to_json(step.end)
 
     async def report(self) -> dict[str, Any]:
-        """How far the broker is, and what lies behind the newest batch: by partition, entries and bytes."""
-        stores = await self._look()
+        """How far the broker is, and what lies behind the newest batch: by partition, entries and bytes.
+
+        While the broker is unreachable, how far it was, and ``unreachable``: ``seconds`` since, and the ``reason``.
+        """
+        if self._outage.shown() is None:
+            try:
+                await self._look()
+            except JMSError as error:
+                self._outage.note(error)
+        stores, outage = self._stores, self._outage.shown()
         ends = {topic: store.end for topic, store in stores.items() if store.end is not None}
-        return with_behind(ends, lag(self._reached, stores))
+        shown = with_behind(ends, lag(self._reached, stores))
+        return shown if outage is None else {**shown, "unreachable": outage}
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
         """The tasks of a batch. Asks the broker only if it never did: where a batch is repeated after a restart.
 
         Raises:
             DataLossError: something of it is gone.
-            TransportError: the broker does not answer.
+            TransportError: the broker does not answer for ``outageTimeout``.
         """
+        return await self._outage.wait(partial(self._ranges, start, end))
+
+    async def _ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
         if self._looked is None:
             await self._look()
         limits = Limits(self.options.min_partitions, self.options.max_entries_per_partition)

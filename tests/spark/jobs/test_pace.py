@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.spark.jobs.archive import Run
 from jmsaio.spark.jobs.manifest import Manifest, Part
-from jmsaio.spark.jobs.pace import pace_text, run_record
+from jmsaio.spark.jobs.pace import outage_record, pace_text, run_record
 from jmsaio.spark.model.places import Place
 
 PARTS = (
@@ -58,3 +58,14 @@ def test_a_run_that_spark_has_not_told_of_has_no_speed() -> None:
     record = run_record(0, RUN, None, 50)
     assert (record["rows"], record["rows_per_second"], record["seconds_left"]) == (6, None, None)
     assert pace_text(record) == "1 runs, 6 messages"
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_an_outage_is_told_when_it_begins_and_when_it_ends(as_text: bool) -> None:
+    shown = {"v": 1, "p": {}, "unreachable": {"seconds": 3.0, "reason": "connection refused"}}
+    began = outage_record({"sources": [{"latestOffset": json.dumps(shown) if as_text else shown}]})
+    assert began == {"job": "archive", "unreachable": "connection refused"}
+    assert pace_text(began) == "waiting for the broker: connection refused"
+    for over in ({"sources": [{"latestOffset": {"v": 1, "p": {}}}]}, {"sources": [{"latestOffset": None}]}, None):
+        assert outage_record(over)["unreachable"] is None
+    assert pace_text(outage_record(None)) == "the broker answers again"

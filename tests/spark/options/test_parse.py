@@ -65,6 +65,7 @@ HAPPY = [
     ("failOnDataLoss", "FALSE", Use.READ, "fail_on_data_loss", False),
     ("onDecodeError", "fail", Use.READ, "on_decode_error", OnDecodeError.FAIL),
     ("readTimeout", "5", Use.READ, "read_timeout", 5.0),
+    ("outageTimeout", "1 h", Use.WRITE, "outage_timeout", 3600.0),
     ("batchRows", "10", Use.READ, "batch_rows", 10),
     ("batchBytes", "1000", Use.READ, "batch_bytes", 1000),
     ("consumerConfig.receiverQueueSize", "7", Use.READ, "receiver_queue", 7),

@@ -15,7 +15,7 @@ import pytest
 
 from jmsaio.codec.rows import RawRow
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.errors import DataLossError, MalformedMessageError, OperationTimeoutError
+from jmsaio.errors import DataLossError, MalformedMessageError, OperationTimeoutError, TransportError
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord
 from jmsaio.selector import Selector
@@ -30,7 +30,7 @@ from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Position, Reader, ReaderOptions, SenderOptions, Transport
 from jmsaio.transport.registry import open_transport
 from tests.kit.records import Outcomes, tell_each
-from tests.spark.seam import HANG, Seam, texts, unload
+from tests.spark.seam import HANG, Breakable, Seam, texts, unload
 from tests.support.broker import TestBroker
 
 SEVEN = [f"m{number}" for number in range(7)]
@@ -399,3 +399,30 @@ def test_options_say_how_a_range_is_read() -> None:
     assert (found.fail_on_decode_error, found.check_body, found.fail_on_data_loss) == (True, True, True)
     short = parse_options({**given, "onDecodeError": "row", "columns": "text"}, Use.READ)
     assert not ReadOptions.by(short, short.configuration()).check_body
+
+
+async def test_a_range_is_read_through_outages_each_message_once(breakable: Breakable) -> None:
+    numbers = [str(number) for number in range(60)]
+    (span,) = await plan(breakable, await breakable.topic(*numbers))
+    options = ReadOptions(batch_rows=10, batch_bytes=1, config=ConsumerConfig(receiver_queue_size=1))
+    found: list[str | None] = []
+    async with RangeReading(breakable.transport, span, options) as reading:
+        while rows := await next_rows(reading):
+            found += texts(rows)
+            if len(found) in (1, 30):
+                with breakable.outage():
+                    more = asyncio.create_task(next_rows(reading))
+                    await asyncio.wait([more], timeout=4)
+                found += texts(await more)
+    assert found == numbers
+
+
+async def test_a_range_that_begins_in_an_outage_waits_for_its_end(breakable: Breakable) -> None:
+    (span,) = await plan(breakable, await breakable.topic(*SEVEN))
+    with breakable.outage():
+        reading = asyncio.create_task(breakable.rows(span))
+        done, _ = await asyncio.wait([reading], timeout=3)
+        assert not done
+        with pytest.raises(TransportError):
+            await breakable.rows(span, outage_timeout=0.0)
+    assert texts(await reading) == SEVEN

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import ConfigurationError, DataLossError
+from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.partitions import partition_names
 from jmsaio.spark.model.places import Place
@@ -19,7 +19,8 @@ from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.transport.base import Position
-from tests.spark.seam import Seam, unload
+from jmsaio.transport.subscriptions import passes
+from tests.spark.seam import Breakable, Seam, unload
 from tests.support.broker import TestBroker
 
 NUMBERS = [str(number) for number in range(10)]
@@ -278,3 +279,59 @@ async def test_a_checkpoint_of_another_version_is_refused(seam: Seam) -> None:
     planning = planner(seam, topic)
     with pytest.raises(ConfigurationError, match="the checkpoint is of another version"):
         await planning.latest({"v": 2, "p": {}}, limited=False)
+
+
+async def test_an_outage_is_waited_out_and_reported(breakable: Breakable, caplog: pytest.LogCaptureFixture) -> None:
+    topic = await breakable.topic(*NUMBERS)
+    planning = planner(breakable, topic, startingOffsets="earliest", subscription="follower")
+    start = await planning.initial()
+    known = await planning.report()
+    with breakable.outage():
+        for _ in range(2):
+            assert await planning.latest(start, limited=True) == start
+            report = await planning.report()
+            assert report.pop("unreachable")["reason"]
+            assert report == known
+    end = await planning.latest(start, limited=True)
+    assert await read(breakable, planning, start, end) == NUMBERS
+    assert "unreachable" not in await planning.report()
+    told = [record.getMessage() for record in caplog.records if "the broker" in record.getMessage()]
+    assert [text.partition(" (outageTimeout)")[0].partition(" after ")[0] for text in told] == [
+        "the broker is unreachable; waiting for up to 300 s", "the broker answers again"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("limited", [True, False], ids=["availableNow", "once"])
+async def test_a_batch_that_spark_asks_for_once_waits_for_the_broker(breakable: Breakable, limited: bool) -> None:
+    topic = await breakable.topic(*NUMBERS)
+    planning = planner(breakable, topic, startingOffsets="earliest")
+    start = await planning.initial()
+    if limited:
+        await planning.freeze()
+    with breakable.outage():
+        waiting = asyncio.create_task(planning.latest(start, limited))
+        while (await planning.report()).get("unreachable") is None:
+            await asyncio.sleep(0.1)
+        assert not waiting.done()
+    assert await read(breakable, planning, start, await waiting) == NUMBERS
+
+
+async def test_an_outage_that_lasts_too_long_ends_the_stream(breakable: Breakable) -> None:
+    topic = await breakable.topic(*NUMBERS)
+    planning = planner(breakable, topic, startingOffsets="earliest", outageTimeout="2 s")
+    start = await planning.initial()
+    with breakable.outage():
+        with pytest.raises(JMSError) as ended:
+            for _ in range(1000):
+                assert await planning.latest(start, limited=True) == start
+                await asyncio.sleep(0.1)
+        assert passes(ended.value)
+        with pytest.raises(JMSError):
+            await planner(breakable, topic, outageTimeout="1 ms").initial()
+
+
+async def test_what_is_no_outage_is_raised_at_once(seam: Seam) -> None:
+    planning = planner(seam, "persistent://public/default/no-such-topic")
+    async with asyncio.timeout(100):  # below the limit of an outage
+        with pytest.raises(NotFoundError):
+            await planning.initial()
