@@ -522,3 +522,17 @@ async def test_the_topics_of_a_pattern_show_in_the_order_of_their_names(
     for letter in "dbca":
         await (await session.create_producer(jmsaio.Queue(f"{stem}-{letter}"))).send(letter)
     assert await browsed(connection, jmsaio.Queue(f"regex:(a/b|{stem}-.)")) == list("abcd")
+
+
+@pytest.mark.small_namespace  # the pattern's consumer looks through all topics
+async def test_a_consumer_of_a_pattern_is_no_hindrance(connection: jmsaio.Connection, name: Name) -> None:
+    """What it acknowledged is gone from its queues at once; other queues can be browsed, too."""
+    one, other = jmsaio.Queue(name("pattern-one")), jmsaio.Queue(name("plain"))
+    await fill(connection, one, 3)
+    await fill(connection, other, 2)
+    async with connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session:
+        async with session.create_consumer(jmsaio.Queue(f"regex:pattern-one-.*")) as consumer:
+            for message in (await take(consumer, 3))[:2]:
+                await message.acknowledge()
+            assert await browsed(connection, other) == ["0", "1"]
+            assert await browsed(connection, one) == ["2"]

@@ -1,14 +1,15 @@
 """``NativeConsumers``: the native consumers of one receiver, and the requests that go to all of them.
 
 pulsar-client's own consumer over several topics is used for patterns only: with one consumer a partition every call
-knows its topic, acknowledgement receipts are possible, and a message passes one queue and one thread less.
+knows its topic, any of its requests can serve as a receipt, and a message passes one queue and one thread less.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.model.wire import WireId
@@ -17,6 +18,10 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import native_position
+from jmsaio.transport.together import together
+
+#: Has the broker of a topic answer a request, within some seconds, on the connection that the topic's consumers use.
+Answered = Callable[[str, float], Coroutine[Any, Any, None]]
 
 #: Errors that the broker itself answers with, so that it has read what was sent before.
 _ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "AuthorizationError", "TopicNotFound")
@@ -29,12 +34,16 @@ class NativeConsumers:
         bridge: the way back from native threads.
         subscription: what is received.
         woken: called when there may be something to take.
+
+    Attributes:
+        answered: has the broker of one of a pattern's topics answer.
     """
 
     def __init__(self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None]) -> None:
         self._bridge = bridge
         self._subscription = subscription
         self._woken = woken
+        self.answered: Answered | None = None
         self._all: list[NativeConsumer] = []
         self._turn = 0
 
@@ -80,12 +89,20 @@ class NativeConsumers:
             if native_consumer.failure is not None:
                 raise native_consumer.failure
 
-    async def wait_for_answers(self, timeout: float) -> None:
+    async def wait_for_answers(self, timeout: float, topics: Iterable[str] = ()) -> None:
         """Wait until the broker has worked off what was sent before: any answer of the broker shows it.
+
+        Args:
+            timeout: seconds to wait.
+            topics: of a pattern, those that something was sent for; its native consumer has no request for them.
 
         Raises:
             TransportError: no answer came; OperationTimeoutError where none came in time.
         """
+        if self._subscription.pattern is not None:
+            assert self.answered is not None
+            await together(self.answered(topic, timeout) for topic in topics)
+            return
         asking = self._start(
             lambda native_consumer: native_consumer.native.get_last_message_id_async, "wait for receipts"
         )

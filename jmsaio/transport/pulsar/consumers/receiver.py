@@ -14,7 +14,7 @@ from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Position, Subscription, Transaction, Wake
-from jmsaio.transport.pulsar.consumers.native_consumers import NativeConsumers
+from jmsaio.transport.pulsar.consumers.native_consumers import Answered, NativeConsumers
 from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
@@ -114,9 +114,10 @@ class PulsarReceiver:
         """True after ``aclose`` was called."""
         return self._closed
 
-    def opens_with(self, open_native: OpenNative) -> None:
-        """Set the function that subscribes once more, after ``stop``."""
+    def opens_with(self, open_native: OpenNative, answered: Answered | None = None) -> None:
+        """Set the functions that subscribe once more, after ``stop``, and that have a topic's broker answer."""
         self._stopping.open_native = open_native
+        self._natives.answered = answered
 
     def on_close(self, function: Callable[[], object]) -> None:
         """Call a function when the receiver is closed."""
@@ -256,7 +257,7 @@ class PulsarReceiver:
         if pause > 0:
             await asyncio.sleep(min(pause, timeout))
         if receipt or self.subscription.config.ack_receipt_enabled:
-            await self._natives.wait_for_answers(deadline - loop.time())
+            await self._natives.wait_for_answers(deadline - loop.time(), unacked.acknowledged_topics)
         unacked.sent(last)
 
     async def unsubscribe(self, timeout: float) -> None:

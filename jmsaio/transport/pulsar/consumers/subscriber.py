@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import JMSError
+from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
 from jmsaio.transport.pulsar.admin.turns import subscribing
@@ -21,8 +22,8 @@ from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeli
 from jmsaio.transport.pulsar.emulation.unacked.tally import tally
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
-from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandle, SubscribingClientHandle
-from jmsaio.transport.pulsar.native.options import consumer_configuration
+from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandle, ReaderHandle, SubscribingClientHandle
+from jmsaio.transport.pulsar.native.options import consumer_configuration, native_position
 from jmsaio.transport.together import together
 
 #: Seconds between two looks at the number of partitions.
@@ -65,7 +66,7 @@ class Subscriber:
         if policy is not None:
             letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other)
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
-        receiver.opens_with(partial(self._subscribe_again, subscription))
+        receiver.opens_with(partial(self._subscribe_again, subscription), self._have_answered)
         try:
             if subscription.pattern is not None:
                 receiver.add_native_consumer(await self._subscribe_pattern(subscription, subscription.pattern), None)
@@ -138,6 +139,26 @@ class Subscriber:
             return await self._subscribe(subscription, topic, size)
         assert subscription.pattern is not None
         return await self._subscribe_pattern(subscription, subscription.pattern)
+
+    async def _have_answered(self, topic: str, timeout: float) -> None:
+        """Have the broker of a topic answer: a reader uses the connection of the topic's consumers."""
+        if topic.startswith("non-persistent://"):
+            return  # nothing of it is stored, its acknowledgements neither
+        reader: Attempts[ReaderHandle] = Attempts(
+            self.bridge,
+            partial(
+                self.client.create_reader_async_v2,
+                topic,
+                native_position(Position.LATEST),
+                _pulsar.ReaderConfiguration(),
+            ),
+            f"wait for receipts of {topic}",
+            timeout,
+            close_late,
+            topic=topic,
+        )
+        with suppress(NotFoundError):  # deleted meanwhile, with all that was to be acknowledged
+            close_late(await reader.run())
 
     def _follow(self, receiver: PulsarReceiver) -> None:
         """Look for new partitions now and then, until the receiver is closed."""

@@ -228,6 +228,11 @@ class UnackedTracker:
         """The loop's time of the last acknowledgement that pulsar-client got; None: all are sent."""
         return self._acks.last
 
+    @property
+    def acknowledged_topics(self) -> frozenset[str]:
+        """Of a pattern, the topics of the acknowledgements up to ``last_ack``."""
+        return frozenset(self._acks.topics)
+
     def flush(self) -> None:
         """Hand pulsar-client the acknowledgements that wait for the rest of their batch."""
         self._acks.flush()
@@ -236,6 +241,7 @@ class UnackedTracker:
         """The acknowledgements up to a ``last_ack`` are sent."""
         if self._acks.last == last:
             self._acks.last = None
+            self._acks.topics.clear()
 
     def stop(self, *, briefly: bool) -> None:
         """The native consumers close; the broker gives their records to others, and those know what stays here.

@@ -170,7 +170,7 @@ class ClosableClientHandle(Protocol):
 
 
 class SubscribingClientHandle(Protocol):
-    """A client, as far as it subscribes."""
+    """A client, as far as it subscribes and reads."""
 
     def get_topic_partitions_async(self, topic: str, callback: Callable[[Result, Sequence[str]], None], /) -> None:
         """Look up the full names of a topic's partitions, or its own name if it has none."""
@@ -183,6 +183,11 @@ class SubscribingClientHandle(Protocol):
         ``configuration``: ``_pulsar.ConsumerConfiguration``.
         """
 
+    def create_reader_async_v2(
+        self, topic: str, start: MessageIdHandle, configuration: object, callback: Callable[..., None], /
+    ) -> None:
+        """Open a reader; ``configuration``: ``_pulsar.ReaderConfiguration``."""
+
 
 class ClientHandle(ClosableClientHandle, SubscribingClientHandle, Protocol):
     """``_pulsar.Client``. The ``v2`` methods call back with what they opened, or with a ``_pulsar.Error``."""
@@ -190,7 +195,3 @@ class ClientHandle(ClosableClientHandle, SubscribingClientHandle, Protocol):
     def create_producer_async_v2(self, topic: str, configuration: object, callback: Callable[..., None], /) -> None:
         """Open a producer; ``configuration``: ``_pulsar.ProducerConfiguration``."""
 
-    def create_reader_async_v2(
-        self, topic: str, start: MessageIdHandle, configuration: object, callback: Callable[..., None], /
-    ) -> None:
-        """Open a reader; ``configuration``: ``_pulsar.ReaderConfiguration``."""

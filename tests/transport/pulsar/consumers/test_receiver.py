@@ -141,12 +141,13 @@ async def test_close_gives_back(kit: Kit) -> None:
         box.receiver.negative_acknowledge(records, 1)
 
 
-async def test_settle_returns_when_the_broker_has_the_acknowledgements(kit: Kit) -> None:
+@pytest.mark.parametrize("pattern", [False, True])
+async def test_settle_returns_when_the_broker_has_the_acknowledgements(kit: Kit, pattern: bool) -> None:
     """With ackReceiptEnabled the broker has the acknowledgements when ``settle`` returns."""
     admin = kit.transport.admin
     assert admin is not None
-    box = await kit.box(ack_receipt_enabled=True)
     await send(await kit.sender(), *NUMBERS)
+    box = await kit.box(ack_receipt_enabled=True, pattern=f"{kit.topic}.*" if pattern else None)
     box.receiver.acknowledge(await box.take(10))
     await box.receiver.settle(HANG)
     assert (await admin.stats(kit.topic)).subscriptions["sub"].backlog == 0

@@ -58,6 +58,9 @@ class Desk:
     def get_topic_partitions_async(self, topic: str, callback: Callable[..., None]) -> None:
         callback(OK, [topic])
 
+    def create_reader_async_v2(self, topic: str, start: object, config: object, callback: Callable[..., None]) -> None:
+        raise AssertionError(topic)
+
     def subscribe_async_v2(self, topic: object, name: str, config: Any, callback: Callable[..., None]) -> None:
         self.sizes.append(config.receiver_queue_size())
         callback(OK, self.consumers.popleft())

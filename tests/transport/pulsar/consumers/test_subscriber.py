@@ -70,6 +70,9 @@ class FakeClient:
         self.made.append(FakeConsumer())
         callback(OK, self.made[-1])
 
+    def create_reader_async_v2(self, topic: str, start: object, config: object, callback: Callable[..., None]) -> None:
+        raise AssertionError(topic)
+
 
 async def no_sender(topic: str, options: SenderOptions) -> Sender:
     raise AssertionError

@@ -30,10 +30,12 @@ class AckGrouping:
 
     Attributes:
         last: the loop's time when pulsar-client last got an acknowledgement; None: all of them are sent.
+        topics: of a pattern, the topics of the acknowledgements that pulsar-client got since they were last sent.
     """
 
     def __init__(self, bridge: Bridge, unsettled: Unsettled, settled: Settled) -> None:
         self.last: float | None = None
+        self.topics: set[str] = set()
         self._bridge = bridge
         # Bound here, for every message is acknowledged; they stay the same objects.
         self._out, self._copies, self._reread = unsettled.out, unsettled.copies, unsettled.reread
@@ -64,6 +66,8 @@ class AckGrouping:
             if batch is None:
                 native, native_consumer = record.native, record.native_consumer
                 native_consumer.native.acknowledge_async(native, None)
+                if native_consumer.topic is None:
+                    self.topics.add(record.topic)
                 if native_consumer.persistent or native_consumer.topic is None:
                     remember((native.message_id(), native.publish_timestamp(), now))
             else:
