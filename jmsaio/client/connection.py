@@ -348,8 +348,7 @@ class Connection(AsyncClosing):
     async def _close_all(self) -> None:
         runtime, errors = self._runtime, self._task.errors
         runtime.started = False
-        deadline = self._task.deadline or Deadline.after(runtime.configuration.close_timeout)
-        runtime.transport.link_listeners.discard(self._link_changed)
+        deadline = (self._task.deadline or Deadline.after(runtime.configuration.close_timeout)).before(1)
         reports = runtime.reports.count
         asked: set[SessionRuntime] = set()
         # A listener may still create a session.
@@ -359,6 +358,7 @@ class Connection(AsyncClosing):
                 for session in rest:
                     group.start_soon(errors.guard, partial(session.close, deadline.before(3)))
         await errors.guard_within(deadline, self._temporaries.close, "deleting temporary destinations", 2)
+        runtime.transport.link_listeners.discard(self._link_changed)  # closing consumers still tell of losses
         if runtime.reports.count > reports and not self._closed_by_listener:
             await runtime.reports.wait_reported(deadline.left(1))
         if runtime.client_id is not None:

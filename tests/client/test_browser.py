@@ -531,7 +531,7 @@ async def test_a_consumer_of_a_pattern_is_no_hindrance(connection: jmsaio.Connec
     await fill(connection, one, 3)
     await fill(connection, other, 2)
     async with connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session:
-        async with session.create_consumer(jmsaio.Queue(f"regex:pattern-one-.*")) as consumer:
+        async with session.create_consumer(jmsaio.Queue("regex:pattern-one-.*")) as consumer:
             for message in (await take(consumer, 3))[:2]:
                 await message.acknowledge()
             assert await browsed(connection, other) == ["0", "1"]

@@ -379,3 +379,30 @@ async def test_a_damaged_message_that_is_lost_is_reported(
             proxy.clear()
     text = str(told[0])
     assert target.queue_name in text and "subscription jms-queue" in text and "damaged" in text
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_damaged_message_that_was_not_read_again_when_its_consumer_closed(
+    pulsar_broker: TestBroker, whole: bool
+) -> None:
+    """The exception listener is told, also where the connection closes with it."""
+    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
+    told: list[jmsaio.JMSError] = []
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
+        connection = await jmsaio.connect(proxy.url + web)
+        session = await connection.create_session()
+        connection.set_exception_listener(told.append)
+        consumer = await session.create_consumer(target)
+        fault = proxy.flip(Command.MESSAGE, times=None)
+        async with direct.create_session() as sending:
+            await (await sending.create_producer(target)).send("tea")
+        with anyio.fail_after(30):
+            while not fault.hits:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        if not whole:
+            await consumer.close()
+        await connection.close()
+    assert [target.queue_name in str(error) and "closed before it was read again" in str(error) for error in told] == [
+        True
+    ]

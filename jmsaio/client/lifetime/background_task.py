@@ -31,7 +31,9 @@ class BackgroundTask:
     errors: FirstError = attrs.field(factory=FirstError)
 
     async def end(self, what: str, deadline: Deadline, close_timeout: float) -> None:
-        """Ask the task to end, and wait until it has; a moment longer than the deadline.
+        """Ask the task to end, and wait until it has, at most until the deadline.
+
+        The task leaves itself a share of the time (``Deadline.before``), so that steps which it cancels can end.
 
         Args:
             what: the name of what ends, for the error.
@@ -46,7 +48,7 @@ class BackgroundTask:
         if self.deadline is None or deadline.at < self.deadline.at:
             self.deadline = deadline
         self.requested.set()
-        with anyio.move_on_after(self.deadline.left() + GRACE):
+        with anyio.move_on_after(max(self.deadline.left(), GRACE)):
             await self.ended.wait()
         if not self.ended.is_set():
             raise OperationTimeoutError(f"{what} did not close within {close_timeout:g} s (close_timeout)")

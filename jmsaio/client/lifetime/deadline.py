@@ -12,8 +12,8 @@ from jmsaio.errors import OperationTimeoutError
 
 #: The share of its time, and the most seconds, that a step leaves to each later step.
 _SHARE, _LONGEST_SHARE = 0.05, 1.0
-#: Seconds that a caller waits for a close beyond its deadline: cancelled steps need a moment to end.
-GRACE = 1.0
+#: Seconds that a caller waits for a close at least, even if its deadline has passed: cancelled steps need a moment.
+GRACE = 0.1
 
 
 @attrs.frozen

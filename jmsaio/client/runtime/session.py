@@ -229,7 +229,7 @@ class SessionRuntime:
             group.start_soon(self.inboxes.close_all, deadline, unsettled, errors)
 
     def _deadline(self) -> Deadline:
-        return self._task.deadline or Deadline.after(self.close_timeout)
+        return (self._task.deadline or Deadline.after(self.close_timeout)).before(1)
 
     async def wait_idle(self, timeout: float) -> None:
         """Wait until no callback runs. Raises OperationTimeoutError when one does not return in time."""

@@ -367,8 +367,8 @@ class PulsarTransport:
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
         try:
             await self._watch.aclose()
-            await self._rereading.aclose()
-            await asyncio.gather(*(part.aclose(share) for part in list(self._open)), return_exceptions=True)
+            parts = [part.aclose(share) for part in list(self._open)]
+            await asyncio.gather(self._rereading.aclose(share), *parts, return_exceptions=True)
         finally:
             self._bridge.close()
             self._owned.close(lambda: self._bridge.post(_resolve, closed))

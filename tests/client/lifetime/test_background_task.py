@@ -10,6 +10,7 @@ from jmsaio.client.lifetime import background_task
 from jmsaio.client.lifetime.background_task import BackgroundTask
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.errors import OperationTimeoutError
+from tests.kit.virtual_time import steady
 
 
 async def test_the_request_returns_when_the_task_has_ended() -> None:
@@ -38,3 +39,11 @@ async def test_a_task_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(background_task, "GRACE", 0.01)
     with pytest.raises(OperationTimeoutError, match="the task did not close within 3 s"):
         await BackgroundTask().end("the task", Deadline.after(0.01), 3)
+
+
+async def test_no_one_waits_beyond_the_deadline() -> None:
+    """What does not end is given up when the time is over, and not a while later."""
+    began = steady()
+    with pytest.raises(OperationTimeoutError):
+        await BackgroundTask().end("the task", Deadline.after(10), 10)
+    assert steady() - began == pytest.approx(10)

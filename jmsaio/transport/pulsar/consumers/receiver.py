@@ -23,7 +23,7 @@ from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageHandle
-from jmsaio.transport.pulsar.native.native_log import Damage
+from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 _log = logging.getLogger("jmsaio")
@@ -320,6 +320,7 @@ class PulsarReceiver:
         """
         if self._closed:
             return
+        NATIVE_LOG.read()  # what arrived damaged until now is known
         self._closed = True
         self._unacked.close()
         self._on_closed(self)

@@ -3,7 +3,8 @@
 pulsar-client acknowledges an entry whose checksum is wrong, and writes only to its log that it did. The broker never
 sends the entry again, but as a rule still has it: a reader gets it. From then on only this process knows that it is not
 acknowledged: it is redelivered from here when it is given back, and reported as lost if its receiver is closed before
-it is acknowledged.
+it is acknowledged. A receiver that closes leaves the reading to another one of its subscription; if there is none, the
+entry is reported as lost at once, for nobody can get it any more.
 
 For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing at all: the
 consumer is reopened.
@@ -40,6 +41,9 @@ _PAUSE = 1.0
 ATTEMPTS = 3
 #: Seconds for closing the reader.
 _CLOSE = 5.0
+
+#: Why an entry is lost that is not read again.
+_CLOSED = "its consumer was closed before it was read again"
 
 _log = logging.getLogger("jmsaio")
 
@@ -89,16 +93,28 @@ class Rereading:
     def __attrs_post_init__(self) -> None:
         _parts.append(weakref.ref(self))
 
-    async def aclose(self) -> None:
-        """Read nothing more; what is not read yet is reported as lost."""
+    async def aclose(self, timeout: float) -> None:
+        """Read nothing more; what is not read yet is reported as lost. Waits at most ``timeout`` seconds for readers.
+
+        The end of the connection ends those that are still being closed then.
+        """
         _parts[:] = [part for part in _parts if part() not in (None, self)]
-        tasks = dict(self._tasks)
+        tasks = list(self._tasks)
         for task in tasks:
+            self._abandon(task, "the connection was closed before it was read again")
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.0, timeout))
+
+    def _abandon(self, task: asyncio.Task[None], why: str) -> None:
+        """Stop reading an entry, which is lost."""
+        damage = self._tasks.pop(task, None)
+        if damage is not None:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for task, damage in tasks.items():
-            if task.cancelled():
-                self._report_loss(damage, "the connection was closed before it was read again")
+            self._report_loss(damage, why)
+
+    def reads(self, topic: str) -> bool:
+        """Whether an entry of a topic is being read again. For any thread."""
+        return any(damage.topic == topic for damage in list(self._tasks.values()))
 
     def concerned(self, damage: Damage) -> list[ReceiverPart]:
         """The receivers for one of which an entry was meant. For any thread."""
@@ -116,9 +132,20 @@ class Rereading:
             damage: the entry.
             hindrance: why it can't be read, "" if nothing is known.
         """
-        task = self.bridge.loop.create_task(self._run(damage, hindrance), name="jmsaio rereading")
+        receivers = self.concerned(damage)
+        if not receivers:
+            self._report_loss(damage, _CLOSED)
+            return
+        task = self.bridge.task(self._run(damage, hindrance))
         self._tasks[task] = damage
-        task.add_done_callback(self._tasks.pop)
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        for receiver in receivers:
+            receiver.on_close(partial(self._left, task, damage))
+
+    def _left(self, task: asyncio.Task[None], damage: Damage) -> None:
+        """A receiver was closed for which an entry was being read."""
+        if task in self._tasks and not self.concerned(damage):
+            self._abandon(task, _CLOSED)
 
     async def _run(self, damage: Damage, hindrance: str) -> None:
         natives: list[MessageHandle] = []
@@ -129,8 +156,7 @@ class Rereading:
         except JMSError as error:
             hindrance = str(error)
         receivers = sorted(self.concerned(damage), key=lambda receiver: receiver.stopped)
-        if natives and not receivers:
-            hindrance = "its consumer was closed meanwhile"
+        self._tasks.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it is one of them
         if hindrance:
             self._report_loss(damage, hindrance)
         else:
@@ -204,6 +230,8 @@ _parts: list[weakref.ref[Rereading]] = []
 def take(damage: Damage) -> bool:
     """Have an entry read again by one of the transports of this process; False if it was meant for none of them.
 
+    What the reader of such an entry drops itself is no loss: the entry is read once more, or reported as lost.
+
     The log does not say which client wrote it: where several receive the same subscription, one of them reads. If they
     talk to different brokers, none can know whether the entry is its own: all of them report it as lost.
 
@@ -220,7 +248,9 @@ def take(damage: Damage) -> bool:
         part.bridge.post(part.begin, damage)
     for part in concerned[1:]:
         part.bridge.post(part.renew, damage)
-    return bool(concerned)
+    return bool(concerned) or (
+        damage.subscription.startswith("reader-") and any(part.reads(damage.topic) for part in parts)
+    )
 
 
 NATIVE_LOG.on_damage = take

@@ -194,4 +194,3 @@ class ClientHandle(ClosableClientHandle, SubscribingClientHandle, Protocol):
 
     def create_producer_async_v2(self, topic: str, configuration: object, callback: Callable[..., None], /) -> None:
         """Open a producer; ``configuration``: ``_pulsar.ProducerConfiguration``."""
-

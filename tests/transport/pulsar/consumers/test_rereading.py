@@ -272,9 +272,11 @@ class Receiver:
     topic: str
     renewed: int = 0
     stopped: bool = False
+    closed: bool = False
+    endings: list[Callable[[], object]] = attrs.field(factory=list)
 
     def receives(self, damage: Damage) -> bool:
-        return damage.topic == self.topic
+        return damage.topic == self.topic and damage.subscription == "s" and not self.closed
 
     def renew(self) -> None:
         self.renewed += 1
@@ -285,8 +287,13 @@ class Receiver:
     def unsettled(self, ledger: int, entry: int) -> int:
         return 0
 
-    def on_close(self, function: Any) -> None:
-        raise AssertionError(function)
+    def on_close(self, function: Callable[[], object]) -> None:
+        self.endings.append(function)
+
+    def close(self) -> None:
+        self.closed = True
+        for ending in self.endings:
+            ending()
 
 
 async def no_reader(options: ReaderOptions) -> Any:
@@ -319,7 +326,7 @@ async def test_several_transports_of_a_process(brokers: list[str]) -> None:
     else:
         assert [" pulsar://a, pulsar://b" in text for text in texts] == [True, True]
     for each, _ in parts:
-        await each.aclose()
+        await each.aclose(HANG)
 
 
 async def test_what_is_not_read_when_the_transport_closes_is_told() -> None:
@@ -333,9 +340,70 @@ async def test_what_is_not_read_when_the_transport_closes_is_told() -> None:
     reading.begin(Damage(topic, "s", 1, 2))
     await asyncio.sleep(0.01)
     reading.begin(Damage(topic, "s", 1, 3))
-    await reading.aclose()
+    await reading.aclose(HANG)
     assert ["closed before it was read again" in change.text for change in told] == [True, True]
     assert "1:2" in told[0].text and "1:3" in told[1].text
+
+
+class Dead:
+    """A reader on a dead link: it reads nothing, and its closing does not end before ``link`` does."""
+
+    def __init__(self) -> None:
+        self.link = asyncio.Event()
+
+    async def open(self, options: ReaderOptions) -> Any:
+        return self
+
+    async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+        await asyncio.sleep(HANG)
+        return []
+
+    async def aclose(self, timeout: float) -> None:
+        await self.link.wait()
+
+
+async def test_what_nobody_can_get_any_more_is_told_when_the_consumer_closes() -> None:
+    """With the consumer, before anyone stops listening; another consumer of the subscription takes over the reading."""
+    topic, told, reader = new_topic(), list[LinkChange](), Dead()
+    reading, first = part("pulsar://a", topic, told, reader.open)
+    second = Receiver(topic)
+    reading.receivers = lambda: [first, second]
+    reading.begin(Damage(topic, "s", 1, 2))
+    await asyncio.sleep(0.01)
+    first.close()
+    assert told == []
+    second.close()
+    assert ["1:2" in change.text and "its consumer was closed" in change.text for change in told] == [True]
+    reading.begin(Damage(topic, "s", 1, 3))
+    assert ["1:3" in change.text for change in told] == [False, True]
+    reader.link.set()
+    await reading.aclose(HANG)
+    assert len(told) == 2
+
+
+async def test_closing_does_not_wait_for_a_reader_on_a_dead_link() -> None:
+    topic, told, reader = new_topic(), list[LinkChange](), Dead()
+    reading, _ = part("pulsar://a", topic, told, reader.open)
+    reading.begin(Damage(topic, "s", 1, 2))
+    await asyncio.sleep(0.01)
+    with anyio.fail_after(HANG):
+        await reading.aclose(0.01)
+    assert len(told) == 1
+    reader.link.set()
+
+
+async def test_what_the_reader_drops_itself_is_no_loss() -> None:
+    """It reads once more; what the readers of others drop is none of its business."""
+    topic, reader = new_topic(), Dead()
+    reading, _ = part("pulsar://a", topic, [], reader.open)
+    own = Damage(topic, "reader-abc", 1, 2)
+    assert not rereading.take(own)
+    reading.begin(Damage(topic, "s", 1, 2))
+    assert rereading.take(own)
+    assert not rereading.take(attrs.evolve(own, subscription="other"))
+    assert not rereading.take(attrs.evolve(own, topic=new_topic()))
+    reader.link.set()
+    await reading.aclose(HANG)
 
 
 async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_record() -> None:
@@ -359,7 +427,7 @@ async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_re
     with anyio.fail_after(HANG):
         while not told:
             await asyncio.sleep(0.01)
-    await rereads.aclose()
+    await rereads.aclose(HANG)
     assert [options.start for options in opened] == [WireId(1, 2)] * rereading.ATTEMPTS
     assert rereading.ATTEMPTS > 1
     assert "the topic no longer has it" in told[0].text
