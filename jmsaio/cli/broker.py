@@ -192,7 +192,7 @@ def _show(output: Output, status: BrokerStatus) -> None:
         output.record(data)
         return
     output.line(f"Pulsar {status.version} {'is ready' if status.ready else 'runs, but does not answer'}", style="bold")
-    for name in ("service_url", "web_service_url", "pid", "started_at", "log"):
+    for name in ("url", "web_service_url", "pid", "started_at", "log"):
         output.line(f"  {name:16} {data[name]}")
     for role, path in status.token_files.items():
         output.line(f"  {f'token of {role}':16} {path}")

@@ -55,9 +55,12 @@ def sweep(
 
 async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, output: Output) -> int:
     from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
-    from jmsaio.transport.pulsar.admin import open_admin
+    from jmsaio.transport.pulsar import open_transport
+    from jmsaio.transport.pulsar.admin import RestAdmin
 
-    admin = open_admin(config)
+    transport = await open_transport(config)
+    admin = transport.admin
+    assert isinstance(admin, RestAdmin)  # as the configuration has it
     results: dict[Leftover, JMSError | None] = {}
     try:
         found = await find_leftovers(admin, config.system_namespace, idle)
@@ -66,7 +69,7 @@ async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, ou
                 output.remark(f"{len(found)} found, watching for {watch:g} s before deleting")
             results = await delete_leftovers(admin, config.system_namespace, idle, found, watch)
     finally:
-        await admin.aclose()
+        await transport.aclose(config.close_timeout)
     for one in found:
         _write(output, one, _state(one, results), results.get(one))
     if not found:

@@ -61,6 +61,7 @@ class Configuration:
         broker_name: name of the embedded broker, "" for the one of ``memory:`` and for brokers elsewhere.
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface, "" for the embedded broker.
+        web_service_named: True when ``web_service_url`` was given, False when it is a guess from ``service_url``.
         fallback: True when no broker was configured and the embedded one is used instead.
         without_effect: written names of the options given that have no effect here; the factory logs them.
         ignored: a sentence for each value of the environment that can't be used; the factory logs them as warnings.
@@ -76,9 +77,11 @@ class Configuration:
     broker_name: str = ""
     service_url: str = option("memory:", "brokerServiceUrl", "the broker's URL")
     web_service_url: str = option(
-        "", "webServiceUrl", "the broker's REST interface; not given: port 8080 of the broker's first host",
+        "", "webServiceUrl",
+        "the broker's REST interface; not given: port 8080 (with TLS 8443) of the broker's first host",
         transports=ON_PULSAR,
     )  # fmt: skip
+    web_service_named: bool = False
     fallback: bool = False
     without_effect: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ class ConnectOptions(TypedDict, total=False):
     service_url: str
     """The broker's URL."""
     web_service_url: str
-    """The broker's REST interface; not given: port 8080 of the broker's first host; Pulsar only."""
+    """The broker's REST interface; not given: port 8080 (with TLS 8443) of the broker's first host; Pulsar only."""
     system_namespace: str
     """Tenant/namespace of short names."""
     queue_subscription_name: str

@@ -221,6 +221,7 @@ def _place(values: dict[str, object], broker: Broker | None) -> None:
     web_url = None if web is None else check_web_url(str(web))
     if broker is None and web_url is not None:
         broker = parse_broker(web_url)
+    values["web_service_named"] = web_url is not None
     values["fallback"] = broker is None
     broker = broker or default_broker()
     values["scheme"], values["broker_name"] = broker.scheme, broker.broker_name

@@ -72,20 +72,21 @@ def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Ca
         written: the scheme in the URL.
         port: default port.
         scheme: the scheme in the configuration.
-        web: scheme of the REST interface at port 8080 of the first host; None: the URL itself names that interface.
+        web: scheme of the REST interface at its default port of the first host; None: the URL itself names it.
     """
 
-    def read(rest: str) -> Broker:
-        if not rest.startswith("//"):
+    def read(place: str) -> Broker:
+        if not place.startswith("//"):
             raise ConfigurationError(f"a broker URL needs '//' behind {written}:", key="brokerServiceUrl")
-        hosts, slash, path = rest[2:].partition("/")
+        hosts, slash, path = place[2:].partition("/")
         if slash and path:
             hint = "name the namespace with jms.systemNamespace=tenant/namespace"
             reason = f"broker URL {written}://{hosts}/... has a path; {hint}"
             raise ConfigurationError(reason, key="brokerServiceUrl")
-        places = [_host_port(place, port) for place in hosts.split(",")]
+        places = [_host_port(each, port) for each in hosts.split(",")]
         service_url = f"{written}://" + ",".join(f"{host}:{number}" for host, number in places)
-        return Broker(scheme, "", service_url, f"{web}://{places[0][0]}:8080" if web is not None else service_url)
+        rest = service_url if web is None else f"{web}://{places[0][0]}:{WEB_PORTS[web]}"
+        return Broker(scheme, "", service_url, rest)
 
     return read
 
@@ -104,6 +105,8 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
     return host, int(port)
 
 
+#: Pulsar's default ports of the REST interface, by its scheme.
+WEB_PORTS = {"http": 8080, "https": 8443}
 _MEMORY, _PULSAR = "jmsaio.transport.memory", "jmsaio.transport.pulsar"
 _TLS = frozenset({"useTls"})
 
@@ -120,8 +123,8 @@ SCHEMES = {
             "pulsar+ssl://host:6651",
             implied=_TLS,
         ),
-        Scheme("http", _PULSAR, _cluster("http", 8080, "pulsar")),
-        Scheme("https", _PULSAR, _cluster("https", 8443, "pulsar+ssl"), implied=_TLS),
+        Scheme("http", _PULSAR, _cluster("http", WEB_PORTS["http"], "pulsar")),
+        Scheme("https", _PULSAR, _cluster("https", WEB_PORTS["https"], "pulsar+ssl"), implied=_TLS),
     )
 }
 

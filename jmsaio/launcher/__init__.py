@@ -7,7 +7,7 @@ filter for brokers that run elsewhere. All calls block; from a coroutine use ``a
     from jmsaio import launcher
 
     broker = launcher.start(launcher.StartOptions(), print)
-    ...                                  # jmsaio.connect(broker.service_url)
+    ...                                  # jmsaio.connect(broker.client_url())
     launcher.stop()
 """
 

@@ -110,7 +110,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         except BaseException:  # an interrupt, too, must not leave half a broker behind
             _end(started, 0.0)
             raise
-        progress(f"broker ready at {started.service_url}")
+        progress(f"broker ready at {started.client_url()}")
         return attrs.evolve(started, ready=True)
 
 

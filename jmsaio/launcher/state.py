@@ -15,6 +15,7 @@ from pathlib import Path
 
 import attrs
 
+from jmsaio.config.schemes import WEB_PORTS
 from jmsaio.launcher.auth import APP, ROLES, token_file
 from jmsaio.launcher.errors import LauncherError
 
@@ -51,7 +52,7 @@ class BrokerStatus:
 
     @property
     def service_url(self) -> str:
-        """What `jmsaio.connect` takes."""
+        """Address of the binary protocol, without options: see ``client_url``."""
         return f"pulsar://127.0.0.1:{self.broker_port}"
 
     @property
@@ -60,10 +61,11 @@ class BrokerStatus:
         return {role: token_file(self.state_directory, role) for role in ROLES} if self.auth else {}
 
     def client_url(self, role: str = APP) -> str:
-        """What `jmsaio.connect` takes, with the file of a role's token where the broker wants one."""
-        if not self.auth:
-            return self.service_url
-        return f"{self.service_url}?authPlugin=token&authParams={self.token_files[role].as_uri()}"
+        """What `jmsaio.connect` takes: with `webServiceUrl` unless its port is the default, and a role's token file."""
+        options = [] if self.web_port == WEB_PORTS["http"] else [f"webServiceUrl={self.web_service_url}"]
+        if self.auth:
+            options.append(f"authPlugin=token&authParams={self.token_files[role].as_uri()}")
+        return "?".join([self.service_url, *filter(None, ["&".join(options)])])
 
     @property
     def web_service_url(self) -> str:

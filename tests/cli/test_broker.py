@@ -60,6 +60,20 @@ def test_start_passes_the_options_and_prints_the_status(
     assert "downloading [1/2]" in output.err
 
 
+def test_what_is_printed_connects_to_this_broker(
+    calls: Calls, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a REST interface that is not at the default port: quoted for a shell, and as it is in JSON."""
+    monkeypatch.setattr("tests.cli.test_broker.STATUS", attrs.evolve(STATUS, web_port=18080))
+    url = "pulsar://127.0.0.1:6650?webServiceUrl=http://127.0.0.1:18080"
+    assert main(["broker", "start", "--no-json"]) == 0
+    output = capsys.readouterr().out
+    assert f"export JMSAIO_URL='{url}'" in output
+    assert output.count("pulsar://") == output.count(url) == 2
+    assert main(["broker", "start", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["url"] == url
+
+
 def test_a_broker_with_tokens_is_used_with_the_file_of_one(
     calls: Calls, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,17 @@ from jmsaio.config.values import default
 from jmsaio.errors import ConfigurationError
 
 #: Fields that follow from the URL or are whole objects.
-DERIVED = {"without_effect", "scheme", "broker_name", "fallback", "ignored", "client", "producer", "consumer"}
+DERIVED = {
+    "without_effect",
+    "scheme",
+    "broker_name",
+    "web_service_named",
+    "fallback",
+    "ignored",
+    "client",
+    "producer",
+    "consumer",
+}
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_url_with_options_of_every_kind() -> None:
         "&consumerConfig.deadLetterPolicy.maxRedeliverCount=3&numIoThreads=2&producerConfig.properties.team.name=a"
     )
     assert config.service_url == "pulsar+ssl://one:6651,two:7000"
-    assert config.web_service_url == "https://one:8080"
+    assert config.web_service_url == "https://one:8443"
     assert (config.scheme, config.client_id, config.use_pulsar_admin) == ("pulsar+ssl", "bill ing x", False)
     assert (config.close_timeout, config.operation_timeout) == (2.5, 1.5)
     assert config.producer.batching_max_publish_delay == 0.00025

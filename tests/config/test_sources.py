@@ -17,7 +17,7 @@ from jmsaio.errors import ConfigurationError
         ("MEMORY://orders", Broker("memory", "orders", "memory://orders", "")),
         ("pulsar://h", Broker("pulsar", "", "pulsar://h:6650", "http://h:8080")),
         ("pulsar://h:1,g/", Broker("pulsar", "", "pulsar://h:1,g:6650", "http://h:8080")),
-        ("pulsar+ssl://h", Broker("pulsar+ssl", "", "pulsar+ssl://h:6651", "https://h:8080")),
+        ("pulsar+ssl://h", Broker("pulsar+ssl", "", "pulsar+ssl://h:6651", "https://h:8443")),
         ("pulsar://[::1]:7", Broker("pulsar", "", "pulsar://[::1]:7", "http://[::1]:8080")),
         ("pulsar://[::1]", Broker("pulsar", "", "pulsar://[::1]:6650", "http://[::1]:8080")),
         ("http://h", Broker("pulsar", "", "http://h:8080", "http://h:8080")),

@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from jmsaio import config
 from jmsaio.launcher.errors import LauncherError
 from jmsaio.launcher.state import BrokerStatus, claim, forget, is_alive, load, save
 
@@ -35,6 +36,18 @@ def test_urls_and_log(tmp_path: Path) -> None:
     assert known.service_url == "pulsar://127.0.0.1:6650"
     assert known.web_service_url == "http://127.0.0.1:8080"
     assert known.log_path == tmp_path / "broker.log"
+
+
+def test_the_url_for_clients_is_complete(tmp_path: Path) -> None:
+    """It names the REST interface unless that is where it is looked for anyway."""
+    known = status(tmp_path)
+    assert known.client_url() == known.service_url
+    moved, wary = attrs.evolve(known, web_port=18080), attrs.evolve(known, web_port=18080, auth="token")
+    assert moved.client_url() == "pulsar://127.0.0.1:6650?webServiceUrl=http://127.0.0.1:18080"
+    assert config.load(moved.client_url()).web_service_url == moved.web_service_url
+    assert (
+        wary.client_url() == f"{moved.client_url()}&{attrs.evolve(known, auth='token').client_url().partition('?')[2]}"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"pid": 1}', '{"pid": 1, "future": 2}'])

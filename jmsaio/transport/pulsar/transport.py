@@ -39,6 +39,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.consumers.last_place import last_place
 from jmsaio.transport.pulsar.consumers.opening import Opening
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
@@ -105,7 +106,8 @@ class PulsarTransport:
         )
         holds_native(self)
         self._owned = NativeClient(self._client)
-        self._admin: RestAdmin | None = open_admin(config) if config.use_pulsar_admin else None
+        same = SameCluster(config, self._subscriber.partitions, self.open_reader)
+        self._admin: RestAdmin | None = open_admin(config, same.check) if config.use_pulsar_admin else None
         self._opening = Opening(self._subscribe, self._admin, config.close_timeout)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._reach = Reach(config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import WireId
@@ -24,6 +24,15 @@ def topic_path(topic: str) -> str:
     if not separator or domain not in ("persistent", "non-persistent") or len(parts) != 3 or not all(parts):
         raise InvalidDestinationError(f"{topic!r} is not a full topic name: persistent://tenant/namespace/topic")
     return "/".join(["/admin/v2", domain, *map(_segment, parts)])
+
+
+def topic_of(path: str) -> str | None:
+    """Full name of the topic that a path of ``topic_path`` begins with; None for other paths."""
+    front, version, domain, *names = path[1:].split("/", 5)
+    if (front, version) != ("admin", "v2") or domain not in ("persistent", "non-persistent") or len(names) < 3:
+        return None
+    tenant, namespace, rest = map(unquote, (names[0], names[1], names[2].partition("/")[0]))
+    return f"{domain}://{tenant}/{namespace}/{rest}"
 
 
 def transaction_buffer_path(topic: str) -> str:

@@ -39,6 +39,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     topic_path,
     transaction_buffer_path,
 )
+from jmsaio.transport.pulsar.admin.same_cluster import Check
 from jmsaio.transport.pulsar.admin.storage import (
     NO_TRANSACTIONS,
     ask_buffer,
@@ -74,14 +75,18 @@ _STATS = {
 }
 
 
-def open_admin(config: Configuration) -> RestAdmin:
+def open_admin(config: Configuration, check: Check | None = None) -> RestAdmin:
     """Administration of the broker at ``config.web_service_url``; connects at the first call.
+
+    Args:
+        config: options.
+        check: proves before each call that this is the broker's own interface (``SameCluster.check``).
 
     Raises:
         ConfigurationError: credentials that can't be used, or a bad URL. (Certificates are read, and OAuth 2.0 is
             refused, by the first call.)
     """
-    return RestAdmin(config)
+    return RestAdmin(config, check)
 
 
 class RestAdmin:
@@ -91,8 +96,9 @@ class RestAdmin:
     status 500, 502, 503, 504), and may be cancelled at any time.
     """
 
-    def __init__(self, config: Configuration) -> None:
+    def __init__(self, config: Configuration, check: Check | None = None) -> None:
         self._config = config
+        self._check = check
         self._url = base_url(config.web_service_url)
         self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params)
         self._client: httpx.AsyncClient | None = None
@@ -333,9 +339,10 @@ class RestAdmin:
             return json.loads(answer.content) if answer.content else None
 
     async def _answer(
-        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
-    ) -> httpx.Response:
-        """One call with its repetitions; the answer as it came."""
+        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None,
+        checked: bool = True,
+    ) -> httpx.Response:  # fmt: skip
+        """One call with its repetitions; the answer as it came. ``checked``: once the cluster is proved the same."""
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -347,6 +354,8 @@ class RestAdmin:
         )
         try:
             with anyio.fail_after(self._config.operation_timeout):
+                if checked and self._check is not None:
+                    await self._check(path, what, partial(self._consumers, what))
                 return await retrying(self._once, method, path, query, body, what)
         except TimeoutError:
             limit = self._config.operation_timeout
@@ -359,6 +368,13 @@ class RestAdmin:
                 f"{what}: {self._url} can't be reached: {cause_of(error)};"
                 " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
             ) from error
+
+    async def _consumers(self, what: str, topic: str) -> set[str]:
+        """Names of the consumers and readers of a topic without partitions, whatever cluster this is."""
+        answer = await self._answer("GET", f"{topic_path(topic)}/stats", what=what, query=_STATS, checked=False)
+        with understanding(what):
+            found = json.loads(answer.content)["subscriptions"].values()
+            return {consumer["consumerName"] for one in found for consumer in one["consumers"]}
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str

@@ -17,6 +17,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     read_ranges,
     start_position,
     subscription_path,
+    topic_of,
     topic_path,
     transaction_buffer_path,
 )
@@ -66,6 +67,15 @@ def test_the_http_library_sends_a_path_as_it_is(name: str) -> None:
     """No name makes the call reach anything but the thing it names."""
     path = subscription_path(PLAIN + "t", name)
     assert httpx.URL("http://h:1" + path).raw_path.decode() == path
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_a_path_tells_its_topic(name: str) -> None:
+    for topic in (PLAIN + name, f"non-persistent://{name.replace('/', '')}x/n/t"):
+        for rest in ("", "/partitions", "/subscription/a%2Fb"):
+            assert topic_of(topic_path(topic) + rest) == topic
+    assert topic_of(namespace_path("persistent", "public/default")) is None
+    assert topic_of(transaction_buffer_path(PLAIN + "t")) is None
 
 
 def test_domains_and_tenants() -> None:
