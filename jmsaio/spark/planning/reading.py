@@ -298,6 +298,7 @@ class RangeReading:
     async def _read_on(self) -> list[ReceivedRecord] | None:
         """The next records, by another reader where the last one failed; None where none came for too long."""
         if self._reader is None:
+            self._silent_at, self._looked_at = None, BEGINNING  # where the one that failed began does not count
             await self._reopen()
         try:
             return await self._listen()
@@ -321,9 +322,11 @@ class RangeReading:
                 return []
             if left <= 0:
                 return None
-            if self._silent_at != self._check.last:  # perhaps pulsar-client has a message and tells of it too late
-                self._silent_at = self._check.last
-                await self._reopen()
+            if self._silent_at != self._check.last:
+                # the reader began between the chunks of the last message, or pulsar-client is late to tell of one
+                self._silent_at, gap = self._check.last, self._check.rest()
+                if gap is None or not await self._look_again(gap):
+                    await self._reopen()
             piece = min(_LONG_SILENCE, left)
             left -= piece
 

@@ -15,7 +15,13 @@ import pytest
 
 from jmsaio.codec.rows import RawRow
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.errors import DataLossError, MalformedMessageError, OperationTimeoutError, TransportError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    DataLossError,
+    MalformedMessageError,
+    OperationTimeoutError,
+    TransportError,
+)
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord
 from jmsaio.selector import Selector
@@ -26,6 +32,7 @@ from jmsaio.spark.planning.losses import read_losses
 from jmsaio.spark.planning.plan import Limits
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Position, Reader, ReaderOptions, SenderOptions, Transport
 from jmsaio.transport.registry import open_transport
@@ -54,7 +61,7 @@ async def next_rows(reading: RangeReading) -> list[RawRow]:
 @attrs.define
 class Spying:
     """A transport whose readers are counted, may keep records back, and are asked to be closed. Nothing comes of as
-    many of the first ones as are ``silent``.
+    many of the first ones as are ``silent``; the one with the number ``fails`` loses its connection.
     """
 
     inner: Transport
@@ -62,6 +69,7 @@ class Spying:
     queues: list[int] = attrs.field(factory=list)
     open: int = 0
     silent: int = 0
+    fails: int | None = None
     keeps_back: Callable[[int, ReceivedRecord], bool] = lambda reader, record: False
 
     def __getattr__(self, name: str) -> Any:
@@ -86,6 +94,8 @@ class SpyingReader:
         if self.number <= self.spying.silent:
             await asyncio.sleep(timeout)
             return []
+        if self.number == self.spying.fails:
+            raise BrokerUnavailableError("the connection is lost")
         while records := await self.inner.read(limit, timeout):
             given = [each for each in records if not self.spying.keeps_back(self.number, each)]
             if given or await self.inner.at_end():
@@ -302,6 +312,36 @@ async def test_a_message_in_chunks_belongs_to_the_range_of_its_last_chunk(pulsar
     assert [body_of(row) for row in rows] == bodies
 
 
+async def test_wherever_the_last_message_is_cut_between_its_chunks_it_comes_once(pulsar: Seam) -> None:
+    """Nothing follows it, so that a reader that begins between its chunks is given nothing."""
+    topic, body = await pulsar.topic("first"), os.urandom(11 * 1024 * 1024)
+    [last] = await pulsar.send(topic, OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), chunking_enabled=True)
+    places = [Place(last.ledger, entry) for entry in range(last.entry + 2)]
+    assert len(places) == 5
+    cuts = [
+        await plan(pulsar, topic, starting={topic: low}, ending={topic: high})
+        for cut in places[1:-1]
+        for low, high in ((places[0], cut), (cut, places[-1]))
+    ]
+    given = {"url": "pulsar://h:1", "topic": topic, "startingOffsets": "earliest", "maxEntriesPerTrigger": "1"}
+    options = attrs.evolve(parse_options(given, Use.READ_STREAM), offset_poll_interval=0.0)
+    stream = StreamPlanner(pulsar.transport, options, Wanted.by(options, load("memory:")))
+    offset, batches = await stream.initial(), list[list[Range]]()
+    while (end := await stream.latest(offset, limited=True)) != offset:
+        batches.append(await stream.ranges(offset, end))
+        offset = end
+    assert [sum(part.entries() for part in ranges) for ranges in batches] == [1] * 4
+
+    async def bodies(ranges: list[Range], seam: Seam = pulsar) -> list[bytes | None]:
+        return [body_of(row) for part in ranges for row in await seam.rows(part)]
+
+    failing = Spying(pulsar.transport, fails=2)  # the one that begins earlier
+    found = await asyncio.gather(*map(bodies, (*cuts, *batches)), bodies(cuts[-1], Seam(failing)))
+    before, behind = [b"first"], [body]
+    assert found == [*[before, behind] * 3, before, [], [], behind, behind]
+    assert len(failing.starts) == 4
+
+
 async def test_a_message_whose_last_chunk_is_not_stored_yet_is_not_waited_for(
     pulsar: Seam, pulsar_broker: TestBroker
 ) -> None:
@@ -310,7 +350,7 @@ async def test_a_message_whose_last_chunk_is_not_stored_yet_is_not_waited_for(
         transport = await open_transport(load(proxy.url, web_service_url=pulsar_broker.web_service_url))
         config = ProducerConfig(batching_enabled=False, chunking_enabled=True)
         sender = await transport.open_sender(topic, SenderOptions(config, tell_each))
-        proxy.slices(64 * 1024, 0.005)
+        proxy.slices(64 * 1024, 0.015)  # a second and more for a chunk
         sender.send(OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), Outcomes())
         admin = pulsar.transport.admin
         assert admin is not None
