@@ -85,6 +85,8 @@ class MessageConsumer(AsyncClosing):
         Cancelling loses no message: one that was not returned stays first in line.
         """
         limit = None if timeout is None else seconds(timeout, "timeout") or None
+        if self._inbox.by_priority:
+            await asyncio.sleep(0)  # what has arrived reaches the inbox, to be compared with what is there
         self._check_receive()
         message = self._take(False)
         return message if message is not None else await self._wait(limit, False)
@@ -142,6 +144,8 @@ class MessageConsumer(AsyncClosing):
 
     async def __anext__(self) -> Message:
         self._runtime.home.check_process()
+        if self._inbox.by_priority:
+            await asyncio.sleep(0)
         if self.closed and self._runtime.failure is None:  # also when it was closed between two messages
             raise StopAsyncIteration
         self._check_receive()
@@ -227,6 +231,8 @@ class MessageConsumer(AsyncClosing):
 
     async def _receive_deferred(self, timeout: Duration | None) -> Message | None:
         limit = None if timeout is None else seconds(timeout, "timeout") or None
+        if self._inbox.by_priority:
+            await asyncio.sleep(0)
         self._check_receive()
         message = self._take(True)
         return message if message is not None else await self._wait(limit, True)

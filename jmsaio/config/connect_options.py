@@ -159,7 +159,8 @@ class ConnectOptions(TypedDict, total=False):
     """Delay before a message that the application did not accept is redelivered; not given: none for the first
     `max_local_redeliveries` redeliveries, then 1 s, doubling to 60 s."""
     ack_receipt_enabled: bool
-    """Acknowledge waits until the broker has confirmed it."""
+    """Acknowledge, commit and process wait until the broker has confirmed it; receives and listeners in AUTO and
+    DUPS_OK mode don't."""
     batch_index_ack_enabled: bool
     """Acknowledge single messages of a batch (Starlight: false); Pulsar only."""
     consumer_name: str | None

@@ -105,8 +105,9 @@ class ConsumerConfig:
         optional=True,
     )  # fmt: skip
     ack_receipt_enabled: bool = option(
-        False, "ackReceiptEnabled", "acknowledge waits until the broker has confirmed it"
-    )
+        False, "ackReceiptEnabled", "acknowledge, commit and process wait until the broker has confirmed it; receives "
+        "and listeners in AUTO and DUPS_OK mode don't",
+    )  # fmt: skip
     batch_index_ack_enabled: bool = option(
         True, "batchIndexAckEnabled", "acknowledge single messages of a batch (Starlight: false)", transports=ON_PULSAR
     )

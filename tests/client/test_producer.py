@@ -11,7 +11,7 @@ import jmsaio
 from jmsaio import DeliveryMode
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.testing import embedded_broker
-from tests.client.helpers import rest, texts
+from tests.client.helpers import rest, take, texts
 
 Name = Callable[[str], str]
 
@@ -195,6 +195,47 @@ async def test_higher_priorities_come_first(url: str, name: Name) -> None:
             await asyncio.sleep(0.5)  # all of them are here
             found = [await consumer.receive(timeout=20) for _ in range(5)]
     assert [message.jms_priority for message in found if message is not None] == [9, 9, 4, 4, 0]
+
+
+async def _prefetched(consumer: jmsaio.MessageConsumer, count: int) -> None:
+    """Wait until ``count`` messages are in a consumer's inbox."""
+    async with asyncio.timeout(20):
+        while len(consumer._inbox.records) < count:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_higher_priority_that_comes_later_overtakes_what_was_prefetched(url: str, name: Name) -> None:
+    async with jmsaio.connect(url, enable_jms_priority=True) as connection, connection.create_session() as session:
+        queue = session.create_queue(name("overtaking"))
+        async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
+            for number in range(10):
+                await producer.send(f"low {number}")
+            (first,) = await take(consumer, 1)
+            for number in range(5):
+                await producer.send(f"high {number}", priority=9)
+            await _prefetched(consumer, 14)
+            others = await take(consumer, 14)
+    expected = ["low 0", *(f"high {number}" for number in range(5))]
+    assert texts([first, *others]) == [*expected, *(f"low {number}" for number in range(1, 10))]
+
+
+async def test_what_is_prefetched_from_many_partitions_comes_by_priority_after_the_first_message(
+    url: str, name: Name
+) -> None:
+    options = jmsaio.connect(url, enable_jms_priority=True, priority_mapping="non-linear")
+    async with options as connection, connection.create_session() as session:
+        queue, admin = session.create_queue(name("partitions")), connection._runtime.transport.admin
+        assert admin is not None
+        await admin.create_topic(f"persistent://public/default/{queue.name}", 10)
+        async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
+            for priority in (1, 9):
+                futures = [await producer.send_async("x", priority=priority) for _ in range(50)]
+                await asyncio.gather(*futures)
+                if priority == 1:
+                    await take(consumer, 1)
+            await _prefetched(consumer, 99)
+            priorities = [message.jms_priority for message in await take(consumer, 99)]
+    assert priorities == sorted(priorities, reverse=True)
 
 
 async def test_a_delay_in_a_transaction_counts_from_the_send(name: Name) -> None:

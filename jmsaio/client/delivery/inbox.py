@@ -53,7 +53,8 @@ class Inbox:
         destination: what received messages show as JMSDestination.
         subscription: the subscription.
         redelivery: how messages that the application gave back are redelivered.
-        by_priority: give higher priorities first (``jms.enableJMSPriority``).
+        by_priority: give higher priorities first (``jms.enableJMSPriority``), of all records that are here: what
+            arrives behind undelivered records is taken from the receiver at once.
         batch: records in the inbox at most.
         share: bytes in the inbox at most, divided with others.
         timers: timers on the transport's clock.
@@ -188,8 +189,10 @@ class Inbox:
             if not self.siblings.has_room(self):
                 self.more = False  # tried again when some of the resting records have gone back
                 return False
-        if room <= 0 or not (self.wanted or self.filter.concerns_others):
-            if self.filter.concerns_others:  # its records may be for others even when no one receives here
+        # Also when no one receives here: records may be for others, or come before those that are here.
+        eager = self.filter.concerns_others or (self.by_priority and bool(self.records))
+        if room <= 0 or not (self.wanted or eager):
+            if eager:
                 self._refill = len(self.records) // 2
             return False
         records = self._receive(room)
@@ -313,7 +316,11 @@ class Inbox:
 
     def _look_again(self) -> None:
         self._refill = -1
-        self.wake()
+        if self.by_priority:  # a task that always finds a message gives the dispatch no turn
+            while self.fill():
+                pass
+        else:
+            self.wake()
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records."""

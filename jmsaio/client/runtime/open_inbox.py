@@ -170,12 +170,13 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
         broker_dead_letters=policy is not None and planned.shared,
         dead_after=None if policy is None or planned.shared else policy.max_redeliver_count,
     )
+    most = config.receive_buffer if config.enable_jms_priority else min(BATCH, config.receive_buffer)
     return Inbox(
         destination=destination,
         subscription=subscription,
         redelivery=redelivery,
         by_priority=config.enable_jms_priority,
-        batch=max(1, min(BATCH, config.receive_buffer, subscription.config.receiver_queue_size or 1)),
+        batch=max(1, min(most, subscription.config.receiver_queue_size or 1)),
         share=connection.inbox_bytes,
         timers=connection.timers,
         acks_at_once=connection.transport.capabilities.acknowledges_at_once,

@@ -508,6 +508,20 @@ async def test_a_higher_priority_comes_first_only_where_that_is_asked_for(by_pri
     assert [record.message_id.entry for record in taken if record is not None] == order
 
 
+async def test_by_priority_what_arrives_behind_undelivered_records_is_taken_at_once() -> None:
+    """Also when no one waits, and in the take that finds room again; else the receiver keeps it."""
+    receiver = Receiver([numbered(number, {"JMSPriority": "1"}) for number in range(4)])
+    made = inbox(receiver, Filter(), by_priority=True, batch=4)
+    made.fill()
+    made.want(False)
+    receiver.records = [numbered(number, {"JMSPriority": "9"}) for number in range(4, 7)]
+    assert made.fill() is False and len(receiver.records) == 3  # the inbox is full
+    taken = [made.take() for _ in range(7)]
+    assert [record.message_id.entry for record in taken if record is not None] == [0, 1, 4, 5, 6, 2, 3]
+    receiver.records = [numbered(8)]
+    assert made.fill() is False and made.take() is None and len(receiver.records) == 1
+
+
 async def test_a_wake_before_there_is_a_consumer_and_a_cancelled_wait_do_no_harm() -> None:
     redelivery = Redelivery(ConsumerConfig(), 2)
     Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig()), redelivery).wake()
