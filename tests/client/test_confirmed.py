@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import time
 import uuid
 from typing import Any
 
@@ -23,6 +22,7 @@ from jmsaio.errors import JMSError, OperationTimeoutError, SendError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.pulsar.emulation import dead_letters
 from tests.client.helpers import text
+from tests.kit.virtual_time import steady
 from tests.support.broker import TestBroker
 
 #: Seconds of stalls; ``JMSAIO_TEST_FAULT_SECONDS`` sets it for longer runs.
@@ -51,7 +51,7 @@ async def send_and_wait(session: jmsaio.Session, told: Told, end: float) -> None
     producer = await session.create_producer(told.topic)
 
     async def work() -> None:
-        while time.monotonic() < end:
+        while steady() < end:
             text = str(uuid.uuid4())
             try:
                 await producer.send(text)
@@ -66,7 +66,7 @@ async def send_and_wait(session: jmsaio.Session, told: Told, end: float) -> None
 
 async def send_many(session: jmsaio.Session, told: Told, end: float) -> None:
     producer, futures = await session.create_producer(told.topic), {}
-    while time.monotonic() < end:
+    while steady() < end:
         text = str(uuid.uuid4())
         try:
             futures[text] = await producer.send_async(text)
@@ -81,7 +81,7 @@ async def send_many(session: jmsaio.Session, told: Told, end: float) -> None:
 
 async def send_with_listener(session: jmsaio.Session, told: Told, end: float) -> None:
     producer = await session.create_producer(told.topic)
-    while time.monotonic() < end:
+    while steady() < end:
         try:
             await producer.send_async(jmsaio.TextMessage(str(uuid.uuid4())), completion_listener=told)
         except OperationTimeoutError:
@@ -119,7 +119,7 @@ async def test_every_confirmed_message_is_stored(pulsar_broker: TestBroker, way:
         options = f"webServiceUrl={pulsar_broker.web_service_url}&producerConfig.sendTimeoutMs=1000"
         async with jmsaio.connect(f"{proxy.url}?{options}", send_window_messages=100_000) as sending:
             async with anyio.create_task_group() as group:
-                group.start_soon(way, await sending.create_session(), told, time.monotonic() + SECONDS / 2)
+                group.start_soon(way, await sending.create_session(), told, steady() + SECONDS / 2)
                 await anyio.sleep(0.5)
                 for _ in range(round(SECONDS / 4)):
                     seconds = random.uniform(1.1, 1.35)

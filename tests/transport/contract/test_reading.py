@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import Position, Reader
 from tests.kit.records import record, texts
+from tests.kit.virtual_time import wall
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
 
@@ -205,7 +205,7 @@ async def test_seek_to_a_record(harness: Harness) -> None:
 async def test_seek_to_a_time(harness: Harness) -> None:
     topic, _ = await _filled(harness, 3)
     await asyncio.sleep(0.05)
-    middle = int(time.time() * 1000)
+    middle = int(wall() * 1000)
     await asyncio.sleep(0.05)
     await harness.fill(topic, "a", "b")
     inbox = await harness.inbox(topic)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.transport.base import Position, SubscriptionType
 from tests.kit.records import record, texts
+from tests.kit.virtual_time import wall
 from tests.transport.contract.harness import GUARD, Harness
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
@@ -168,7 +168,7 @@ async def test_dead_letters_go_where_the_policy_says(harness: Harness) -> None:
 async def test_delayed_records_come_at_their_time(harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic)
-    due = int(time.time() * 1000) + 2500
+    due = int(wall() * 1000) + 2500
     await harness.fill(topic, record("late", deliver_at=due), "soon", record("past", deliver_at=1))
     assert sorted(await inbox.consume(2)) == ["past", "soon"]
     assert await inbox.consume(1) == ["late"]
