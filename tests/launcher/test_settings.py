@@ -54,6 +54,11 @@ def test_a_local_broker_looks_for_cached_messages_to_drop_once_a_second_unless_t
     assert name not in features(), "a cluster decides for itself"
 
 
+def test_every_broker_serves_the_next_consumer_of_a_failover_subscription_at_once() -> None:
+    """With Pulsar's delay one that takes over just when the delay before ends gets nothing."""
+    assert features()["activeConsumerFailoverDelayTimeMillis"] == "0"
+
+
 def test_a_broker_without_filters_has_no_setting_for_them() -> None:
     settings = broker_settings(StartOptions(filters=False), Path("/x"))
     assert not [name for name in settings if name.startswith("entryFilter")]

@@ -117,20 +117,43 @@ async def test_a_key_stays_with_one_consumer_and_in_order(harness: Harness) -> N
 
 
 async def test_a_failover_takes_over_in_order(harness: Harness) -> None:
-    topic = harness.topic()
-    inboxes = [await harness.inbox(topic, type=FAILOVER, consumer_name=name) for name in "ab"]
-    await harness.fill(topic, *[str(number) for number in range(20)])
-    # which of them is active is the broker's choice: Pulsar takes a hash of the topic's name
-    takers = {asyncio.ensure_future(inbox.take(5)): inbox for inbox in inboxes}
-    [done], [idle] = await asyncio.wait(takers, return_when=asyncio.FIRST_COMPLETED)
-    idle.cancel()
-    active, standby = takers[done], takers[idle]
-    assert texts(done.result()) == [str(number) for number in range(5)]
-    active.receiver.acknowledge(done.result())
+    active, standby, _ = await _first_to_take(harness, 5)
     await active.take(5)
     assert standby.receiver.receive(10) == []
     await active.close()
     assert await standby.consume(15) == [str(number) for number in range(5, 20)]
+
+
+async def test_a_failover_reaches_the_next_consumer_every_time(harness: Harness) -> None:
+    """The active one goes as soon as it got anything, which is when the broker has just seen to the change before."""
+
+    async def fail_over() -> str | None:
+        active, standby, topic = await _first_to_take(harness, 1)
+        await active.close()
+        try:
+            assert await standby.consume(19) == [str(number) for number in range(1, 20)]
+        except AssertionError as error:
+            return f"{error}: {await harness.admin.stats(topic)}"
+        return None
+
+    assert set(await asyncio.gather(*(fail_over() for _ in range(40)))) == {None}
+
+
+async def _first_to_take(harness: Harness, number: int) -> tuple[Inbox, Inbox, str]:
+    """Of a new topic with 20 records: the active consumer, which takes and acknowledges some, the other, and the topic.
+
+    Which of them is active is the broker's choice: Pulsar takes a hash of the topic's name.
+    """
+    topic = harness.topic()
+    inboxes = [await harness.inbox(topic, type=FAILOVER, consumer_name=name) for name in "ab"]
+    await harness.fill(topic, *[str(number) for number in range(20)])
+    takers = {asyncio.ensure_future(inbox.take(number)): inbox for inbox in inboxes}
+    [done], [idle] = await asyncio.wait(takers, return_when=asyncio.FIRST_COMPLETED)
+    idle.cancel()
+    active, standby = takers[done], takers[idle]
+    assert texts(done.result()) == [str(number) for number in range(number)]
+    active.receiver.acknowledge(done.result())
+    return active, standby, topic
 
 
 async def test_several_topics_in_one_receiver(harness: Harness) -> None:
