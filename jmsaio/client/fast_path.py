@@ -17,7 +17,8 @@ What it leaves out, and why the record, the receipt and the errors are the same:
   has it and its topic was not deleted: a temporary destination loses its sender in the turn in which it is deleted.
 * The look-up of the transaction. It is the one that was kept while the session's unit of work is the same; one that has
   to begin takes the long way.
-* Waiting. There is room, and other tasks have run in this millisecond or since the send before.
+* Waiting. There is room, other tasks have run in this millisecond or since the send before, and no send of the session
+  waits, which this one would overtake.
 
 A send that declines has changed nothing: no id is used up, and the long way begins from the start.
 """
@@ -146,7 +147,10 @@ class PlainSends(Settings):
             return None
         runtime, loop, now = self._runtime, _get_running_loop(), int(self._wall() * 1000)
         sends = runtime.sends
-        if runtime.closing or self._closed or loop is not runtime.home.loop or (now != sends.turn and sends.alone):
+        if (
+            runtime.closing or self._closed or loop is not runtime.home.loop or (now != sends.turn and sends.alone)
+            or sends.lines
+        ):  # fmt: skip
             return None
         kept = self._kept if varied is _UNVARIED else self._kept_varied.get(varied)
         if (

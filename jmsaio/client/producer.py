@@ -196,7 +196,10 @@ class MessageProducer(PlainSends, AsyncClosing):
         record = encode(sent, stamp) if plain is None else self._plain.record(given, plain, stamp)
         sends, transaction = runtime.sends, None
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
-        if sender is None or sender.full or self._transacting is not None or self._now != sends.turn:
+        if (
+            sender is None or sender.full or self._transacting is not None or self._now != sends.turn
+            or target.topic in sends.lines
+        ):  # fmt: skip
             sender, transaction = await self._prepare(target)
         work = None if self._transacting is None else self._transacting.work
         if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
@@ -222,12 +225,19 @@ class MessageProducer(PlainSends, AsyncClosing):
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
         """A sender with room and the current transaction, both read in the same turn of the loop."""
-        transacting, connection, sends = self._transacting, self._runtime.connection, self._runtime.sends
-        if self._now != sends.turn:
-            sends.turn = self._now
-            if sends.alone:  # a loop of sends lets other tasks run each millisecond
+        sends, lets_others = self._runtime.sends, self._now != self._runtime.sends.turn
+        sends.turn = self._now
+        async with sends.lines.turn(target.topic):
+            if lets_others and sends.alone:  # a loop of sends lets other tasks run each millisecond
                 await asyncio.sleep(0)
+            return await self._ready(target)
+
+    async def _ready(self, target: Target) -> tuple[Sender, Transaction | None]:
+        """The same for the first in line."""
+        transacting, connection = self._transacting, self._runtime.connection
         while True:
+            if self._closed or self._runtime.refuses():
+                raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
             sender = connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
             if sender is None:
                 connection.check_not_deleted(target.topic, target.destination)
@@ -238,8 +248,6 @@ class MessageProducer(PlainSends, AsyncClosing):
                 await transacting.begin()
             else:
                 return sender, None if transacting is None else transacting.work.handle
-            if self._closed or self._runtime.refuses():
-                raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
 
     def _own_target(self) -> Target:
         if self._target is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -271,6 +272,20 @@ async def test_a_loop_of_sends_holds_up_no_one(session: jmsaio.Session, name: Na
         counting.cancel()
         await asyncio.gather(*futures)
     assert held_up >= 3
+
+
+@pytest.mark.parametrize("window", [7, 5000])
+async def test_sends_that_begin_in_order_leave_in_order(url: str, name: Name, window: int) -> None:
+    """Also those that let others run because a millisecond is over, or that wait for room."""
+    async with jmsaio.connect(url, send_window_messages=window) as connection, connection.create_session() as session:
+        queue = session.create_queue(name("ordered"))
+        consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+        passing = itertools.count(step=0.0003)
+        producer._wall = lambda: 1e9 + next(passing)
+        sent = [str(number) for number in range(300)]
+        bodies = [body if number % 3 else jmsaio.TextMessage(body) for number, body in enumerate(sent)]
+        await asyncio.gather(*map(producer.send, bodies))
+        assert [await consumer.receive_body(str, timeout=20) for _ in sent] == sent
 
 
 async def test_a_message_lives_from_its_sending_not_from_its_delivery(name: Name) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import anyio
 import attrs
 
+from jmsaio.client.senders.line import Lines
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.model.destinations import Destination
@@ -61,14 +62,16 @@ class PendingSends:
         count: how many there are.
         turn: millisecond in which a send last found that other tasks had run, or let them.
         alone: there was a send since the loop's last turn: other tasks have not run since.
+        lines: those that were not handed to the transport yet.
     """
 
-    __slots__ = ("_none_left", "alone", "count", "turn")
+    __slots__ = ("_none_left", "alone", "count", "lines", "turn")
 
     def __init__(self) -> None:
         self.count = 0
         self.turn = 0
         self.alone = False
+        self.lines = Lines()
         self._none_left = Waiters()
 
     def begin_turn(self, loop: asyncio.AbstractEventLoop) -> None:
