@@ -106,7 +106,7 @@ class Configuration:
     )  # fmt: skip
     wait_for_server_startup_timeout: float = option(
         60.0, "jms.waitForServerStartupTimeout",
-        "creating a queue's subscription is retried every second for this long", unit="ms",
+        "longest wait for a queue's subscription, whose creation is retried every second; 0: one attempt", unit="ms",
     )  # fmt: skip
     enable_client_side_emulation: bool | None = option(
         None, "jms.enableClientSideEmulation",

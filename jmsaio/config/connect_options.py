@@ -35,7 +35,7 @@ class ConnectOptions(TypedDict, total=False):
     precreate_queue_subscription: bool
     """Create a queue's subscription before the first send, and for a consumer where the broker creates none."""
     wait_for_server_startup_timeout: Duration
-    """Creating a queue's subscription is retried every second for this long."""
+    """Longest wait for a queue's subscription, whose creation is retried every second; 0: one attempt."""
     enable_client_side_emulation: bool | None
     """Set to false: selectors and noLocal are refused where the Java client refuses them."""
     acknowledge_rejected_messages: bool

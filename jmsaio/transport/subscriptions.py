@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import anyio
 import attrs
 import tenacity
 
@@ -36,8 +37,8 @@ async def precreate(
 ) -> bool:
     """Create a queue's subscription where it is missing, at the topic's beginning.
 
-    A transient failure is retried each second, for ``jms.waitForServerStartupTimeout``; with a broker that does not
-    answer at all, for ``operationTimeoutMs`` only.
+    A transient failure is retried each second. All attempts together take ``jms.waitForServerStartupTimeout``, or
+    ``operationTimeoutMs`` if that is shorter and the broker does not answer at all. With 0 there is one attempt.
 
     Args:
         transport: whose admin interface is used; without one a consumer is opened and closed.
@@ -55,15 +56,32 @@ async def precreate(
 
     Cancelling may leave the subscription behind, which does no harm.
     """
+    begun, limit = timers.clock.steady(), config.wait_for_server_startup_timeout
+    last: JMSError | None = None
+
+    async def create() -> bool:
+        nonlocal last
+        left = begun + limit - timers.clock.steady() if limit > 0 else None
+        try:
+            with anyio.fail_after(left):
+                return await _create(transport, config, topic, subscription)
+        except TimeoutError:
+            what = f"create subscription {subscription} of {topic}"
+            late = OperationTimeoutError(f"{what}: not done within {limit:g} s (jms.waitForServerStartupTimeout)")
+            raise last or late from None  # an earlier attempt's error has the cause
+        except JMSError as error:
+            last = error
+            raise
+
     retrying = tenacity.AsyncRetrying(
-        stop=partial(_is_late, config, timers.clock, timers.clock.steady()),
+        stop=partial(_is_late, config, timers.clock, begun),
         wait=tenacity.wait_fixed(_PAUSE),
         retry=tenacity.retry_if_exception(passes),
         reraise=True,
         sleep=timers.sleep,
     )
     try:
-        return await retrying(_create, transport, config, topic, subscription)
+        return await retrying(create)
     except JMSError as error:
         if not is_away(error):
             raise
@@ -74,7 +92,9 @@ async def precreate(
 def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.RetryCallState) -> bool:
     """Whether the next attempt would be too late."""
     error = None if state.outcome is None else state.outcome.exception()
-    limit = config.operation_timeout if is_away(error) else config.wait_for_server_startup_timeout
+    limit = config.wait_for_server_startup_timeout
+    if is_away(error):
+        limit = min(limit, config.operation_timeout)
     return clock.steady() - begun + _PAUSE > limit
 
 

@@ -52,6 +52,19 @@ class Admin:
         return True
 
 
+class SilentAdmin(Admin):
+    """Administration that gives up by itself after ``patience`` seconds without an answer."""
+
+    def __init__(self, patience: float) -> None:
+        super().__init__(OperationTimeoutError("silent"), keep=True)
+        self.patience = patience
+
+    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+        self.made.append((topic, name, position))
+        await asyncio.sleep(self.patience)
+        raise self.errors[0]
+
+
 class Transport:
     """A transport with administration, or without, that opens one receiver after these refusals."""
 
@@ -268,6 +281,34 @@ async def test_a_broker_that_answers_is_waited_for_longer_than_one_that_does_not
     with pytest.raises(AdminError, match=str(error)):
         await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == attempts
+
+
+async def test_the_wait_for_a_start_bounds_also_a_broker_that_is_away() -> None:
+    """The operation's time-out is longer here."""
+    admin = Admin(AdminError("refused"), keep=True)
+    config = load("memory://x", operation_timeout=3600.0, wait_for_server_startup_timeout=2.5)
+    with anyio.fail_after(AT_ONCE), pytest.raises(AdminError, match="refused"):
+        await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
+    assert admin.calls == 3
+
+
+async def test_an_attempt_that_is_cut_off_leaves_the_cause_of_an_earlier_one() -> None:
+    admin = SilentAdmin(patience=1.0)
+    config = load("memory://x", wait_for_server_startup_timeout=2.5)
+    with anyio.fail_after(AT_ONCE), pytest.raises(OperationTimeoutError, match=r"^silent$"):
+        await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
+    assert admin.calls == 2
+
+
+@pytest.mark.parametrize("limit", [0.5, 0])
+async def test_an_attempt_without_an_answer_ends_with_the_wait(limit: float) -> None:
+    """Without a wait there is one attempt, which has the operation's time-out."""
+    admin = SilentAdmin(patience=1.0)
+    config = load("memory://x", operation_timeout=3600.0, wait_for_server_startup_timeout=limit)
+    with anyio.fail_after(AT_ONCE), pytest.raises(OperationTimeoutError) as told:
+        await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
+    assert admin.calls == 1
+    assert ("waitForServerStartupTimeout" in str(told.value)) == (limit > 0)
 
 
 @pytest.mark.parametrize(
