@@ -107,6 +107,10 @@ class TopicStats:
 class Admin(Protocol):
     """The broker's administration. Unknown topics and subscriptions raise NotFoundError."""
 
+    @property
+    def address(self) -> str:
+        """Whom it asks, as a URL."""
+
     async def partitions(self, topic: str) -> int:
         """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
 

@@ -21,7 +21,7 @@ from jmsaio.cli.spark.options import (
     topic_option,
 )
 from jmsaio.cli.spark.running import running, telling, write_summary
-from jmsaio.cli.spark.signals import stop_by_signal
+from jmsaio.cli.spark.signals import Stop, stop_by_signal
 
 
 @click.command()
@@ -89,18 +89,19 @@ def archive(
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
         return _write_archive(output, _describe(order))
-    with telling(output, master, chosen) as (session, show):
-        if as_range:
-            from jmsaio.spark.jobs.archive import archive_range
+    if as_range:
+        from jmsaio.spark.jobs.archive import archive_range
 
-            summary = archive_range(session, order)
-        elif once:
+        with running(output, master, chosen) as session:
+            return _write_archive(output, archive_range(session, order))
+    with stop_by_signal() as stop, telling(output, master, chosen) as (session, show):  # a start takes seconds
+        stop.listen()
+        if once:
             from jmsaio.spark.jobs.streaming import archive_once
 
-            with stop_by_signal() as stop:
-                summary = archive_once(session, order, entries, stop)
+            summary = archive_once(session, order, entries, stop)
         else:
-            summary = _archive_on(session, order, entries, interval, output, show)
+            summary = _archive_on(session, order, entries, interval, output, show, stop)
     return _write_archive(output, summary)
 
 
@@ -117,7 +118,7 @@ def _describe(order: Any) -> dict[str, Any]:
 
 
 def _archive_on(
-    session: Any, order: Any, entries: int, interval: float, output: Output, show: Callable[[str], None]
+    session: Any, order: Any, entries: int, interval: float, output: Output, show: Callable[[str], None], stop: Stop
 ) -> dict[str, Any]:
     """Archive until a signal; a record of each run, or the state of all in the line of progress."""
     from jmsaio.spark.jobs.pace import Pace, pace_text
@@ -129,8 +130,7 @@ def _archive_on(
         show(printable(pace_text(record)))
 
     output.remark("Ctrl-C ends it")
-    with stop_by_signal() as stop:
-        return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), tell=tell)
+    return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), tell=tell)
 
 
 def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:

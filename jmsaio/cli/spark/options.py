@@ -6,7 +6,7 @@ import functools
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import click
 
@@ -20,7 +20,19 @@ T = TypeVar("T")
 
 #: What the extra installs.
 _EXTRA: Final = ("pyspark", "pyarrow")
-FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+
+
+class _Folder(click.Path):
+    """A folder of an archive; a URL is refused before Spark starts."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        from jmsaio.spark.jobs.manifest import check_folder
+
+        check_folder(Path(value))
+        return super().convert(value, parameter, context)
+
+
+FOLDER: Final = _Folder(file_okay=False, path_type=Path)
 
 topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
 selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that it selects.")

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -27,22 +27,25 @@ class Stop:
         """``asked``."""
         return self.asked
 
+    def listen(self) -> dict[signal.Signals, Any]:
+        """Handle the signals from now on; the handlers before."""
+        return {number: signal.signal(number, self._handle) for number in _SIGNALS}
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
 
 @contextmanager
 def stop_by_signal() -> Iterator[Stop]:
     """The wish to stop that the first signal is; a second one raises KeyboardInterrupt.
 
-    For the main thread. Begin the block when the session is there: Spark has a handler of its own for Ctrl-C, which
-    cancels what it runs.
+    For the main thread. Spark sets a handler of its own for Ctrl-C, which cancels what it runs: call ``listen`` when
+    the session is there.
     """
     stop = Stop()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.asked:
-            raise KeyboardInterrupt
-        stop.asked = True
-
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    before = stop.listen()
     try:
         yield stop
     finally:

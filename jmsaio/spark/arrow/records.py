@@ -11,8 +11,17 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from jmsaio.errors import InvalidDestinationError, MessageFormatError
+from jmsaio.codec.written_shapes import learn_shape
+from jmsaio.errors import (
+    ConfigurationError,
+    IllegalArgumentError,
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+)
+from jmsaio.model.names import allowed_names, check_property_name
 from jmsaio.model.wire import GROUP_ID, MESSAGE_ID, OutgoingRecord
 from jmsaio.spark.arrow.alike import AlikeRows, read_alike
 from jmsaio.spark.arrow.cells import Cells, Columns, find_cells, rows_of
@@ -54,6 +63,10 @@ class RecordMaker:
         dedup: bool = False,
     ) -> None:
         columns = find_columns(schema, destination=destination, dedup=dedup)
+        self._names = None if "payload" in columns else columns.get("properties")  # raw rows are copies of messages
+        if "props" in columns and "payload" not in columns:
+            for field in schema.field(columns["props"]).type:
+                _check_name(field.name, "column props", ConfigurationError)
         self._columns, self._destination = columns, destination
         self._row_records = RowRecords(columns, connection_id, namespace)
         #: The check of the order of numbers, which knows the producers that were seen; None without ``dedup``.
@@ -70,11 +83,13 @@ class RecordMaker:
             now_ms: when they are sent, in milliseconds since the epoch: JMSTimestamp.
 
         Raises:
-            MessageFormatError: a row that no message can carry. Like the others it names the number of the row.
+            MessageFormatError: a row that no message can carry. Like the others it names the number of the row. For a
+                property name that the client refuses, it comes before the first row of the batch.
             InvalidDestinationError: a row without a destination.
             IllegalArgumentError: a row whose number does not lie above the one before it of its producer, or that does
                 not follow the one that it names.
         """
+        self._check_names(batch)
         for start in range(0, batch.num_rows, _PART):
             part = batch.slice(start, _PART)
             columns = find_cells(part, self._columns)
@@ -86,6 +101,18 @@ class RecordMaker:
                 yield from self._one_by_one(columns, written, now_ms)
             else:
                 yield from self._together(alike, written, now_ms)
+
+    def _check_names(self, batch: pa.RecordBatch) -> None:
+        """Refuse names of properties that the client refuses."""
+        if self._names is None or pa.types.is_null((column := batch.column(self._names)).type):
+            return
+        offsets = column.offsets
+        first, last = (0, 0) if not len(column) else (offsets[0].as_py(), offsets[-1].as_py())
+        names = set(pc.unique(column.keys.slice(first, last - first)).to_pylist())
+        for row, items in enumerate(() if names <= allowed_names else column.to_pylist()):
+            for name, _ in items or ():
+                if learn_shape((name,), {}) is not None:  # else the codec refuses it
+                    _check_name(name, f"row {self.rows + row}", MessageFormatError)
 
     def _alike(self, columns: Columns, rows: int, now: int) -> AlikeRows | None:
         def make(cells: Cells) -> OutgoingRecord:
@@ -137,6 +164,13 @@ class RecordMaker:
         if self._chained:
             self.order.follow(producer, previous, number)
         self.order.take(producer, sequence, number)
+
+
+def _check_name(name: str, where: str, kind: type[JMSError]) -> None:
+    try:
+        check_property_name(name)
+    except IllegalArgumentError as error:
+        raise kind(f"{where}: {error}") from error
 
 
 def _identity(cells: Cells) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,6 +24,8 @@ NAME: Final = "_manifest.json"
 #: Version of the written form. Version 1 has neither ``id`` nor ``next``.
 VERSION: Final = 2
 _READABLE: Final = (1, VERSION)
+#: How a URL begins, also where a path has made one slash of two.
+_URL: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @attrs.frozen(kw_only=True)
@@ -176,12 +179,22 @@ class Manifest:
 _FILTERS: Final = ("destination", "selector", "since", "until")
 
 
+def check_folder(folder: Path) -> None:
+    """Raise ConfigurationError if a folder is written as a URL, such as ``s3a://bucket/folder``."""
+    if _URL.match(str(folder)):
+        raise ConfigurationError(
+            f"folder {str(folder)!r} looks like a URL: an archive lies in a folder that is mounted here and on all"
+            " workers; give its path: mount the bucket, or copy the finished archive there"
+        )
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of the archive in a folder, None if there is none.
 
     Raises:
-        ConfigurationError: there is one that can't be read.
+        ConfigurationError: there is one that can't be read, or the folder is a URL.
     """
+    check_folder(folder)
     path = folder / NAME
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -178,7 +178,7 @@ def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[st
         if written is None:
             if name.lower() in _OF_SPARK and use is Use.WRITE:
                 continue
-            raise _unknown(name, use)
+            raise _unknown(name)
         target = connection if row is None else own
         if written in target:
             raise ConfigurationError(f"option {written} is given twice", key=written)
@@ -186,11 +186,11 @@ def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[st
     return own, connection
 
 
-def _unknown(name: str, use: Use) -> ConfigurationError:
+def _unknown(name: str) -> ConfigurationError:
     why = _MEANINGLESS.get(name.lower())
     if why is not None:
         return ConfigurationError(f"option {name}: {why}", key=name)
-    known = [row.name for row in OPTIONS if use in row.uses] + connection_names()
+    known = [row.name for row in OPTIONS] + connection_names()
     return ConfigurationError(f"unknown option {name!r}{nearest(name, known)}", key=name)
 
 
@@ -228,7 +228,7 @@ def _written_in_url(name: str, use: Use) -> str:
         return written
     if name.lower() in _ROWS:
         raise ConfigurationError(f"option {name} stands in the url; give it beside the url", key=name)
-    raise _unknown(name, use)
+    raise _unknown(name)
 
 
 def _reading(given: Given) -> dict[str, Any]:

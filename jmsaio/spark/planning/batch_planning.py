@@ -104,7 +104,8 @@ async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool
     found = await together(list_partitions(admin, topic) for topic in topics)
     missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
     if missing and not may_miss:
-        raise NotFoundError(f"topic {', '.join(missing)} does not exist: check its name, or send a message to it first")
+        text = f"topic {', '.join(missing)} does not exist at {admin.address}: check its name and webServiceUrl"
+        raise NotFoundError(f"{text}, or send a message to it first")
     return list(dict.fromkeys(itertools.chain(*found)))
 
 

@@ -23,6 +23,11 @@ class MemoryAdmin:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
+    @property
+    def address(self) -> str:
+        """Name of the embedded broker."""
+        return f"memory://{self._broker.name}"
+
     def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
         """A subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()

@@ -70,6 +70,7 @@ class Jobs:
     worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
     failure: Exception | None = None
     more: dict[str, Any] = attrs.field(factory=dict)
+    early: signal.Signals | None = None
     signal: signal.Signals = signal.SIGINT
     asked: list[Any] = attrs.field(factory=list)
     orders: list[dict[str, Any]] = attrs.field(factory=list)
@@ -79,6 +80,8 @@ class Jobs:
         self.asked.append((master, settings))
         if self.failure is not None:
             raise self.failure
+        if self.early is not None:
+            os.kill(os.getpid(), self.early)
         yield "session"
 
     def tasks_done(self, session: str) -> tuple[int, int]:
@@ -100,7 +103,7 @@ class Jobs:
         }  # fmt: skip
 
     def archive_once(self, session: str, order: Order, entries: int, stop: Stop) -> dict[str, Any]:
-        assert not stop()
+        assert stop() is (self.early is not None)
         self.asked.append(entries)
         return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
 

@@ -76,6 +76,15 @@ def test_an_archive_goes_on_until_a_signal_ends_it_in_order(
     assert capsys.readouterr().out.splitlines()[-1] == "7 messages archived in 2 files, 9 in all"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_spark_starts_ends_the_archive_with_its_summary(
+    jobs: Jobs, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.early, jobs.stopped = number, "interrupted"
+    assert main(["spark", "archive", "q", "folder", "--once", *URL, "--json"]) == PARTLY
+    assert last(capsys)["stopped"] == "interrupted"
+
+
 def test_a_subscription_that_was_not_moved_is_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.more = {"subscription": "jms-queue", "unmoved": ["t"]}
     arguments = ["spark", "archive", "q", "folder", "--range", *URL, "--no-json"]

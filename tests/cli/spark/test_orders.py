@@ -83,6 +83,18 @@ def test_an_order_that_contradicts_itself_is_wrong_usage(
     assert called == []
 
 
+@pytest.mark.parametrize("arguments", [["archive", "q"], ["verify"], ["replay"]])
+@pytest.mark.parametrize("folder", ["s3a://bucket/orders", "hdfs:/orders", "file:///tmp/orders"])
+def test_a_url_is_no_folder_of_an_archive(
+    called: list[dict[str, Any]], arguments: list[str], folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = [] if arguments == ["verify"] else URL
+    assert main(["spark", *arguments, folder, *url]) == USAGE
+    assert "looks like a URL: an archive lies in a folder that is mounted here" in capsys.readouterr().err
+    assert called == []
+    assert not Path(folder.split(":")[0] + ":").exists()
+
+
 def test_a_replay_gets_the_order_that_was_given(called: list[dict[str, Any]]) -> None:
     moves = ["--map-destination", "a=b", "--map-destination", "queue://c=topic://d"]
     assert (

@@ -82,7 +82,7 @@ def test_a_text_of_its_type_is_taken_as_it_is(text: str, word: str) -> None:
     ],
 )  # fmt: skip
 def test_a_text_that_is_not_of_its_type_is_refused(text: str, word: str) -> None:
-    with pytest.raises(MessageFormatError, match=r"property 'p': .* is not a "):
+    with pytest.raises(MessageFormatError, match=r"property 'p': .* is not an? "):
         read_properties({"p": text}, {"p": word}, {})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,7 @@ from jmsaio.errors import (
     JMSError,
     MessageFormatError,
 )
+from jmsaio.model.names import check_property_name
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.arrow.records import RecordMaker
@@ -200,7 +202,7 @@ def test_the_body_is_what_its_columns_say(cells: dict[str, Any], kind: str, payl
         ({"body_json": "{"}, "the body is not JSON"),
         ({"body_type": "text"}, "its body_type is 'text', but the table has no column for the body"),
         ({"properties": {"n": "5"}, "property_types": {"n": "real"}}, "can't have the type 'real'"),
-        ({"properties": {"n": "x"}, "property_types": {"n": "int"}}, "property 'n': 'x' is not a int"),
+        ({"properties": {"n": "x"}, "property_types": {"n": "int"}}, "property 'n': 'x' is not an int"),
         ({"properties": {"n": "2147483648"}, "property_types": {"n": "int"}}, "property 'n': '2147483648' is not a"),
         ({"properties": {}, "property_types": {"n": "int"}}, "'n' has the type 'int', but no text"),
         ({"properties": {"JMSPriority": "1"}}, "'JMSPriority' can't name a property"),
@@ -282,3 +284,24 @@ def test_columns_are_found_in_any_case() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array(["t"])], names=["jmstype"])
     (row,) = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q").records(batch, NOW)
     assert row.record.properties[column.name] == "t"
+
+
+@pytest.mark.parametrize("name", ["in", "Between", "trace-id", "1st", ""])
+def test_a_property_name_that_the_client_refuses_is_refused_before_any_row(name: str) -> None:
+    with pytest.raises(IllegalArgumentError) as refused:
+        check_property_name(name)
+    batch = table([{"text": "a", "properties": {"n": "1"}}, {"text": "b", "properties": {"m": "1", name: "1"}}])
+    maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q")
+    with pytest.raises(MessageFormatError, match=f"^row 1: {re.escape(str(refused.value))}$"):
+        next(maker.records(batch, NOW))
+    assert len(list(maker.records(batch.slice(0, 1), NOW))) == 1
+    declared = pa.schema([("text", pa.string()), ("props", pa.struct([(name, pa.string())]))])
+    with pytest.raises(ConfigurationError, match=re.escape(str(refused.value))):
+        RecordMaker(declared, connection_id=CONNECTION, destination="q")
+
+
+def test_a_raw_row_keeps_the_names_of_the_message_that_it_was() -> None:
+    raw = {"payload": b"a", "body_type": "text", "properties": {"trace-id": "1"}}
+    batch = table([raw])
+    (row,) = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q").records(batch, NOW)
+    assert row.record.properties["trace-id"] == "1"

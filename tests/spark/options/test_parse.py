@@ -150,6 +150,7 @@ BATCH_OF_QUEUE = {"url": "pulsar://host", "queue": "orders"}
 REFUSED = [
     ({"selecter": "x"}, READ, "unknown option 'selecter'; did you mean 'selector'?"),
     ({"adminUrl": "x"}, READ, "unknown option 'adminUrl'"),
+    ({"subscripton": "x"}, READ, "unknown option 'subscripton'; did you mean 'subscription'?"),
     ({"receiverQueueSize": "1"}, READ, "did you mean 'consumerConfig.receiverQueueSize'?"),
     ({"path": "orders"}, READ, "option path: a destination has no path; name it by the option queue or topic"),
     ({"owner": "me", "provider": "jms"}, READ, "write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from collections.abc import AsyncIterator
 
@@ -61,7 +62,9 @@ async def test_an_empty_topic_has_no_ranges(seam: Seam) -> None:
 
 async def test_a_topic_that_does_not_exist_is_told(seam: Seam) -> None:
     source = resolve(Topic(f"absent-{uuid.uuid4()}"))
-    with pytest.raises(NotFoundError, match=r"absent-.* does not exist"):
+    admin = seam.transport.admin
+    assert admin is not None
+    with pytest.raises(NotFoundError, match=rf"absent-.* does not exist at {re.escape(admin.address)}: check its name"):
         await list_sources(seam.transport, source)
     assert await list_sources(seam.transport, source, may_miss=True) == []
     assert await look(seam.transport, source.topics) == {}

@@ -107,6 +107,11 @@ class RestAdmin:
     def __repr__(self) -> str:
         return f"<RestAdmin {self._url}{', closed' if self._closed else ''}>"
 
+    @property
+    def address(self) -> str:
+        """URL of the REST interface."""
+        return self._url
+
     async def partitions(self, topic: str) -> int:
         """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
         found = await self._call("GET", f"{topic_path(topic)}/partitions", what=f"partitions of {topic}")
