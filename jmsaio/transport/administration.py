@@ -168,6 +168,17 @@ class Admin(Protocol):
             AdminError: no such entry (any more), or the broker failed.
         """
 
+    async def is_last_chunk(self, topic: str, place: WireId) -> bool:
+        """True for an entry that holds the last of several chunks: a reader that begins behind the first gets none.
+
+        Args:
+            topic: full name of a topic without partitions, or of one partition.
+            place: the entry; its index in a batch is not looked at.
+
+        Raises:
+            As ``is_incomplete``.
+        """
+
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including the entry at ``place``, whoever has it.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -46,6 +47,8 @@ from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
 from jmsaio.transport.subscriptions import passes
 
+_log = logging.getLogger(__name__)
+
 #: Other readers that a range opens for missing entries at most. A topic that has shown so many entries that are nothing
 #: for readers has more of them, and each reader costs some milliseconds.
 _LOOKS: Final = 8
@@ -53,6 +56,11 @@ _LOOKS: Final = 8
 #: chunks (5 MB each), and among small entries, which other senders may have sent in between, up to 256 of them.
 _BACK_BYTES: Final = 100 * 1024 * 1024
 _BACK_ENTRIES: Final = (20, 256)
+#: How often a range looks further back for the start of a message whose last chunk is missing, and by which factor.
+_FAR_LOOKS: Final = 3
+_FURTHER: Final = 4
+#: Missing entries of which a range asks the broker whether they hold a last chunk, at most: each takes a millisecond.
+_ASKS: Final = 64
 #: Bytes of a message as long as nothing is known of a topic.
 _UNKNOWN_SIZE: Final = 1024 * 1024
 #: Seconds without a record, after which the broker is asked whether it has one: at first, and from then on.
@@ -145,6 +153,8 @@ class RangeReading:
         self._records, self._bytes = 0, 0  # how many became rows, and their size
         self._size = 0  # that of those that become rows now
         self._looks, self._looked_at = _LOOKS, BEGINNING
+        self._far_looks, self._asks = _FAR_LOOKS, _ASKS
+        self._back = 1  # how many entries before a gap the last look began
         self._silent_at: Place | None = None  # where another reader was opened because nothing came
 
     async def __aenter__(self) -> Self:
@@ -322,11 +332,12 @@ class RangeReading:
                 return []
             if left <= 0:
                 return None
-            if self._silent_at != self._check.last:
-                # the reader began between the chunks of the last message, or pulsar-client is late to tell of one
-                self._silent_at, gap = self._check.last, self._check.rest()
-                if gap is None or not await self._look_again(gap):
-                    await self._reopen()
+            gap = self._check.rest()  # perhaps the reader began between the chunks of the last message
+            if gap is not None and await self._look_again(gap):
+                left = self._options.read_timeout
+            elif self._silent_at != self._check.last:  # perhaps pulsar-client has a message and tells of it too late
+                self._silent_at = self._check.last
+                await self._reopen()
             piece = min(_LONG_SILENCE, left)
             left -= piece
 
@@ -372,15 +383,42 @@ class RangeReading:
             records = records[taken.used :]
 
     async def _look_again(self, gap: Gap) -> bool:
-        """Open another reader before missing entries; False where that was done already, or was done too often."""
-        if not self._looks or gap.end <= self._looked_at:
+        """Open another reader before missing entries; False where that was done already, or was done too often.
+
+        It is done again, further back, where the end of a message in chunks is missing.
+        """
+        if self._looks and gap.end > self._looked_at:
+            self._looks -= 1
+            self._looked_at = gap.end
+            least, most = _BACK_ENTRIES
+            self._back = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
+        elif (last := await self._last_chunk(gap)) is None:
             return False
-        self._looks -= 1
-        self._looked_at = gap.end
-        least, most = _BACK_ENTRIES
-        entries = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
-        await self._outage.wait(partial(self._open, self._store.before(gap.start, entries)))
+        elif not self._far_looks:
+            _log.warning(
+                "%s: the message that ends at %s is left out: its start was not found", self._range.topic, last
+            )
+            return False
+        else:
+            self._far_looks -= 1
+            self._back *= _FURTHER
+        await self._outage.wait(partial(self._open, self._store.before(gap.start, self._back)))
         return True
+
+    async def _last_chunk(self, gap: Gap) -> Place | None:
+        """Return the missing entry that holds the last of several chunks; None if there is none among those asked."""
+        admin = self._transport.admin
+        if admin is None:
+            return None
+        try:
+            for run in gap.missing:
+                for entry in range(run.first, min(run.stop, run.first + self._asks)):
+                    self._asks -= 1
+                    if await admin.is_last_chunk(self._range.topic, WireId(run.ledger, entry)):
+                        return Place(run.ledger, entry)
+        except (TransportError, JMSSecurityError):
+            return None  # it can't be told; if the ledger is gone, the loss is
+        return None
 
     async def _give_up(self, gap: Gap) -> None:
         """Go on without missing entries; tell of those whose ledgers are stored no more."""

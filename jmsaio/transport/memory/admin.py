@@ -120,6 +120,10 @@ class MemoryAdmin:
             self._broker.find(topic)
             return False
 
+    async def is_last_chunk(self, topic: str, place: WireId) -> bool:
+        """False: messages are stored whole."""
+        return await self.is_incomplete(topic, place)
+
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``."""
         with self._broker.lock:

@@ -27,6 +27,7 @@ from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord
 from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning import reading as reading_module
 from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
 from jmsaio.spark.planning.losses import read_losses
 from jmsaio.spark.planning.plan import Limits
@@ -340,6 +341,27 @@ async def test_wherever_the_last_message_is_cut_between_its_chunks_it_comes_once
     before, behind = [b"first"], [body]
     assert found == [*[before, behind] * 3, before, [], [], behind, behind]
     assert len(failing.starts) == 4
+
+
+@pytest.mark.parametrize("followed", [True, False])
+async def test_a_message_that_began_long_before_the_cut_comes_once(
+    pulsar: Seam, followed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many entries of other senders may lie between its chunks: more than a first look goes back."""
+    monkeypatch.setattr(reading_module, "_BACK_ENTRIES", (1, 1))
+    monkeypatch.setattr(reading_module, "_LONG_SILENCE", 2.0)
+    topic, body = await pulsar.topic("first"), os.urandom(16 * 1024 * 1024)
+    [last] = await pulsar.send(topic, OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), chunking_enabled=True)
+    after = ["after"] * followed
+    await pulsar.send(topic, *after)
+    [part] = await plan(pulsar, topic, starting={topic: Place(last.ledger, last.entry)})
+    assert last.entry == 4
+    assert [body_of(row) for row in await pulsar.rows(part)] == [body, *map(str.encode, after)]
+    caplog.clear()
+    monkeypatch.setattr(reading_module, "_FAR_LOOKS", 0)
+    if followed:
+        assert [body_of(row) for row in await pulsar.rows(part)] == [*map(str.encode, after)]
+        assert f"the message that ends at {Place(last.ledger, last.entry)} is left out" in caplog.text
 
 
 async def test_a_message_whose_last_chunk_is_not_stored_yet_is_not_waited_for(

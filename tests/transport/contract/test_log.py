@@ -92,5 +92,8 @@ async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> No
     [place] = await harness.send(await harness.sender(topic, batching_enabled=False), "1")
     assert place is not None
     assert not await harness.admin.is_incomplete(topic, place)
+    assert not await harness.admin.is_last_chunk(topic, place)
     with pytest.raises(NotFoundError):
         await harness.admin.is_incomplete(harness.topic(), place)
+    with pytest.raises(NotFoundError):
+        await harness.admin.is_last_chunk(harness.topic(), place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     ask_buffer,
     has_advanced,
     is_chunk_before_last,
+    is_last_chunk,
     place_body,
     read_ledgers,
     read_log,
@@ -247,11 +248,19 @@ class RestAdmin:
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """Whether an entry holds a chunk that is not the last one. See ``Admin.is_incomplete``."""
+        return await self._entry(topic, place, is_chunk_before_last)
+
+    async def is_last_chunk(self, topic: str, place: WireId) -> bool:
+        """Whether an entry holds the last one of several chunks. See ``Admin.is_last_chunk``."""
+        return await self._entry(topic, place, is_last_chunk)
+
+    async def _entry(self, topic: str, place: WireId, read: Callable[[Mapping[str, str]], bool]) -> bool:
+        """What is read in the headers of the answer for an entry."""
         path = f"{topic_path(topic)}/ledger/{place.ledger}/entry/{place.entry}"
         what = f"entry {place.ledger}:{place.entry} of {topic}"
         answer = await self._answer("HEAD", path, what=what)
         with understanding(what):
-            return is_chunk_before_last(answer.headers)
+            return read(answer.headers)
 
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``.

@@ -30,8 +30,18 @@ def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
 
 def is_chunk_before_last(headers: Mapping[str, str]) -> bool:
     """Whether the headers of the answer for an entry say that it is a chunk, and not the last one of its message."""
+    return _chunks_behind(headers) > 0
+
+
+def is_last_chunk(headers: Mapping[str, str]) -> bool:
+    """Whether the headers of the answer for an entry say that it is the last one of several chunks."""
+    return _chunks_behind(headers) == 0 and headers["X-Pulsar-chunk-id"] != "0"
+
+
+def _chunks_behind(headers: Mapping[str, str]) -> int:
+    """How many chunks of the message follow an entry; -1 where it is none."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
-    return chunk is not None and chunks is not None and int(chunk) + 1 < int(chunks)
+    return -1 if chunk is None or chunks is None else int(chunks) - int(chunk) - 1
 
 
 def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> bool:

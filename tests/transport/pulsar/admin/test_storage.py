@@ -9,7 +9,14 @@ import pytest
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.admin.paths import cursor_key
-from jmsaio.transport.pulsar.admin.storage import has_advanced, is_chunk_before_last, place_body, read_ledgers, read_log
+from jmsaio.transport.pulsar.admin.storage import (
+    has_advanced,
+    is_chunk_before_last,
+    is_last_chunk,
+    place_body,
+    read_ledgers,
+    read_log,
+)
 
 
 def internal(mark: str = "3:-1", last: str = "8:1", state: str = "LedgerOpened") -> dict[str, Any]:
@@ -66,7 +73,10 @@ def test_a_body_carries_the_partition_that_is_asked() -> None:
 def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, before: bool) -> None:
     headers = {"X-Pulsar-chunk-id": chunk, "X-Pulsar-num-chunks-from-msg": chunks}
     assert is_chunk_before_last(headers) is before
-    assert not is_chunk_before_last({"X-Pulsar-message-id": "3:4"})
+    assert is_last_chunk(headers) is not before
+    for other in ({"X-Pulsar-message-id": "3:4"}, {"X-Pulsar-chunk-id": "0", "X-Pulsar-num-chunks-from-msg": "1"}):
+        assert not is_chunk_before_last(other)
+        assert not is_last_chunk(other)
 
 
 @pytest.mark.parametrize(
