@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -214,3 +216,30 @@ async def test_an_inbox_whose_records_another_session_has_is_left_to_it_if_that_
     assert receiver.calls == [given_back, *([("nack", 0.0, True, 1), ("stop",)] if kept else [("close",)])]
     assert asked == ([] if kept is None else [(made, TRANSPORT)])
     assert list(inboxes) == [] and other.closed
+
+
+async def test_a_session_that_closes_many_consumers_lets_others_run_in_between(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn, begun, aclose = 0, collections.Counter[int](), Inbox.aclose
+
+    async def counted(inbox: Inbox, timeout: float) -> None:
+        begun[turn] += 1
+        await aclose(inbox, timeout)
+
+    async def others() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Inbox, "aclose", counted)
+    async with jmsaio.connect(url) as connection:
+        session = await connection.create_session()
+        queue = session.create_queue(f"many-{uuid.uuid4()}")
+        await asyncio.gather(*(session.create_consumer(queue) for _ in range(60)))
+        running = asyncio.create_task(others())
+        await session.close()
+        running.cancel()
+    assert begun.total() == 60
+    assert max(begun.values()) <= 10

@@ -8,9 +8,11 @@ import ssl
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 import tenacity
 
 from jmsaio.config import Configuration
@@ -357,6 +359,8 @@ class RestAdmin:
         checked: bool = True,
     ) -> httpx.Response:  # fmt: skip
         """One call with its repetitions; the answer as it came. ``checked``: once the cluster is proved the same."""
+        if self._client is None:  # to load it takes 0.2 s, which the loop must not wait for
+            await anyio.to_thread.run_sync(import_module, "httpx")
         import httpx
 
         retrying = tenacity.AsyncRetrying(

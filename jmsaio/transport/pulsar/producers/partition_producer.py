@@ -187,18 +187,17 @@ class PartitionProducer:
         self._send(message, lambda result, place: post(answered, group, result, place))
 
     def _expire(self) -> None:
-        """Say of what has no answer in time that it is in doubt."""
-        self._timer = None
-        now = self._bridge.loop.time()
-        while self._groups:
-            first = next(iter(self._groups))  # without an answer, or it would have been told
-            if first.deadline > now:
-                self._timer = self._bridge.loop.call_at(first.deadline, self._expire)
-                break
+        """Say of what has no answer in time that it is in doubt: of one group in each turn of the loop."""
+        self._timer, loop = None, self._bridge.loop
+        first = next(iter(self._groups), None)  # without an answer, or it would have been told
+        if first is not None and first.deadline <= loop.time():
             del self._groups[first]
             self._late.add(first)
             self._fail(first, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
             self._settle_answered()
+            first = next(iter(self._groups), None)
+        if first is not None:
+            self._timer = loop.call_at(first.deadline, self._expire)
 
     def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
         if group in self._late:

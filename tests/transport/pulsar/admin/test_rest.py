@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import socket
+import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -796,3 +797,29 @@ async def test_who_is_refused_learns_why(secure_broker: SecureBroker, change: di
         await admin.topics("public/default")
     assert "garbage-token" not in str(caught.value)
     await admin.aclose()
+
+
+_FIRST_USE = """
+import asyncio, sys, threading
+from jmsaio.config import load
+from jmsaio.transport.pulsar.admin import open_admin
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "httpx":
+            print(name, threading.current_thread() is threading.main_thread())
+
+async def ask():
+    admin = open_admin(load("pulsar://localhost:6650?webServiceUrl=" + sys.argv[1]))
+    print(await admin.partitions("persistent://public/default/orders"))
+    await admin.aclose()
+
+sys.meta_path.insert(0, Finder())
+asyncio.run(ask())
+"""
+
+
+async def test_the_http_library_is_not_loaded_on_the_loops_thread() -> None:
+    async with scripted(Answer(200, {"partitions": 3})) as server:
+        ran = await anyio.run_process([sys.executable, "-c", _FIRST_USE, server.url])
+    assert ran.stdout.decode().split() == ["httpx", "False", "3"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -266,6 +268,27 @@ async def test_each_group_has_its_own_time() -> None:
         while len(desk.said) < 2:
             await anyio.sleep(0.01)
             assert desk.window.untold == 2 - len(desk.said)
+
+
+async def test_of_many_groups_that_expire_at_once_each_has_a_turn_of_the_loop() -> None:
+    """So that other tasks run in between, however many records there are."""
+    desk = Desk(timeout=0.02)
+    for _ in range(10):
+        desk.add(GROUP)
+    turns = list[int]()
+
+    def look() -> None:
+        turns.append(len(desk.said))
+        if len(desk.said) < 10 * GROUP:
+            asyncio.get_running_loop().call_soon(look)
+
+    time.sleep(0.03)  # noqa: ASYNC251 - all are due then, before the loop goes on
+    look()
+    with anyio.fail_after(10):
+        while len(desk.said) < 10 * GROUP:
+            await anyio.sleep(0.01)
+    assert max(later - earlier for earlier, later in itertools.pairwise(turns)) <= GROUP
+    assert desk.window.records == 10 * GROUP
 
 
 async def test_a_failure_that_only_the_log_tells_puts_other_batches_of_a_group_in_doubt(
