@@ -29,7 +29,7 @@ from jmsaio.errors import (
     ObjectClosedError,
     OperationTimeoutError,
 )
-from jmsaio.model.destinations import Destination, Queue, resolve
+from jmsaio.model.destinations import Destination, Queue, resolve, without_query
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
@@ -164,7 +164,7 @@ class QueueBrowser(AsyncClosing):
                 return None
             if Filter(selector=self._selector).rejects(record, now) is not None:
                 return None
-            return decode(record, self._queue, self._runtime.connection.configuration.system_namespace)
+            return decode(record, without_query(self._queue), self._runtime.connection.configuration.system_namespace)
         except MalformedMessageError as error:
             self._runtime.connection.report(error)
             return None

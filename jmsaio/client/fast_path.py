@@ -58,10 +58,10 @@ _MODES: Final = frozenset({type(None), int, DeliveryMode})
 _PRIORITIES: Final = frozenset({type(None), int})
 _DURATIONS: Final = frozenset({type(None), int, float})
 
-#: What a send may have of its own: destination, delivery mode, priority, time to live, delivery delay; None: as the
-#: producer has it.
-Varied = tuple[Destination | None, int | None, int | None, Duration | None, Duration | None]
-_UNVARIED: Final[Varied] = (None, None, None, None, None)
+#: What a send may have of its own: destination and its name as spelled, delivery mode, priority, time to live, delivery
+#: delay; None: as the producer has it.
+Varied = tuple[Destination | None, str | None, int | None, int | None, Duration | None, Duration | None]
+_UNVARIED: Final[Varied] = (None, None, None, None, None, None)
 #: Of so many different ones is kept in a millisecond what they have in common.
 _MOST_VARIED: Final = 100
 
@@ -121,11 +121,12 @@ class PlainSends(Settings):
         lives: Any, delayed: Any,
     ) -> PendingSend | None:  # fmt: skip
         """As ``_send_plain``, for a send that may have a destination and options of its own."""
-        destination = None
+        destination = name = None
         if body is UNSET:
             body = destination_or_body
         elif type(destination_or_body) in _DESTINATIONS:
             destination = destination_or_body
+            name = destination.name
         else:
             return None
         if (
@@ -133,7 +134,7 @@ class PlainSends(Settings):
             or type(lives) not in _DURATIONS or type(delayed) not in _DURATIONS
         ):  # fmt: skip
             return None
-        return self._send_plain(body, properties, (destination, mode, level, lives, delayed))
+        return self._send_plain(body, properties, (destination, name, mode, level, lives, delayed))
 
     def _send_plain(
         self, body: object, properties: Mapping[str, object] | None, varied: Varied = _UNVARIED
@@ -191,7 +192,7 @@ class PlainSends(Settings):
 
     def _keep(self, now: int, varied: Varied) -> _Kept | None:
         """What such sends of this millisecond have in common; None: they take the long way."""
-        destination, *options = varied
+        destination, _, *options = varied
         runtime, transacting, work, transaction = self._runtime, self._transacting, None, None
         if transacting is not None:
             if transacting.to_begin:

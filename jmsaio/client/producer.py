@@ -43,7 +43,7 @@ class MessageProducer(PlainSends, AsyncClosing):
     """
 
     _now: int = 0  # of the last send on the long way, in milliseconds
-    _targets: dict[Destination, Target] = attrs.field(factory=dict, init=False)
+    _targets: dict[tuple[type, str], Target] = attrs.field(factory=dict, init=False)  # by class and name as spelled
 
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
@@ -259,11 +259,12 @@ class MessageProducer(PlainSends, AsyncClosing):
             raise UnsupportedOperationError(
                 f"the producer sends to {self._target.destination!r}; create one without destination for others"
             )
-        found = self._targets.get(destination) if isinstance(destination, Destination) else None
+        key = (type(destination), destination.name) if isinstance(destination, Destination) else None
+        found = None if key is None else self._targets.get(key)
         if found is None:
             found = target_for(destination, self._runtime)
-            if len(self._targets) < 1000:
-                self._targets[found.destination] = found
+            if key is not None and len(self._targets) < 1000:
+                self._targets[key] = found
         self._runtime.connection.check_not_deleted(found.topic, found.destination)
         return found
 

@@ -81,12 +81,12 @@ class Session(AsyncClosing):
     def create_queue(self, name: str) -> Queue:
         """The queue of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
         self._runtime.check_open()
-        return Queue(name)
+        return Queue(name, namespace=self._runtime.connection.configuration.system_namespace)
 
     def create_topic(self, name: str) -> Topic:
         """The topic of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
         self._runtime.check_open()
-        return Topic(name)
+        return Topic(name, namespace=self._runtime.connection.configuration.system_namespace)
 
     async def create_temporary_queue(self) -> TemporaryQueue:
         """A new queue that lives as long as the connection; only it may consume from it."""

@@ -191,4 +191,4 @@ def _reply_destination(wire: Texts, namespace: str) -> Destination | None:
     if found is None:
         return None
     name, is_topic = found
-    return Topic(name) if is_topic else Queue(name)
+    return Topic(name, namespace=namespace) if is_topic else Queue(name, namespace=namespace)

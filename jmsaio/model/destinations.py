@@ -16,31 +16,46 @@ from jmsaio.model.arguments import shown
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
 _REGEX: Final = "regex:"
+#: Of short names, unless a client's configuration has another.
+_NAMESPACE: Final = "public/default"
 
 
 @attrs.frozen(eq=False, repr=False)
 class Destination:
-    """A queue or topic by name. Equal to another of the same kind and name; for use by any task or connection.
+    """A queue or topic by name, for use by any task or connection.
+
+    Equal to another of the same kind and topic, however their names are spelled: short or full, with or without a query
+    string. A short name is in ``namespace``; where that is not known, it also equals the same short name in any other.
 
     Attributes:
         name: the name as the application gave it; see ``resolve`` for what it may look like.
     """
 
     name: str
+    _namespace: str | None = attrs.field(default=None, kw_only=True)  # ``tenant/namespace``
+    _topic: str = attrs.field(init=False)  # full name, without the query string
+    _last: str = attrs.field(init=False)  # its last segment, the same in every spelling
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             refused = shown(self.name)
             raise InvalidDestinationError(f"a destination needs a name, a non-empty string, not {refused}")
+        topic = _full(_visible(self.name), self._namespace or _NAMESPACE)
+        object.__setattr__(self, "_topic", topic)  # frozen, as its users see it
+        object.__setattr__(self, "_last", topic.rpartition("/")[2])
 
     def _kind(self) -> str:
         return "destination"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Destination) and self._kind() == other._kind() and self.name == other.name
+        if not isinstance(other, Destination) or self._kind() != other._kind():
+            return False
+        if self._topic == other._topic:
+            return True
+        return (self._namespace is None or other._namespace is None) and _visible(self.name) == _visible(other.name)
 
     def __hash__(self) -> int:
-        return hash((self._kind(), self.name))
+        return hash(self._last)
 
     def __str__(self) -> str:
         return f"{self._kind()}://{self.name}"
@@ -154,7 +169,13 @@ class Resolved:
     visible_name: str
 
 
-def resolve(destination: Destination, system_namespace: str = "public/default") -> Resolved:
+def without_query(destination: Destination) -> Destination:
+    """A destination without the query string of its name."""
+    visible = _visible(destination.name)
+    return destination if visible == destination.name else attrs.evolve(destination, name=visible)
+
+
+def resolve(destination: Destination, system_namespace: str = _NAMESPACE) -> Resolved:
     """The topics, subscription and overrides of a destination.
 
     ``name``, ``persistent://tenant/namespace/name``; for queues also ``...:subscription``; ``multi:a,b`` and
@@ -163,16 +184,14 @@ def resolve(destination: Destination, system_namespace: str = "public/default") 
     Raises:
         InvalidDestinationError: an empty member or suffix, or a query string that contradicts itself.
     """
-    if type(destination) is TemporaryQueue:  # the cache would keep it, and with it its connection
-        destination = Queue(destination.name)
-    elif type(destination) is TemporaryTopic:
-        destination = Topic(destination.name)
-    return _resolve(destination, system_namespace)
+    # By its name as it is spelled; the object would keep a temporary destination's connection in the cache.
+    return _resolve(Queue if isinstance(destination, Queue) else Topic, destination.name, system_namespace)
 
 
 @lru_cache(4096)
-def _resolve(destination: Destination, system_namespace: str) -> Resolved:
-    visible, mark, query = destination.name.partition("?")
+def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resolved:
+    destination = kind(name)
+    visible, mark, query = name.partition("?")
     overrides = _overrides(query, destination) if mark else {}
     multi, regex = visible.startswith(_MULTI), visible.startswith(_REGEX)
     named = visible[len(_MULTI) :] if multi else visible[len(_REGEX) :] if regex else visible
@@ -194,6 +213,11 @@ def short_name(name: str, system_namespace: str) -> str:
     """A full topic name without ``persistent://tenant/namespace/``, if that is ``system_namespace``; else the same."""
     short = name.removeprefix(f"persistent://{system_namespace}/")
     return name if short.startswith(_DOMAINS) else short  # else it would not lead back to the same name
+
+
+def _visible(name: str) -> str:
+    """A name without its query string."""
+    return name.partition("?")[0]
 
 
 def _full(name: str, system_namespace: str) -> str:

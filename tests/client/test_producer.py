@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ import jmsaio
 from jmsaio import DeliveryMode
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.testing import embedded_broker
-from tests.client.helpers import rest, take, texts
+from tests.client.helpers import full_name, rest, take, texts
 
 Name = Callable[[str], str]
 
@@ -196,6 +197,46 @@ async def test_higher_priorities_come_first(url: str, name: Name) -> None:
             await asyncio.sleep(0.5)  # all of them are here
             found = [await consumer.receive(timeout=20) for _ in range(5)]
     assert [message.jms_priority for message in found if message is not None] == [9, 9, 4, 4, 0]
+
+
+@pytest.mark.small_namespace
+async def test_received_destinations_equal_those_that_were_set(url: str, broker_kind: str, name: Name) -> None:
+    options: dict[str, Any] = {"system_namespace": "t/n"} if broker_kind == "memory" else {}
+    async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
+        short = session.create_queue(name("spelled"))
+        full = jmsaio.Queue(full_name(connection, short))
+        replies: list[jmsaio.Destination] = [
+            await session.create_temporary_queue(), await session.create_temporary_topic(), short, full,
+            jmsaio.Queue(short.name), jmsaio.Topic(full.name), jmsaio.Queue("persistent://public/default/elsewhere"),
+        ]  # fmt: skip
+        consumed = session.create_queue(f"{short.name}?consumerConfig.receiverQueueSize=7")
+        async with session.create_producer(full) as producer, session.create_consumer(consumed) as consumer:
+            for reply in replies:
+                request = jmsaio.TextMessage("x")
+                request.jms_reply_to = reply
+                await producer.send(request)
+            browsed = [message async for message in await session.create_browser(consumed)]
+            found = await take(consumer, len(replies))
+        for messages in (found, browsed):
+            assert [message.jms_reply_to for message in messages] == replies
+            assert {message.jms_reply_to for message in messages} == set(replies)
+            for message in messages:
+                assert message.jms_destination == short == full == consumed
+                assert message.jms_destination is not None and message.jms_destination.name == short.name
+
+
+async def test_equal_destinations_are_sent_to_as_they_are_spelled(name: Name) -> None:
+    """``Queue("a")`` of no known namespace equals that of any namespace."""
+    plain = jmsaio.Queue(name("apart"))
+    full = jmsaio.Queue(f"persistent://public/default/{plain.name}")
+    assert plain == full
+    url = f"memory://{name('broker')}"
+    async with jmsaio.connect(url, system_namespace="t/n") as connection, connection.create_session() as session:
+        producer = await session.create_producer()
+        for _ in range(3):
+            await asyncio.gather(*(producer.send(each, each.name) for each in (plain, full)))
+        for each in (plain, full):
+            assert texts(await rest(connection, each, 3)) == [each.name] * 3
 
 
 async def _prefetched(consumer: jmsaio.MessageConsumer, count: int) -> None:

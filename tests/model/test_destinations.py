@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import weakref
 from typing import Any
 
@@ -19,6 +20,7 @@ from jmsaio.model.destinations import (
     Topic,
     as_destination,
     resolve,
+    without_query,
 )
 
 D = "persistent://public/default/"
@@ -28,6 +30,39 @@ def test_equality_is_by_kind_and_name() -> None:
     assert Queue("a") == Queue("a") == TemporaryQueue("a") and hash(Queue("a")) == hash(TemporaryQueue("a"))
     assert Topic("a") == TemporaryTopic("a", owner="x") and Topic("a") != Queue("a") and Queue("a") != Queue("b")
     assert Queue("a") != "a" and len({Queue("a"), TemporaryQueue("a"), Topic("a")}) == 2
+
+
+@pytest.mark.parametrize("kind", [Queue, Topic])
+def test_destinations_of_one_topic_are_equal_however_they_are_spelled(kind: Any) -> None:
+    full, elsewhere = kind(f"{D}a"), kind("a", namespace="t/n")
+    same = [
+        kind("a"),
+        full,
+        kind("a?consumerConfig.receiverQueueSize=1"),
+        kind(f"{D}a?x=y"),
+        kind("a", namespace="public/default"),
+    ]
+    assert all(one == other for one in same for other in same) and len(set(same)) == 1
+    assert elsewhere == kind("persistent://t/n/a") == kind("a", namespace="t/n") and elsewhere != full
+    assert elsewhere == kind("a") and hash(elsewhere) == hash(kind("a"))  # it may be the one of any namespace
+    for other in ("b", "non-persistent://public/default/a", "persistent://t/n/a", "a-partition-0", "x/a"):
+        assert kind(other) != full and kind(other) != kind("a")
+    assert len({kind("a"), kind("b"), full}) == 2
+    assert kind(f"{D}a") != (Topic if kind is Queue else Queue)(f"{D}a") and Queue("a:own") != Queue("a")
+
+
+def test_destinations_survive_pickling_and_lose_their_query() -> None:
+    again = pickle.loads(pickle.dumps(Queue("a?x=y", namespace="t/n")))
+    assert again == Queue("persistent://t/n/a") and again.name == "a?x=y"
+    assert without_query(again).name == "a" and without_query(again) == again
+    assert without_query(plain := Topic("a")) is plain
+
+
+def test_resolving_tells_equal_destinations_apart() -> None:
+    """Equality follows what is known of a short name; where messages go follows how it is spelled."""
+    assert resolve(Queue("a"), "t/n").topics == ("persistent://t/n/a",)
+    assert resolve(Queue(f"{D}a"), "t/n").topics == (f"{D}a",)
+    assert resolve(Queue("a?consumerConfig.x=1")).overrides == {"x": "1"} and resolve(Queue("a")).overrides == {}
 
 
 def test_names_and_looks() -> None:

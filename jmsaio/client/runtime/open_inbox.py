@@ -21,7 +21,7 @@ from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerReques
 from jmsaio.codec.view import connection_id, sender_client_id
 from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError
 from jmsaio.model.arguments import check_flag
-from jmsaio.model.destinations import Destination
+from jmsaio.model.destinations import Destination, without_query
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
@@ -172,7 +172,7 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
     )
     most = config.receive_buffer if config.enable_jms_priority else min(BATCH, config.receive_buffer)
     return Inbox(
-        destination=destination,
+        destination=without_query(destination),
         subscription=subscription,
         redelivery=redelivery,
         by_priority=config.enable_jms_priority,
