@@ -30,6 +30,7 @@
         ├── AdminError                  a REST call failed; carries the status
         ├── SendError                   a message was not stored
         │   └── SendInDoubtError        a message may or may not have been stored
+        │       └── RefusedInDoubtError     as the broker refuses the credentials; also a JMSSecurityError
         ├── TransactionInDoubtError     a transaction may or may not have been committed
         └── ForkError                   used in a child process of the one that made it
 
@@ -286,6 +287,10 @@ class SendError(TransportError):
 
 class SendInDoubtError(SendError):
     """The message may or may not have been stored: no answer arrived."""
+
+
+class RefusedInDoubtError(SendInDoubtError, JMSSecurityError):
+    """The message may or may not have been stored: the broker refused the credentials before the answer arrived."""
 
 
 class TransactionInDoubtError(TransportError):

@@ -35,6 +35,7 @@ from jmsaio.errors import (
     ConfigurationError,
     IllegalArgumentError,
     IllegalStateError,
+    JMSSecurityError,
     ObjectClosedError,
 )
 from jmsaio.model.modes import AcknowledgeMode
@@ -276,6 +277,10 @@ class Connection(AsyncClosing):
 
     def _link_changed(self, change: LinkChange) -> None:
         """The transport lost the broker or a subscription, or has it again."""
+        if change.whole:
+            refusal = change.error if isinstance(change.error, JMSSecurityError) else None
+            for inbox in [inbox for session in self._runtimes for inbox in session.inboxes.open]:
+                inbox.refuse(refusal)
         if change.error is not None:
             self._runtime.reports.lost(change.error)
         else:

@@ -214,8 +214,8 @@ class MessageConsumer(AsyncClosing):
                 message = self._take(deferred)
                 if message is not None:
                     return message
-                if inbox.failure is not None:
-                    raise inbox.failure
+                if inbox.trouble is not None:
+                    raise inbox.trouble
                 if deadline is not None and timers.clock.steady() >= deadline:
                     return None
         finally:
@@ -248,8 +248,8 @@ class MessageConsumer(AsyncClosing):
             finally:
                 self._end_receive()
             message = self._take(deferred)  # None when it was closed meanwhile: its inbox is empty then
-            if message is None and not self.closed and self._inbox.failure is not None:
-                raise self._inbox.failure
+            if message is None and not self.closed and self._inbox.trouble is not None:
+                raise self._inbox.trouble
         return message
 
     def _body(self, message: Message | None, body_type: type[T]) -> T | None:

@@ -72,10 +72,12 @@ class LinkChange:
     Attributes:
         text: a sentence for the log.
         error: what was lost; None when it is back.
+        whole: it concerns the link to the broker, not a subscription alone.
     """
 
     text: str
     error: JMSError | None = None
+    whole: bool = False
 
 
 #: Called with changes of the link, on the loop's thread.

@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from jmsaio.config import ConsumerConfig, load
-from jmsaio.errors import AdminError
+from jmsaio.errors import AdminError, JMSSecurityError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar import open_transport
@@ -48,6 +48,10 @@ class Part:
     natives: list[Native]
     heard: int = 0
     subscription: Subscription = EXCLUSIVE
+    refusals: list[JMSSecurityError | None] = attrs.field(factory=list)
+
+    def refuse(self, refusal: JMSSecurityError | None) -> None:
+        self.refusals.append(refusal)
 
 
 @attrs.define(eq=False)

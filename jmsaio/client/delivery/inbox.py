@@ -67,6 +67,7 @@ class Inbox:
         records: received records, not delivered yet.
         wanted: someone waits for a record: a receive or a listener.
         failure: why the receiver ended, or None.
+        refusal: why nothing arrives at present, or None: the broker refuses the credentials.
         attached: it has a consumer.
         closed: ``aclose`` was called.
         more: the receiver may have records that the last fill left there.
@@ -88,6 +89,7 @@ class Inbox:
     records: deque[ReceivedRecord] | PriorityBuffer = attrs.field(init=False)
     wanted: bool = attrs.field(default=False, init=False)
     failure: JMSError | None = attrs.field(default=None, init=False)
+    refusal: JMSError | None = attrs.field(default=None, init=False)
     attached: bool = attrs.field(default=False, init=False)
     closed: bool = attrs.field(default=False, init=False)
     more: bool = attrs.field(default=True, init=False)
@@ -164,7 +166,7 @@ class Inbox:
     def arrival(self) -> asyncio.Future[None]:
         """A future that is done once there may be a record, a failure or another reason to look."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
-        if self.more or self.failure is not None:  # else the receiver will
+        if self.more or self.trouble is not None:  # else the receiver will
             self.wake()
         return waiter
 
@@ -201,6 +203,8 @@ class Inbox:
             self.records.extend(self._wanted(records))
             if self.records:
                 self.notify()
+        elif self.refusal is not None:
+            self.notify()
         self.more = len(records) == room
         return self.more
 
@@ -289,6 +293,17 @@ class Inbox:
         """The receiver ended with ``error``: the next receive raises it once the inbox is empty."""
         self.failure = error
         self.notify()
+
+    def refuse(self, refusal: JMSError | None) -> None:
+        """While ``refusal`` is not None, a receive raises it once nothing is left that was received before."""
+        self.refusal = refusal
+        if refusal is not None:
+            self.notify()
+
+    @property
+    def trouble(self) -> JMSError | None:
+        """What a receive raises once nothing is left."""
+        return self.failure or self.refusal
 
     def take(self) -> ReceivedRecord | None:
         """The next record for the application, or None. Records that expired meanwhile are removed."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any, TypeVar
 
 import _pulsar
 import anyio
@@ -75,6 +77,10 @@ _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
 _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
 #: Seconds between two looks into pulsar-client's log for the answer to a look-up.
 _LISTENER_LOOK = 0.1
+#: Seconds that opening something takes before it is asked whether the broker refuses this client.
+_OPENING = 1.0
+#: What is opened.
+Opened = TypeVar("Opened")
 
 
 class PulsarTransport:
@@ -118,6 +124,7 @@ class PulsarTransport:
             lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
             partial(self._client.get_topic_partitions_async, _PROBE),
             self._admin,
+            self._reach.refusal,
         )
         self._rereading = Rereading(
             self._bridge,
@@ -252,7 +259,8 @@ class PulsarTransport:
         self._open[sender] = None
         self._watch.start()
         try:
-            await sender.start(partial(self._subscriber.partitions, topic), open_producer)
+            start = sender.start(partial(self._subscriber.partitions, topic), open_producer)
+            await self._unless_refused(start, f"open a producer to {topic}")
         except OperationTimeoutError as error:
             await sender.aclose(0.0)
             raise await self._told(error) from None
@@ -277,7 +285,8 @@ class PulsarTransport:
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
         try:
-            receiver = await self._subscriber.open(subscription, wake, self._forget)
+            opening = self._subscriber.open(subscription, wake, self._forget)
+            receiver = await self._unless_refused(opening, f"subscribe {subscription.name}")
         except OperationTimeoutError as error:
             raise await self._told(error) from None
         self._open[receiver] = None
@@ -311,7 +320,7 @@ class PulsarTransport:
             topic=options.topic,
         )
         try:
-            native = await attempts.run()
+            native = await self._unless_refused(attempts.run(), f"open a reader of {options.topic}")
         except OperationTimeoutError as error:
             raise await self._told(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)
@@ -324,6 +333,35 @@ class PulsarTransport:
                     await reader.aclose(self._config.close_timeout)
                 raise
         return reader
+
+    async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str) -> Opened:
+        """Wait until something is open, or the broker refuses this client: pulsar-client would try for 30 s.
+
+        Raises:
+            JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
+
+        Cancellation: cancels the opening.
+        """
+        looking: asyncio.Task[JMSSecurityError] | None = None
+        with anyio.CancelScope() as scope:
+
+            def look() -> None:
+                nonlocal looking
+                looking = self._bridge.loop.create_task(self._reach.until_refused())
+                looking.add_done_callback(lambda ended: None if ended.cancelled() else scope.cancel())
+
+            timer = self._bridge.loop.call_later(_OPENING, look)
+            try:
+                return await opening
+            finally:
+                timer.cancel()
+                if looking is not None:
+                    looking.cancel()
+                    with anyio.CancelScope(shield=True):
+                        await asyncio.wait({looking})
+        assert looking is not None
+        refusal = looking.result()
+        raise JMSSecurityError(f"{what}: {refusal}", refusal.error_code) from refusal
 
     async def _told(self, error: OperationTimeoutError) -> JMSError:
         """``error``, or with its cause where the broker can't be reached."""

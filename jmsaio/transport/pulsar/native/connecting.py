@@ -26,6 +26,8 @@ _PATIENCE = 0.3
 _PAUSE = 0.5
 #: Seconds for the look after pulsar-client has given up: two round trips, and the certificates to be loaded.
 _LAST_LOOK = 2.0
+#: Seconds between two looks while pulsar-client opens something: most that takes longer has another reason.
+_LONG_PAUSE = 5.0
 _SILENT = "no answer to a TCP connection"
 
 
@@ -62,6 +64,20 @@ class Reach:
                 return
             await asyncio.sleep(_PAUSE)
 
+    async def refusal(self) -> JMSSecurityError | None:
+        """What security has against the connection now, as far as that shows within a second."""
+        await self.look(min(1.0, self._timeout))
+        return self.refused
+
+    async def until_refused(self) -> JMSSecurityError:
+        """Wait until the broker refuses this client, and return why."""
+        await asyncio.sleep(_PATIENCE)
+        while True:
+            refused = await self.refusal()
+            if refused is not None:
+                return refused
+            await asyncio.sleep(_LONG_PAUSE)
+
     async def look(self, timeout: float) -> None:
         """Try all addresses, for ``timeout`` seconds at most."""
         async with anyio.create_task_group() as group:
@@ -74,9 +90,13 @@ class Reach:
         cause: str = _SILENT
         try:
             with anyio.fail_after(timeout):
-                async with await anyio.connect_tcp(host.strip("[]"), int(port)) as stream:
+                stream = await anyio.connect_tcp(host.strip("[]"), int(port))
+                try:
                     cause = self._causes[address] = MUTE
                     self._causes[address] = await introduce(stream, address, self._config, self._credentials)
+                finally:
+                    with anyio.CancelScope(shield=True):  # closed for good before anyone closes the loop
+                        await stream.aclose()
         except TimeoutError:
             self._causes[address] = cause
         except OSError as error:

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import _pulsar
 import attrs
 
-from jmsaio.errors import BrokerUnavailableError
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.transport.base import Admin, LinkChange, LinkListener
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
@@ -36,12 +36,14 @@ AWAY = 2
 QUIET = 3.0
 #: Seconds that its answer may take.
 SILENT = 7.0
+#: Seconds between two questions whether the broker refuses the credentials, while it is lost.
+REFUSAL = 5.0
 _log = logging.getLogger("jmsaio")
 
 _Result = _pulsar.Result
 #: Results that are no answer of the broker.
 _NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
-    int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
+    int(_Result.AuthenticationError), int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
 }  # fmt: skip
 
 
@@ -51,6 +53,9 @@ class SenderPart(Protocol):
     @property
     def natives(self) -> Sequence[LinkedHandle]:
         """Its ``_pulsar.Producer`` objects."""
+
+    def refuse(self, refusal: JMSSecurityError | None) -> None:
+        """The broker refuses the credentials, or no longer does."""
 
 
 @attrs.define(eq=False)
@@ -82,6 +87,7 @@ class Watch:
         receivers: those that are open.
         ask_broker: starts a request that needs no consumer; gets the native callback.
         admin: asked why a subscription is missing, or None.
+        refusal: asks the broker whether it refuses the credentials, within a second.
 
     Attributes:
         listeners: called with each change.
@@ -93,6 +99,7 @@ class Watch:
     receivers: Callable[[], Sequence[ReceiverPart]]
     ask_broker: Callable[[Callable[..., None]], object]
     admin: Admin | None = None
+    refusal: Callable[[], Awaitable[JMSSecurityError | None]] | None = None
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: float | None = attrs.field(default=None, init=False)
@@ -102,6 +109,8 @@ class Watch:
     _heard: int = attrs.field(default=0, init=False)
     _quiet: float = attrs.field(default=0.0, init=False)
     _question: Question | None = attrs.field(default=None, init=False)
+    _refused: JMSSecurityError | None = attrs.field(default=None, init=False)  # at the last question
+    _refusal_due: float = attrs.field(default=0.0, init=False)
     _turn: int = attrs.field(default=0, init=False)
     _missing: MissingReceivers = attrs.field(init=False)
     _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # its lines at the last look
@@ -126,6 +135,7 @@ class Watch:
         while self.bridge.failure is None:
             await asyncio.sleep(LOOK)
             try:
+                await self.look_for_refusal(loop.time())
                 self.look(loop.time())
                 await self.look_for_reasons(loop.time())
             except Exception:
@@ -138,6 +148,7 @@ class Watch:
         producers = [native for sender in self.senders() for native in sender.natives]
         watched = bool(consumers or producers)
         if not watched and not receivers:
+            self._refused = None
             self._lost, self._question, self._away, self._excused = None, None, 0, False
             return
         connected = any(native.is_connected() for native in (*consumers, *producers))
@@ -153,7 +164,7 @@ class Watch:
             self._dropped = self._dropped or not connected
             if heard or (connected and self._dropped):
                 self._find(now)
-        elif self._away >= AWAY and not self._excused:
+        elif self._away >= AWAY and (self._refused is not None or not self._excused):
             self._lose(now, "pulsar-client is not connected")
         elif question is not None and now - question.asked >= SILENT:
             self._lose(now, f"the broker has not answered for {SILENT:g} s")
@@ -199,17 +210,44 @@ class Watch:
             self._question = question
             self.ask_broker(arrived)
 
+    async def look_for_refusal(self, now: float) -> None:
+        """Find out whether the broker refuses the credentials, where nothing is connected; report a change."""
+        if self.refusal is None or not (self._away or self._lost is not None):
+            return
+        if self._lost is not None and now < self._refusal_due:
+            return
+        self._refusal_due = now + REFUSAL
+        before, self._refused = self._refused, await self.refusal()
+        if self._lost is not None and (before is None) is not (self._refused is None):
+            self._report_loss("pulsar-client is not connected")
+
     def _lose(self, now: float, why: str) -> None:
         self._lost, self._dropped = now, False
-        text = f"the connection to {self.address} is lost: {why}; it connects again by itself when it can"
-        self.report(LinkChange(text, BrokerUnavailableError(text)))
+        self._refusal_due = now + REFUSAL
+        self._report_loss(why)
+
+    def _report_loss(self, why: str) -> None:
+        """Report why the link is lost; while the credentials are refused, nothing is sent."""
+        error: JMSError
+        lost = f"the connection to {self.address} is lost"
+        if self._refused is not None:
+            error = JMSSecurityError(f"{lost}: {self._refused}", self._refused.error_code)
+        else:
+            error = BrokerUnavailableError(f"{lost}: {why}; it connects again by itself when it can")
+        self._refuse()
+        self.report(LinkChange(str(error), error, whole=True))
+
+    def _refuse(self) -> None:
+        for sender in self.senders():
+            sender.refuse(self._refused)
 
     def _find(self, now: float) -> None:
-        since, self._lost = self._lost, None
+        since, self._lost, self._refused = self._lost, None, None
+        self._refuse()
         self._question, self._quiet = None, now
         self._missing.restart(now)
         if since is not None:
-            self.report(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s"))
+            self.report(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s", whole=True))
 
     def report(self, change: LinkChange) -> bool:
         """Report a change to the listeners; False when there are none.

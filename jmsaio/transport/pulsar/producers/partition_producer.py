@@ -25,7 +25,7 @@ from collections.abc import Callable
 import _pulsar
 import attrs
 
-from jmsaio.errors import JMSError, ObjectClosedError, SendInDoubtError
+from jmsaio.errors import JMSError, JMSSecurityError, ObjectClosedError, RefusedInDoubtError, SendInDoubtError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Settled, Token
@@ -252,6 +252,18 @@ class PartitionProducer:
         """True when the log told of a failure since the group left."""
         NATIVE_LOG.read()
         return NATIVE_LOG.doubts != group.doubts
+
+    def refuse(self, refusal: JMSSecurityError) -> None:
+        """Tell every record without an answer that it is in doubt, for pulsar-client sends it when it can again."""
+        self.flush()
+        while self._groups:
+            first = next(iter(self._groups))
+            del self._groups[first]
+            self._late.add(first)
+            error = RefusedInDoubtError(str(self._in_doubt(str(refusal))), refusal.error_code)
+            error.__cause__ = refusal
+            self._fail(first, error)
+            self._settle_answered()
 
     def abandon(self, reason: str) -> None:
         """Tell every record without an outcome that it is in doubt, or unsent if it did not leave yet."""

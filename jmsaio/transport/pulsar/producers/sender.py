@@ -12,6 +12,7 @@ import _pulsar
 from jmsaio.errors import (
     IllegalStateError,
     JMSError,
+    JMSSecurityError,
     MessageFormatError,
     MessageTooLargeError,
     ObjectClosedError,
@@ -60,6 +61,7 @@ class PulsarSender:
         self._sequence_ids = SequenceIds(topic, config.batching_enabled)
         self._window = Window(options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
+        self._refusal: JMSSecurityError | None = None
         self._closing: asyncio.Future[None] | None = None
         batched = config.batching_enabled and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
         self._grouped = batched and bridge.hears_log  # or the failure of a batch would not be told
@@ -133,9 +135,12 @@ class PulsarSender:
             IllegalArgumentError: a sequence id that is negative, or above 2**63 - 1.
             ObjectClosedError: the sender or the transport is closed.
             ForkError: in a child process.
+            JMSSecurityError: the broker refuses the credentials at present.
         """
         if self._failure is not None or self._bridge.failure is not None or transaction is not None:
             self._refuse(transaction)
+        if self._refusal is not None:
+            raise self._unsent(self._refusal)
         payload, size = record.payload, record.characters or _characters(record.properties)
         if payload is not None:
             size += len(payload)
@@ -166,6 +171,21 @@ class PulsarSender:
             raise ObjectClosedError(f"the sender to {self.topic} is closed")
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
+    def refuse(self, refusal: JMSSecurityError | None) -> None:
+        """Fail what has no answer, and what is sent from now on; None ends that.
+
+        pulsar-client would wait for ever for a broker that refuses the credentials.
+        """
+        self._refusal = refusal
+        if refusal is not None:
+            for partition_producer in self._partition_producers:
+                partition_producer.refuse(refusal)
+
+    def _unsent(self, refusal: JMSSecurityError) -> JMSSecurityError:
+        error = JMSSecurityError(f"send to {self.topic}: {refusal}; the message was not sent", refusal.error_code)
+        error.__cause__ = refusal
+        return error
 
     def _build(self, record: OutgoingRecord) -> object:
         builder = _Builder()
@@ -228,7 +248,10 @@ class PulsarSender:
 
         Raises:
             OperationTimeoutError: none within the send time-out.
+            JMSSecurityError: the broker refuses the credentials at present.
         """
+        if self._refusal is not None:
+            raise self._unsent(self._refusal)
         timeout = self._options.config.send_timeout
         if timeout <= 0:
             await self._window.room()

@@ -6,7 +6,7 @@ import _pulsar
 import attrs
 import pytest
 
-from jmsaio.errors import BrokerUnavailableError
+from jmsaio.errors import BrokerUnavailableError, JMSSecurityError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange
 from jmsaio.transport.pulsar.native import watch
@@ -26,6 +26,41 @@ async def test_a_loss_and_its_return_are_told_once(scene: Scene) -> None:
     scene.native.connected = True
     assert scene.look(6) == ["back"]
     assert scene.look(7, 8) == []
+
+
+async def test_a_refusal_of_the_credentials_is_told_as_one(scene: Scene) -> None:
+    """Also by a broker that answers otherwise; senders fail until it is over, or another reason keeps it away."""
+    refusals: list[JMSSecurityError | None] = [JMSSecurityError("expired"), None, JMSSecurityError("again")]
+
+    async def refusal() -> JMSSecurityError | None:
+        return refusals.pop(0)
+
+    scene.watch.refusal = refusal
+    sender = Part([])
+    scene.senders.append(sender)
+
+    async def look(*times: float) -> list[str]:
+        told = []
+        for now in times:
+            before = len(scene.told)
+            await scene.watch.look_for_refusal(now)
+            scene.look(now)
+            told += [type(change.error).__name__ for change in scene.told[before:]]
+        return told
+
+    assert await look(0) == []
+    scene.native.connected = False
+    assert await look(1) == []
+    await scene.answer(scene.asked)
+    assert await look(2) == ["JMSSecurityError"]
+    assert str(scene.told[-1].error) == "the connection to pulsar://there is lost: expired"
+    await scene.answer(scene.asked, _pulsar.Result.AuthenticationError)
+    assert await look(3, 4) == []
+    assert await look(2 + watch.REFUSAL) == ["BrokerUnavailableError"]
+    assert await look(2 + 2 * watch.REFUSAL) == ["JMSSecurityError"]
+    scene.native.connected = True
+    assert await look(3 + 2 * watch.REFUSAL) == ["NoneType"]
+    assert [None if one is None else str(one) for one in sender.refusals] == ["expired", None, "again", None]
 
 
 async def test_a_blink_is_not_told(scene: Scene) -> None:

@@ -1,0 +1,70 @@
+"""A token that expires while connected is told as what it is, by everything that waits; a fresh one ends that."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import anyio
+import pytest
+
+import jmsaio
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, SendInDoubtError
+from tests.support.secure import SecureBroker
+
+#: Seconds that the token is good for, in which all is opened, and that anything takes at most.
+LIFETIME, LONG = 8.0, 90.0
+
+
+async def refused(producer: jmsaio.MessageProducer) -> JMSError:
+    """Send until it fails."""
+    while True:
+        try:
+            await producer.send("before the token expires")
+        except JMSError as error:
+            return error
+        await asyncio.sleep(0.05)
+
+
+async def test_a_token_that_expires_is_told_until_there_is_another(secure_broker: SecureBroker, tmp_path: Path) -> None:
+    file, told = tmp_path / "token", asyncio.Queue[JMSError]()
+    async with jmsaio.connect(secure_broker.options()) as first, first.create_session() as session:
+        for name in ("expired", "expired-quiet"):  # a new broker takes seconds for its first topics
+            await session.create_consumer(session.create_queue(name))
+    file.write_text(secure_broker.token(lifetime=LIFETIME))
+    expired = pytest.raises(JMSSecurityError, match=rf"the token expired at 20.*; write a valid one into {file}")
+    with anyio.fail_after(LONG):
+        async with (
+            jmsaio.connect(secure_broker.options(params=f"file://{file}")) as connection,
+            connection.create_session() as session,
+            connection.create_session() as quiet,
+        ):
+            connection.set_exception_listener(told.put_nowait)
+            queue, other = session.create_queue("expired"), quiet.create_queue("expired-quiet")
+            producer, consumer = await session.create_producer(queue), await quiet.create_consumer(other)
+            waiting = asyncio.create_task(consumer.receive())
+            failing = await refused(producer)
+            with expired:
+                raise failing
+            with expired:
+                await waiting
+            with expired:
+                raise await told.get()
+            with expired as unsent:
+                await producer.send("refused")
+            assert not isinstance(unsent.value, SendInDoubtError)
+            with expired:
+                await consumer.receive()
+            with expired:
+                await consumer.receive_no_wait()
+            with expired:  # the subscription, over REST
+                await session.create_producer(session.create_queue("expired-new"))
+            with expired:
+                await session.create_consumer(session.create_topic("expired-topic"))
+            file.write_text(secure_broker.token())
+            assert isinstance(await told.get(), BrokerUnavailableError)  # refused no longer, and not connected yet
+            again = await session.create_producer(other)
+            await again.send("after")
+            message = await consumer.receive()
+            assert message is not None
+            assert message.text == "after"
