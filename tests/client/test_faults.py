@@ -20,7 +20,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.consumers import rereading
-from tests.client.helpers import take, text
+from tests.client.helpers import fill, take, text
 from tests.kit.inside import temporaries
 from tests.support.broker import TestBroker
 
@@ -406,3 +406,32 @@ async def test_a_damaged_message_that_was_not_read_again_when_its_consumer_close
     assert [target.queue_name in str(error) and "closed before it was read again" in str(error) for error in told] == [
         True
     ]
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_what_a_live_session_holds_when_its_topic_is_unloaded(pulsar_broker: TestBroker, together: bool) -> None:
+    """The broker gives it to any consumer, as if for the first time.
+
+    A consumer of the same connection gets it once it is given back; one of another connection gets it at once. Both get
+    it marked as redelivered.
+    """
+    target = queue()
+    async with jmsaio.connect(pulsar_broker.url) as one, jmsaio.connect(pulsar_broker.url) as two:
+        await fill(one, target, 20)
+        async with one.create_session(AcknowledgeMode.CLIENT) as holding:
+            holder = await holding.create_consumer(target)
+            held = [text(message) for message in await take(holder, 20)]
+            async with (one if together else two).create_session() as session:
+                consumer = await session.create_consumer(target)
+                early = None
+                for _ in range(3 if together else 10):  # the broker may give it all to the one that has it
+                    await unload(pulsar_broker, target)
+                    early = early or await consumer.receive(timeout=1)
+                    if early is not None:
+                        break
+                assert (early is None) is together
+                await holding.close()
+                found = [] if early is None else [early]
+                found += await take(consumer, 20 - len(found))
+    assert sorted(text(message) for message in found) == sorted(held)
+    assert all(message.jms_redelivered for message in found)

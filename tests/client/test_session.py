@@ -29,6 +29,20 @@ async def test_client_acknowledge_settles_the_whole_session(connection: jmsaio.C
     assert left[0].jms_redelivered  # the client remembers what Pulsar forgets with the subscription's last consumer
 
 
+async def test_what_was_not_acknowledged_is_redelivered_to_the_next_connection(url: str, name: Name) -> None:
+    """What this process knows it says, whatever the broker counts; what no application had is not marked."""
+    queue = jmsaio.Queue(name("next"))
+    async with jmsaio.connect(url) as first:
+        await fill(first, queue, 5)
+        async with first.create_session(AcknowledgeMode.CLIENT) as session:
+            async with session.create_consumer(queue) as consumer:
+                await take(consumer, 3)
+    async with jmsaio.connect(url) as second, second.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            found = {message.get_body(str): message.jms_redelivered for message in await take(consumer, 5)}
+    assert found == {"0": True, "1": True, "2": True, "3": False, "4": False}
+
+
 async def test_group_scope_settles_up_to_the_message(connection: jmsaio.Connection, name: Name) -> None:
     queue = jmsaio.Queue(name("group"))
     await fill(connection, queue, 4)

@@ -48,6 +48,7 @@ from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, holds_native, wait_for
@@ -107,8 +108,9 @@ class PulsarTransport:
                 " each message gets an answer of its own, which is slower; connect with jmsaio first"
             )
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for what the client holds
+        prior = PriorDeliveries(GIVEN_BACK)
         self._subscriber = Subscriber(
-            self._bridge, self._client, config.operation_timeout, self.open_sender, share, config.service_url
+            self._bridge, self._client, config.operation_timeout, self.open_sender, share, config.service_url, prior
         )
         holds_native(self)
         self._owned = NativeClient(self._client)

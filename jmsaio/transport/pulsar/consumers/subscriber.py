@@ -41,6 +41,7 @@ class Subscriber:
         open_sender: makes the senders of dead letters.
         share: bytes that the receivers prefetch.
         broker: the service URL.
+        prior: what applications got from receivers that stopped.
     """
 
     bridge: Bridge
@@ -49,7 +50,7 @@ class Subscriber:
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
     share: Share
     broker: str = ""
-    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries, init=False)
+    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
 
     async def partitions(self, topic: str) -> list[str]:
         """Full names of a topic's partitions, or its own name if it has none."""

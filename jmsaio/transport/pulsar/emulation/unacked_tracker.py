@@ -68,12 +68,12 @@ class UnackedTracker:
         self._letters = letters
         self._timeout = subscription.config.ack_timeout
         self._tally = Tally() if tally is None else tally
-        if shared:
-            self._tally.trackers.add(self)
         prior = PriorDeliveries() if prior is None else prior
         source = ", ".join(subscription.topics) or subscription.pattern or ""
         delayed = None if shared else DelayedRecords(source)
         self._unsettled = unsettled = Unsettled()
+        if shared:
+            self._tally.join(self)
         self._settled = settled = Settled()
         self._acks = acks = AckGrouping(bridge, unsettled, settled)
         self._handover = handover = Handover(prior, subscription.name, unsettled, acks, self._redeliver)
@@ -91,6 +91,16 @@ class UnackedTracker:
     def any_delivered(self) -> bool:
         """Whether the application has a record that it may settle."""
         return not all(self._unsettled.out.values())
+
+    @property
+    def link(self) -> object:
+        """Equal for the receivers of one link to the broker."""
+        return self._bridge
+
+    @property
+    def held(self) -> list[PulsarRecord]:
+        """What the application has."""
+        return [record for record, given_back in self._unsettled.out.items() if not given_back]
 
     def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """The records of ``taken`` that the application gets now. The rest waits here, or goes to the dead letters."""
@@ -153,8 +163,10 @@ class UnackedTracker:
             place, published = record.place, record.publish_time
             if (place, published) in out:
                 held.append(record)
-            elif self._settled.look_up(place, published, True, now) is Known.DUPLICATE:
+            elif (known := self._settled.look_up(place, published, True, now)) is Known.DUPLICATE:
                 settled.append(record)
+            elif known is Known.REDELIVERED:  # though acknowledged: its acknowledgement was lost, or it is replayed
+                record.redelivery_count = max(1, record.redelivery_count)
         return held, settled
 
     def acknowledge(self, records: Sequence[object], *, given_back: bool = False) -> None:
@@ -272,6 +284,7 @@ class UnackedTracker:
         self._settled.clear()
         self._acks.clear()
         self._handover.forget(moved)
+        self._tally.moved()
         self._nacks.clear()
 
     def close(self) -> None:

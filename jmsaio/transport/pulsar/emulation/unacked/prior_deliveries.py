@@ -2,11 +2,13 @@
 
 The broker gives such records to other receivers at once, without saying that they were delivered before. Receivers of
 the same transport learn it here: they keep back what the application still has until it is settled, and mark what was
-given back as redelivered.
+given back as redelivered. What was given back is known to all transports of the process (``GIVEN_BACK``): the next
+connection marks it, too.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
@@ -16,9 +18,10 @@ import attrs
 
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Entries remembered at most of each subscription, and subscriptions.
+#: Entries remembered at most of each subscription, subscriptions, and entries of all together.
 ENTRIES = 10_000
 SUBSCRIPTIONS = 1000
+TOGETHER = 50_000
 #: Seconds in which a record that was acknowledged may be with other receivers, unseen in their queues.
 CROSSING = 30.0
 #: Identifies an entry in a cluster: ledger, entry.
@@ -50,55 +53,77 @@ class PriorDeliveries:
     """The deliveries of one transport, by topic and subscription, by entry, by index.
 
     Attributes:
+        given_back: keeps what was given back, for other transports, too; None: that is kept here.
         marked: records that were recognised here when they came, whatever the broker's count says.
     """
 
+    given_back: PriorDeliveries | None = None
     marked: WeakSet[PulsarRecord] = attrs.field(factory=WeakSet, init=False)
     _deliveries: OrderedDict[tuple[str, str], dict[Entry, dict[int, PriorDelivery]]] = attrs.field(
         factory=OrderedDict, init=False
     )
+    _count: int = attrs.field(default=0, init=False)
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # other transports may have other threads
 
     def __len__(self) -> int:
-        return len(self._deliveries)
+        return len(self._deliveries) + (0 if self.given_back is None else len(self.given_back))
 
     def add(self, subscription: str, records: Iterable[PulsarRecord], held: bool) -> None:
         """An application got records; ``held``: it may still settle them.
 
         Copies of records that are forgotten for want of room, or that are not held any more, are released.
         """
+        if not held and self.given_back is not None:
+            records = list(records)
+            self.given_back.add(subscription, records, held)
+            _release([self._forget(subscription, one) for one in records if self._delivery(subscription, one)])
+            return
         left: list[PriorDelivery] = []
-        for record in records:
-            entries = self._deliveries.setdefault((record.topic, subscription), {})
-            ledger, entry, index = record.place
-            deliveries, delivery = entries.setdefault((ledger, entry), {}), PriorDelivery(record.publish_time, held)
-            known = deliveries.get(index)
-            if known is not None and held and known.published == delivery.published:
-                delivery.copies = known.copies  # of a receiver that stops once more
-            elif known is not None:
-                left.append(known)
-            deliveries[index] = delivery
-            if len(entries) > ENTRIES:
-                left += entries.pop(next(iter(entries))).values()
-        while len(self._deliveries) > SUBSCRIPTIONS:
-            _, dropped = self._deliveries.popitem(last=False)
-            left += [delivery for deliveries in dropped.values() for delivery in deliveries.values()]
+        with self._lock:
+            for record in records:
+                self._add(subscription, record, held, left)
+            while len(self._deliveries) > SUBSCRIPTIONS or self._count > TOGETHER:
+                _, dropped = self._deliveries.popitem(last=False)
+                self._count -= len(dropped)
+                left += [delivery for deliveries in dropped.values() for delivery in deliveries.values()]
         _release(left)
+
+    def _add(self, subscription: str, record: PulsarRecord, held: bool, left: list[PriorDelivery]) -> None:
+        entries = self._deliveries.setdefault((record.topic, subscription), {})
+        ledger, entry, index = record.place
+        if (ledger, entry) not in entries:
+            entries[ledger, entry] = {}
+            self._count += 1
+        deliveries, delivery = entries[ledger, entry], PriorDelivery(record.publish_time, held)
+        known = deliveries.get(index)
+        if known is not None and held and known.published == delivery.published:
+            delivery.copies = known.copies  # of a receiver that stops once more
+        elif known is not None:
+            left.append(known)
+        deliveries[index] = delivery
+        if len(entries) > ENTRIES:
+            left += entries.pop(next(iter(entries))).values()
+            self._count -= 1
 
     def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
         """The entries of a topic of which records were delivered; none for a pattern, whose topic is not known."""
-        return self._deliveries.get((topic, subscription), ()) if topic is not None else ()
+        own: Collection[Entry] = self._deliveries.get((topic, subscription), ()) if topic is not None else ()
+        shared = () if self.given_back is None else self.given_back.entries(topic, subscription)
+        return {*own, *shared} if own and shared else own or shared
 
     def find(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
         """The delivery of a record that came, or None. One that was given back is forgotten with this call."""
-        delivery = self._delivery(subscription, record)
-        if delivery is None:
-            return None
-        if not delivery.held and not delivery.acknowledged:
-            self._forget(subscription, record)
-        elif delivery.acknowledged and time.monotonic() - delivery.since >= CROSSING:
-            self._forget(subscription, record)
-            return None
-        self.marked.add(record)
+        with self._lock:
+            delivery = self._delivery(subscription, record)
+            if delivery is not None and not delivery.held and not delivery.acknowledged:
+                self._forget(subscription, record)
+            elif delivery is not None and delivery.acknowledged and time.monotonic() - delivery.since >= CROSSING:
+                self._forget(subscription, record)
+                delivery = None
+        if self.given_back is not None:
+            delivery = delivery or self.given_back.find(subscription, record)
+        if delivery is not None:
+            self.marked.add(record)
         return delivery
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
@@ -106,14 +131,13 @@ class PriorDeliveries:
 
         Copies are released: in doubt, a record is delivered.
         """
-        keys = [key for key in self._deliveries if key[1] == subscription and concerned(key[0])]
-        left = [
-            delivery
-            for key in keys
-            for deliveries in self._deliveries.pop(key).values()
-            for delivery in deliveries.values()
-        ]
-        _release(left)
+        if self.given_back is not None:
+            self.given_back.forget(subscription, concerned)
+        with self._lock:
+            keys = [key for key in self._deliveries if key[1] == subscription and concerned(key[0])]
+            entries = [deliveries for key in keys for deliveries in self._deliveries.pop(key).values()]
+            self._count -= len(entries)
+        _release(delivery for deliveries in entries for delivery in deliveries.values())
 
     def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
         """Those of a receiver's records that are copies. The receiver stops keeping them back; the deliveries stay."""
@@ -132,8 +156,10 @@ class PriorDeliveries:
                 continue
             delivery.held, delivery.acknowledged, delivery.since = False, acknowledged, time.monotonic()
             copies, delivery.copies = delivery.copies, {}
-            if copies and not acknowledged:
+            if not acknowledged and (copies or self.given_back is not None):
                 self._forget(subscription, record)
+                if not copies and self.given_back is not None:
+                    self.given_back.add(subscription, [record], held=False)
             for settled in copies.values():
                 settled(acknowledged)
 
@@ -142,15 +168,17 @@ class PriorDeliveries:
         delivery = self._deliveries.get((record.topic, subscription), {}).get((ledger, entry), {}).get(index)
         return delivery if delivery is not None and delivery.published == record.publish_time else None
 
-    def _forget(self, subscription: str, record: PulsarRecord) -> None:
+    def _forget(self, subscription: str, record: PulsarRecord) -> PriorDelivery:
         entries = self._deliveries[record.topic, subscription]
         ledger, entry, index = record.place
         deliveries = entries[ledger, entry]
-        del deliveries[index]
+        delivery = deliveries.pop(index)
         if not deliveries:
             del entries[ledger, entry]
+            self._count -= 1
         if not entries:
             del self._deliveries[record.topic, subscription]
+        return delivery
 
 
 def _release(deliveries: Iterable[PriorDelivery]) -> None:
@@ -158,3 +186,7 @@ def _release(deliveries: Iterable[PriorDelivery]) -> None:
     for delivery in list(deliveries):
         for settled in list(delivery.copies.values()):
             settled(False)
+
+
+#: What the transports of this process gave back.
+GIVEN_BACK = PriorDeliveries()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Protocol, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
 
 import attrs
 
@@ -24,6 +24,14 @@ _Identity = tuple[str, tuple[str, ...], str | None]
 
 class Tracker(Protocol):
     """The part of ``UnackedTracker`` that other receivers ask."""
+
+    @property
+    def link(self) -> object:
+        """Equal for the receivers of one link to the broker."""
+
+    @property
+    def held(self) -> list[PulsarRecord]:
+        """What its application has."""
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Those of ``records`` that its application has, and those that it acknowledged."""
@@ -43,9 +51,32 @@ class Tally:
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
+    _takers: OrderedDict[tuple[int, int], ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
 
     def __bool__(self) -> bool:
-        return bool(self._entries)
+        return bool(self._entries) or len(self.trackers) > 1
+
+    def join(self, tracker: Tracker) -> None:
+        """One more receiver: from the second on, it is remembered which of them took an entry."""
+        for other in self.trackers if len(self.trackers) == 1 else ():
+            self._taken_before(other, other.held)
+        self.trackers.add(tracker)
+
+    def moved(self) -> None:
+        """The subscription was moved: what was taken before is delivered again, to any receiver."""
+        self._takers.clear()
+
+    def _taken_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
+        """The records whose entry another took first: the broker gives it to a second one after a lost link."""
+        takers, reference, before = self._takers, ref(own), []
+        for record in records:
+            if record.topic.startswith("non-persistent://"):  # its ids identify nothing
+                continue
+            if takers.setdefault(record.place[:2], reference) != reference:
+                before.append(record)
+        while len(takers) > REMEMBERED:
+            takers.popitem(last=False)
+        return before
 
     def entry_returned(self, ledger: int, entry: int) -> None:
         """An entry goes back to the broker, which will count that."""
@@ -75,15 +106,27 @@ class Tally:
 
         An entry that one receiver gives back is redelivered whole, to any of them: also those of its records that the
         application has, or that the receiver's queue still holds.
+
+        After a lost link or an unload everything that is not acknowledged is redelivered to any of them, uncounted.
+        What the application has from a receiver of the same link is kept back, too; anything else is marked as
+        redelivered: an acknowledgement may have been lost, and another link may stay away.
         """
         others = [unacked for unacked in self.trackers if unacked is not own]
-        suspects = [record for record in records if record.place[:2] in self._entries] if others else []
+        if not others:
+            return [], []
+        crossed = {one for one in self._taken_before(own, records) if one.place[:2] not in self._entries}
+        suspects = [one for one in records if one in crossed or one.place[:2] in self._entries]
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
         for other in others if suspects else ():
-            theirs = other.recognize(suspects, now)
-            held += theirs[0]
-            settled += theirs[1]
+            has, acknowledged = other.recognize(suspects, now)
+            if other.link is not own.link:
+                acknowledged += [record for record in has if record in crossed]
+                has = [record for record in has if record not in crossed]
+            held += has
+            settled += [record for record in acknowledged if record not in crossed]
+            for record in crossed.intersection(acknowledged):
+                record.redelivery_count = max(1, record.redelivery_count)
         return held, settled
 
 

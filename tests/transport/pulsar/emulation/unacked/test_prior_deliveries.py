@@ -120,3 +120,33 @@ def test_copies_of_what_is_forgotten_are_let_go(monkeypatch: pytest.MonkeyPatch,
     delivery.copies[make_record(5)] = told.append
     known.add("s" if limit == "ENTRIES" else "other", [make_record(6)], held=True)
     assert told == [False]
+
+
+def test_what_was_given_back_is_known_to_other_transports() -> None:
+    """Once; what the application still has, or acknowledged, is not."""
+    shared = PriorDeliveries()
+    one, other = PriorDeliveries(shared), PriorDeliveries(shared)
+    one.add("s", [make_record(5)], held=False)
+    one.add("s", [make_record(entry) for entry in (6, 7, 8)], held=True)
+    one.settled("s", [make_record(6)], acknowledged=False)
+    one.settled("s", [make_record(7)], acknowledged=True)
+    records = [make_record(entry) for entry in (5, 6, 7, 8)]
+    assert {*other.entries(records[0].topic, "s")} == {(1, 5), (1, 6)} and len(other) == 1
+    assert {*one.entries(records[0].topic, "s")} == {(1, entry) for entry in (5, 6, 7, 8)}
+    assert [other.find("s", record) is not None for record in records] == [True, True, False, False]
+    assert [record in other.marked for record in records] == [True, True, False, False]
+    assert len(shared) == len(other) == 0 and len(one) == 1
+    one.add("s", [make_record(9)], held=False)
+    other.forget("s", lambda topic: True)
+    assert len(shared) == 0
+
+
+def test_memory_of_all_subscriptions_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prior_deliveries, "TOGETHER", 10)
+    known = PriorDeliveries()
+    for name in "abc":
+        known.add(name, [make_record(entry) for entry in range(4)], held=False)
+    assert len(known) == 2
+    for entry in range(4):
+        assert known.find("c", make_record(entry)) is not None
+    assert (len(known), known._count) == (1, 4)

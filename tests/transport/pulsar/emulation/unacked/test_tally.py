@@ -92,3 +92,37 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
     assert not woken.is_set()
     for receiver in (one, other):
         await receiver.aclose(1)
+
+
+@pytest.mark.parametrize("same_link", [True, False])
+async def test_what_comes_to_a_second_receiver_although_nothing_was_given_back(same_link: bool) -> None:
+    """The broker forgets who has it with the link. Over another link it is not kept back, but marked as redelivered."""
+    counts = Tally()
+    one = Desk(True, tally=counts)
+    taken = one.admit(*map(FakeMessage, range(3)))
+    other = Desk(True, tally=counts)
+    if same_link:
+        other.tracker._bridge = one.bridge
+    one.tracker.acknowledge(taken[:1])
+    again, new = other.admit(*map(FakeMessage, range(3))), other.admit(FakeMessage(7))
+    assert counts.copies(other.tracker, [*again, *new], 0.0) == (again[1:] if same_link else [], [])
+    assert [record.redelivery_count for record in again] == ([1, 0, 0] if same_link else [1, 1, 1])
+    assert counts.copies(one.tracker, one.admit(FakeMessage(8)), 0.0) == ([], [])
+    assert counts.copies(other.tracker, new, 0.0) == ([], []) and new[0].redelivery_count == 0
+
+
+async def test_what_is_not_persistent_is_never_a_copy() -> None:
+    """The ids of its messages are all alike."""
+    counts = Tally()
+    desks = [Desk(True, tally=counts) for _ in range(2)]
+    for desk in desks:
+        desk.receive_from("non-persistent://public/default/t")
+        assert counts.copies(desk.tracker, desk.admit(FakeMessage(0)), 0.0) == ([], [])
+
+
+async def test_who_took_an_entry_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 3)
+    counts = Tally()
+    desks = [Desk(True, tally=counts) for _ in range(2)]
+    counts.copies(desks[0].tracker, desks[0].admit(*(FakeMessage(entry) for entry in range(9))), 0.0)
+    assert len(counts._takers) == 3
