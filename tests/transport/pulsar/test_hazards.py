@@ -427,6 +427,14 @@ async def test_only_the_poison_dies(kit: Kit) -> None:
     await box.nothing()
 
 
+async def test_a_refused_second_batch_ends_the_process() -> None:
+    """The program for pulsar-client's maintainers shows it without broker, network fault and jmsaio."""
+    program = Path(__file__).parent / "naive" / "refused_second_batch.py"
+    assert "jmsaio" not in program.read_text(encoding="utf-8")
+    ended = await naive("refused_second_batch", "", timeout=60)
+    assert ended.code == -signal.SIGSEGV, "pulsar-client survived: the guides may say so"
+
+
 async def test_damaged_batch_naive(pulsar_broker: TestBroker) -> None:
     """A damaged batch behind others on their way ends the process, and we can't prevent it; the guide says so."""
     codes = []
