@@ -228,7 +228,7 @@ class MessageProducer(PlainSends, AsyncClosing):
         sends, lets_others = self._runtime.sends, self._now != self._runtime.sends.turn
         sends.turn = self._now
         async with sends.lines.turn(target.topic):
-            if lets_others and sends.alone:  # a loop of sends lets other tasks run each millisecond
+            if lets_others and sends.goes_on():  # a loop of sends lets other tasks run each millisecond
                 await asyncio.sleep(0)
             return await self._ready(target)
 

@@ -65,19 +65,26 @@ class PendingSends:
         lines: those that were not handed to the transport yet.
     """
 
-    __slots__ = ("_none_left", "alone", "count", "lines", "turn")
+    __slots__ = ("_none_left", "_task", "alone", "count", "lines", "turn")
 
     def __init__(self) -> None:
         self.count = 0
         self.turn = 0
         self.alone = False
         self.lines = Lines()
+        self._task = 0  # identity of the task that sends, since the loop's last turn or the last ``goes_on``
         self._none_left = Waiters()
 
     def begin_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Note the first send of this turn of the loop."""
         self.alone = True
+        self._task = id(asyncio.current_task(loop))
         loop.call_soon(self._end_turn)
+
+    def goes_on(self) -> bool:
+        """Whether the sending task has not let others run since it sent before. False where each task sends once."""
+        before, self._task = self._task, id(asyncio.current_task())
+        return self.alone and self._task == before
 
     def _end_turn(self) -> None:
         self.alone = False

@@ -165,3 +165,18 @@ async def test_a_group_may_hold_sends_of_several_sessions() -> None:
     PendingSends.settled(group, _PLACE, None)
     await asyncio.gather(*waiting)
     assert (one.count, other.count) == (0, 0)
+
+
+async def test_a_task_goes_on_where_it_sends_again_in_the_same_turn_of_the_loop() -> None:
+    sends, answers = PendingSends(), list[bool]()
+
+    async def send() -> None:
+        answers.append(sends.goes_on())
+
+    sends.begin_turn(asyncio.get_running_loop())
+    assert sends.goes_on()
+    await asyncio.sleep(0)
+    assert not sends.goes_on()
+    sends.begin_turn(asyncio.get_running_loop())
+    await asyncio.gather(send(), send())
+    assert answers == [False, False]
