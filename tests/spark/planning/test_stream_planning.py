@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.config import load
+from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.partitions import partition_names
@@ -18,9 +18,9 @@ from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import Position, Subscription, SubscriptionType
 from jmsaio.transport.subscriptions import passes
-from tests.spark.seam import Breakable, Seam, unload
+from tests.spark.seam import HANG, Breakable, Seam, unload
 from tests.support.broker import TestBroker
 
 NUMBERS = [str(number) for number in range(10)]
@@ -272,6 +272,33 @@ async def test_a_subscription_follows_the_batches_that_are_done(seam: Seam) -> N
     assert await admin.backlog(topic, "follower") == 2
     fresh = planner(seam, topic, **options)
     assert await fresh.initial() == second
+
+
+async def test_a_stream_beside_a_consumer_reads_all_and_the_consumer_misses_what_was_read(seam: Seam) -> None:
+    topic = await seam.topic(*NUMBERS)
+    config = ConsumerConfig(receiver_queue_size=1)
+    wanted = Subscription((topic,), "follower", SubscriptionType.SHARED, config, Position.EARLIEST)
+    receiver = await seam.transport.open_receiver(wanted, lambda: None)
+    options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "4", "subscription": "follower"}
+    with pytest.raises(ConfigurationError, match=r"'follower' of .* has 1 consumers.*sharedCursor=true"):
+        await planner(seam, topic, **options).initial()
+    assert seam.transport.admin is not None
+    assert await seam.transport.admin.backlog(topic, "follower") == 10
+    planning, found, received = planner(seam, topic, **options, sharedCursor="true"), [], []
+    offset = await planning.initial()
+    while (end := await planning.latest(offset, limited=True)) != offset:
+        found += await read(seam, planning, offset, end)
+        offset = end
+    assert found == NUMBERS
+    assert await seam.transport.admin.backlog(topic, "follower") == 0
+    await seam.send(topic, "late")
+    assert await read(seam, planning, offset, await planning.latest(offset, limited=True)) == ["late"]
+    async with asyncio.timeout(HANG):
+        while "late" not in received:
+            received += [(record.payload or b"").decode() for record in receiver.receive(100)]
+            await asyncio.sleep(0.01)
+    assert len(received) < len(NUMBERS)
+    await receiver.aclose(HANG)
 
 
 async def test_a_checkpoint_of_another_version_is_refused(seam: Seam) -> None:
