@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import attrs
+
 from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
 from jmsaio.model.wire import WireId
@@ -101,9 +103,18 @@ class MemoryTransport:
         with self._broker.lock:
             self._check()
             self._receivers = {receiver for receiver in self._receivers if not receiver.closed}
+            subscription = self._with_letters_kept(subscription)
             receiver = MemoryReceiver(self._link, subscription, wake, self._config.enable_jms_priority)
             self._receivers.add(receiver)
             return receiver
+
+    def _with_letters_kept(self, subscription: Subscription) -> Subscription:
+        """The subscription, with a policy that keeps dead letters for a queue of their topic, if it names no other."""
+        config, policy = self._config, subscription.config.dead_letter
+        if policy is None or policy.initial_subscription_name or not config.precreate_queue_subscription:
+            return subscription
+        policy = attrs.evolve(policy, initial_subscription_name=config.queue_subscription_name)
+        return attrs.evolve(subscription, config=attrs.evolve(subscription.config, dead_letter=policy))
 
     async def open_reader(self, options: ReaderOptions) -> MemoryReader:
         """Make a reader. See ``Transport.open_reader``."""

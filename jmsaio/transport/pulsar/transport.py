@@ -48,6 +48,7 @@ from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
+from jmsaio.transport.pulsar.emulation.dead_letters import LetterKeeping
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
@@ -110,13 +111,15 @@ class PulsarTransport:
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for what the client holds
         prior = PriorDeliveries(GIVEN_BACK)
         self._subscriber = Subscriber(
-            self._bridge, self._client, config.operation_timeout, self.open_sender, share, config.service_url, prior
-        )
+            self._bridge, self._client, config.operation_timeout, self.open_sender, share, self._keep_letters,
+            config.service_url, prior,
+        )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)
         same = SameCluster(config, self._subscriber.partitions, self.open_reader)
         self._admin: RestAdmin | None = open_admin(config, same.check) if config.use_pulsar_admin else None
         self._opening = Opening(self._subscribe, self._admin, config.close_timeout)
+        self._letters = LetterKeeping(config, self._admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._reach = Reach(config)
         self._watch = Watch(
@@ -284,6 +287,9 @@ class PulsarTransport:
         Cancellation: what was opened is closed again.
         """
         return await self._opening.open(subscription, wake)
+
+    async def _keep_letters(self, topic: str) -> None:
+        await self._letters.keep(topic)
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
         try:

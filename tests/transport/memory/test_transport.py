@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
+import jmsaio
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, SendInDoubtError
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
@@ -215,3 +216,30 @@ async def test_a_closed_client_leaves_no_timer_on_its_loop(monkeypatch: pytest.M
         assert sum(not handle.cancelled() for handle in handles) == 1
         await transaction.abort()
         await stays.stop()
+
+
+@pytest.mark.parametrize("precreate", [True, False])
+async def test_a_letter_is_kept_for_the_queue_of_its_topic(precreate: bool) -> None:
+    """Also where the topic was there before, unless queues get no subscriptions in advance."""
+    clock = ManualClock()
+    with embedded_broker(clock=clock) as broker:
+        async with (
+            jmsaio.connect(broker.url, precreate_queue_subscription=precreate) as connection,
+            connection.create_session() as session,
+        ):
+            await (await session.create_producer(session.create_topic("dead"))).send("to nobody")
+            policy = "consumerConfig.deadLetterPolicy"
+            orders = session.create_queue(f"orders?{policy}.maxRedeliverCount=1&{policy}.deadLetterTopic=dead")
+            async with session.create_consumer(orders) as consumer:
+                await (await session.create_producer(orders)).send("x")
+                for _ in range(2):
+                    with pytest.raises(ValueError, match=r"^no$"):
+                        async with consumer.process():
+                            raise ValueError("no")
+                    await asyncio.sleep(0)
+                    clock.advance(100)  # until its redelivery is due
+            assert broker.backlog("orders") == 0
+            assert broker.subscriptions("dead") == (["jms-queue"] if precreate else [])
+            if precreate:
+                async with session.create_consumer(session.create_queue("dead")) as letters:
+                    assert await letters.receive_body(str) == "x"

@@ -40,6 +40,7 @@ class Subscriber:
         timeout: seconds for one request.
         open_sender: makes the senders of dead letters.
         share: bytes that the receivers prefetch.
+        keep_letters: has a topic keep the dead letters that are moved there.
         broker: the service URL.
         prior: what applications got from receivers that stopped.
     """
@@ -49,6 +50,7 @@ class Subscriber:
     timeout: float
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
     share: Share
+    keep_letters: Callable[[str], Awaitable[None]]
     broker: str = ""
     prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
 
@@ -65,7 +67,7 @@ class Subscriber:
         counts, policy = tally(self.broker, subscription.identity), subscription.config.dead_letter
         letters = None
         if policy is not None:
-            letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other)
+            letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other, self.keep_letters)
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
         receiver.opens_with(partial(self._subscribe_again, subscription), self._have_answered)
         try:

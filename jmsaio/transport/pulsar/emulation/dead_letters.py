@@ -7,20 +7,87 @@ already, and drops null values and event times. So it is done here, record by re
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
-from jmsaio.errors import JMSError
+import attrs
+
+from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
+from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
-from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType, Wake
+from jmsaio.transport.base import (
+    Admin,
+    Position,
+    Receiver,
+    Sender,
+    SenderOptions,
+    Subscription,
+    SubscriptionType,
+    Wake,
+)
 from jmsaio.transport.pulsar.native.bridge import end
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
+#: Has a topic keep what is sent to it.
+Keep = Callable[[str], Awaitable[None]]
+_log = logging.getLogger("jmsaio")
 #: Gets a record, and whether it is stored in its dead-letter topic.
 Ended = Callable[[PulsarRecord, bool], None]
+
+
+@attrs.define(eq=False)
+class LetterKeeping:
+    """Creates the subscription that a queue of dead letters would use: Pulsar keeps what has a subscription.
+
+    Args:
+        config: has its name, and says whether queues' subscriptions are created in advance.
+        admin: creates it; where that is None or fails, a consumer is opened and closed.
+        open_receiver: opens that consumer.
+    """
+
+    config: Configuration
+    admin: Admin | None
+    open_receiver: OpenReceiver
+    _warned: set[str] = attrs.field(factory=set, init=False)
+
+    async def keep(self, topic: str) -> None:
+        """Have a topic keep its letters; without the right to do so there is one warning.
+
+        Raises:
+            TransportError: the broker refuses, or could not do it in time.
+
+        Cancelling may leave the subscription behind, which does no harm.
+        """
+        if not self.config.precreate_queue_subscription or topic.startswith("non-persistent://"):
+            return
+        name = self.config.queue_subscription_name
+        try:
+            if self.admin is None:
+                await subscribe_once(self.open_receiver, topic, name)
+                return
+            try:
+                await self.admin.create_subscription(topic, name, Position.EARLIEST)
+            except JMSError as error:
+                _log.info("the dead letters' subscription is created by a consumer instead: %s", error)
+                await subscribe_once(self.open_receiver, topic, name)
+        except JMSSecurityError as error:
+            if topic not in self._warned:
+                self._warned.add(topic)
+                _log.warning(
+                    "no right to create the subscription %r of %s (%s): the broker deletes the dead letters there "
+                    "unless another subscription keeps them; create one", name, topic, error,
+                )  # fmt: skip
+
+
+async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> None:
+    """Create a subscription at a topic's beginning by opening and closing a consumer."""
+    first = Subscription(
+        (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
+    )
+    await (await open_receiver(first, lambda: None)).aclose(5.0)
 
 
 class DeadLetters:
@@ -30,7 +97,8 @@ class DeadLetters:
         policy: when, and where to.
         subscription: name of the receiver's subscription.
         open_sender: makes senders.
-        open_receiver: makes the dead letter topic's first subscription.
+        open_receiver: makes the dead letter topic's first subscription, if the policy names it.
+        keep: makes the one that is needed otherwise.
     """
 
     def __init__(
@@ -39,11 +107,13 @@ class DeadLetters:
         subscription: str,
         open_sender: OpenSender,
         open_receiver: OpenReceiver,
+        keep: Keep,
     ) -> None:
         self._policy = policy
         self._subscription = subscription
         self._open_sender = open_sender
         self._open_receiver = open_receiver
+        self._keep = keep
         self._senders: dict[str, Sender] = {}
         self._waiting: list[tuple[PulsarRecord, Ended, Mapping[str, str] | None]] = []
         self._task: asyncio.Task[None] | None = None
@@ -94,10 +164,9 @@ class DeadLetters:
         if sender is None:
             name = self._policy.initial_subscription_name
             if name:
-                first = Subscription(
-                    (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
-                )
-                await (await self._open_receiver(first, lambda: None)).aclose(5.0)
+                await subscribe_once(self._open_receiver, topic, name)
+            else:
+                await self._keep(topic)
             options = SenderOptions(ProducerConfig(), _settled)
             sender = self._senders[topic] = await self._open_sender(topic, options)
         return sender

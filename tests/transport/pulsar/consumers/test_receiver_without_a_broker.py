@@ -53,7 +53,7 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         broker = f"pulsar://{uuid.uuid4()}"  # receivers of the same one count redeliveries together
-        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(BYTES), broker)
+        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(BYTES), no_keeping, broker)
 
     def get_topic_partitions_async(self, topic: str, callback: Callable[..., None]) -> None:
         callback(OK, [topic])
@@ -81,6 +81,10 @@ class Desk:
         with anyio.fail_after(HANG):
             await self.woken.wait()
         self.woken.clear()
+
+
+async def no_keeping(topic: str) -> None:
+    raise AssertionError
 
 
 async def no_sender(topic: str, options: SenderOptions) -> Sender:

@@ -74,6 +74,10 @@ class FakeClient:
         raise AssertionError(topic)
 
 
+async def no_keeping(topic: str) -> None:
+    raise AssertionError
+
+
 async def no_sender(topic: str, options: SenderOptions) -> Sender:
     raise AssertionError
 
@@ -83,7 +87,7 @@ async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     topics = [f"persistent://public/default/t-partition-{number}" for number in range(2)]
     bridge, client = Bridge(), FakeClient()
     subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
-    subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000))
+    subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_keeping)
     receiver = PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None)
     receiver.opens_with(lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
     await subscriber._add(receiver, subscription, topics[:1])

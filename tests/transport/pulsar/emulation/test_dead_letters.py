@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import uuid
+
 import anyio
+import httpx
 import pytest
 
+import jmsaio
 from jmsaio.config import DeadLetterPolicy
+from jmsaio.errors import AdminError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.emulation.unacked import tally
 from tests.kit.records import Outcomes
+from tests.support.broker import TestBroker
+from tests.support.secure import SecureBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 
 
@@ -96,3 +105,94 @@ async def test_where_selectors_reject_only_failures_here_count(kit: Kit) -> None
         box.receiver.negative_acknowledge(await box.take(1), 0.1)
     assert len(await dead.take(1)) == 1
     await box.nothing()
+
+
+async def fail_twice(session: jmsaio.Session, queue: str) -> None:
+    """Send a message to a queue, and let it become a dead letter."""
+    await (await session.create_producer(session.create_queue(queue))).send("x")
+    await fail(session, queue)
+
+
+async def fail(session: jmsaio.Session, queue: str) -> None:
+    """Fail on a message until it is a dead letter."""
+    wanted = session.create_queue(f"{queue}?consumerConfig.deadLetterPolicy.maxRedeliverCount=1")
+    async with session.create_consumer(wanted) as consumer:
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"^no$"):
+                async with consumer.process(timeout=HANG):
+                    raise ValueError("no")
+
+
+async def unload_and_trim(broker: TestBroker, topic: str) -> None:
+    """Once the topic has a message, have the broker delete what no subscription keeps."""
+    async with httpx.AsyncClient(base_url=f"{broker.web_service_url}/admin/v2", timeout=30) as client:
+        path = f"/persistent/public/default/{topic}"
+        while (await client.get(f"{path}/stats")).json().get("msgInCounter", 0) == 0:
+            await anyio.sleep(0.1)
+        (await client.put(f"{path}/unload")).raise_for_status()
+        while (await client.post(f"{path}/trim")).is_error:  # until the broker has loaded it again
+            await anyio.sleep(0.1)
+
+
+async def refused(*given: object) -> bool:
+    raise AdminError("create subscription: no", 405)
+
+
+@pytest.mark.parametrize("rest", ["works", "refuses", "is off"])
+async def test_a_letter_is_kept_for_the_queue_of_its_topic(
+    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, rest: str
+) -> None:
+    """Nobody has ever read that queue, and the topic's ledgers are closed and deleted as far as possible."""
+    queue = f"kept-{uuid.uuid4()}"
+    dead = f"{queue}-jms-queue-DLQ"
+    with anyio.fail_after(2 * HANG):
+        async with (
+            jmsaio.connect(pulsar_broker.url, use_pulsar_admin=rest != "is off") as connection,
+            connection.create_session() as session,
+        ):
+            producer = await session.create_producer(session.create_queue(queue))
+            await producer.send("x")
+            if rest == "refuses":  # from now on: the queue itself has its subscription
+                monkeypatch.setattr(RestAdmin, "create_subscription", refused)
+            await fail(session, queue)
+            await unload_and_trim(pulsar_broker, dead)
+            async with session.create_consumer(session.create_queue(dead)) as consumer:
+                assert await consumer.receive_body(str, timeout=HANG) == "x"
+
+
+async def test_with_precreation_off_a_letter_is_not_kept(pulsar_broker: TestBroker) -> None:
+    """As for every queue."""
+    queue = f"free-{uuid.uuid4()}"
+    with anyio.fail_after(2 * HANG):
+        async with (
+            jmsaio.connect(pulsar_broker.url, precreate_queue_subscription=False) as connection,
+            connection.create_session() as session,
+        ):
+            await fail_twice(session, queue)
+            await unload_and_trim(pulsar_broker, f"{queue}-jms-queue-DLQ")
+            async with httpx.AsyncClient(base_url=pulsar_broker.web_service_url, timeout=30) as client:
+                path = f"/admin/v2/persistent/public/default/{queue}-jms-queue-DLQ/subscriptions"
+                assert (await client.get(path)).json() == []
+
+
+async def test_without_the_right_to_subscribe_there_is_one_warning(
+    secure_broker: SecureBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The letters are stored all the same."""
+    queue = f"forbidden-{uuid.uuid4()}"
+    dead = f"{queue}-jms-queue-DLQ"
+    headers = {"Authorization": f"Bearer {secure_broker.token('admin')}"}
+    base = f"{secure_broker.web_service_url}/admin/v2/persistent/public/default"
+    async with httpx.AsyncClient(base_url=base, headers=headers, timeout=30) as client:
+        for topic, rights in ((queue, ["produce", "consume"]), (dead, ["produce"])):
+            (await client.put(f"/{topic}")).raise_for_status()
+            (await client.post(f"/{topic}/permissions/guest", json=rights)).raise_for_status()
+        options = secure_broker.options(params=secure_broker.token("guest"))
+        with caplog.at_level(logging.WARNING, "jmsaio"), anyio.fail_after(2 * HANG):
+            async with jmsaio.connect(options) as connection, connection.create_session() as session:
+                for _ in range(2):
+                    await fail_twice(session, queue)
+            while (await client.get(f"/{dead}/stats")).json()["msgInCounter"] < 2:
+                await anyio.sleep(0.1)
+    (warning,) = [each.message for each in caplog.records if dead in each.message]
+    assert "no right" in warning and "deletes the dead letters" in warning
