@@ -15,10 +15,11 @@ import attrs
 
 from jmsaio.client.delivery.filter import Filter, parse_selector
 from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.codec import decode
+from jmsaio.codec import RecordSource, decode_with
 from jmsaio.codec.view import due
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import (
@@ -148,7 +149,11 @@ class QueueBrowser(AsyncClosing):
         async with aclosing(self._records(started)) as records:
             async for record in records:
                 examined += 1
-                message = self._open(record, started)
+                try:
+                    message = self._open(record, started)
+                except SchemaNeededError as needed:
+                    await needed.learn()
+                    message = self._open(record, started)
                 if message is not None:
                     yield message
                 if examined == limit:
@@ -164,7 +169,11 @@ class QueueBrowser(AsyncClosing):
                 return None
             if Filter(selector=self._selector).rejects(record, now) is not None:
                 return None
-            return decode(record, without_query(self._queue), self._runtime.connection.configuration.system_namespace)
+            connection = self._runtime.connection
+            source = RecordSource(
+                without_query(self._queue), connection.configuration.system_namespace, connection.schemas.is_text
+            )
+            return decode_with(record, source)
         except MalformedMessageError as error:
             self._runtime.connection.report(error)
             return None

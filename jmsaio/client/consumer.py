@@ -15,6 +15,7 @@ from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.malformed import treat
+from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import RecordSource, decode_with
@@ -57,12 +58,16 @@ class MessageConsumer(AsyncClosing):
     _listener: MessageListener | None = None
     _closed: bool = False
     _receiving: bool = False
+    _needed: SchemaNeededError | None = None  # by the next message
+    _learning: anyio.CancelScope | None = None
     _deferred: int = 0  # the delivery that the caller of ``_take`` settles
     _returned: asyncio.Future[None] | None = None  # close waits for a receive to return
     _source: RecordSource = attrs.field(init=False)  # of its messages
 
     def __attrs_post_init__(self) -> None:
-        self._source = RecordSource(self._inbox.destination, self._runtime.connection.configuration.system_namespace)
+        connection = self._runtime.connection
+        namespace = connection.configuration.system_namespace
+        self._source = RecordSource(self._inbox.destination, namespace, connection.schemas.is_text)
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message.
@@ -173,7 +178,12 @@ class MessageConsumer(AsyncClosing):
         if not runtime.started:
             return None
         while (record := inbox.take()) is not None:
-            message = self._open(record)
+            try:
+                message = self._open(record)
+            except SchemaNeededError as needed:
+                inbox.put_back(record)
+                self._needed = needed
+                return None
             if message is not None:
                 self._deferred = runtime.deliveries.deliver(inbox, record, message, deferred)
                 return message
@@ -204,7 +214,10 @@ class MessageConsumer(AsyncClosing):
             while True:
                 if deadline is not None:
                     timer = timers.call_later(deadline - timers.clock.steady(), inbox.notify)
-                await inbox.arrival()
+                if self._needed is None:
+                    await inbox.arrival()
+                else:
+                    await self._learn(None if deadline is None else deadline - timers.clock.steady())
                 if timer is not None:
                     timer.cancel()
                 if self._closed or self._runtime.closing:
@@ -214,7 +227,7 @@ class MessageConsumer(AsyncClosing):
                 message = self._take(deferred)
                 if message is not None:
                     return message
-                if inbox.trouble is not None:
+                if self._needed is None and inbox.trouble is not None:
                     raise inbox.trouble
                 if deadline is not None and timers.clock.steady() >= deadline:
                     return None
@@ -222,6 +235,13 @@ class MessageConsumer(AsyncClosing):
             if timer is not None:
                 timer.cancel()
             self._end_receive()
+
+    async def _learn(self, limit: float | None = None) -> None:
+        """Ask for the schema that the next message needs, for ``limit`` seconds and until the consumer closes."""
+        needed, self._needed = self._needed, None
+        if needed is not None:
+            with anyio.move_on_after(limit) as self._learning:
+                await needed.learn()
 
     def _end_receive(self) -> None:
         self._receiving = False
@@ -244,10 +264,14 @@ class MessageConsumer(AsyncClosing):
             self._receiving = True
             self._inbox.want(True)
             try:
-                await self._runtime.dispatch.turn(self._inbox)
+                if self._needed is None:
+                    await self._runtime.dispatch.turn(self._inbox)
+                    message = self._take(deferred)  # None when it was closed meanwhile: its inbox is empty then
+                while message is None and self._needed is not None:
+                    await self._learn()
+                    message = self._take(deferred)
             finally:
                 self._end_receive()
-            message = self._take(deferred)  # None when it was closed meanwhile: its inbox is empty then
             if message is None and not self.closed and self._inbox.trouble is not None:
                 raise self._inbox.trouble
         return message
@@ -367,6 +391,8 @@ class MessageConsumer(AsyncClosing):
         self._inbox.notify()
         await self._runtime.close_consumer(self._inbox)
         with anyio.move_on_after(self._runtime.close_timeout):
+            if self._learning is not None:
+                self._learning.cancel()
             while self._receiving:
                 self._returned = asyncio.get_running_loop().create_future()
                 await self._returned

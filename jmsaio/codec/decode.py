@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from jmsaio.codec import bodies, headers, properties
@@ -29,11 +31,24 @@ _KINDS: dict[str | None, type[Message]] = {
 class RecordSource:
     """Reads headers and properties of the messages of one consumer from their records."""
 
-    __slots__ = ("destination", "namespace")
+    __slots__ = ("destination", "is_text", "namespace")
 
-    def __init__(self, destination: Destination | None, namespace: str) -> None:
+    def __init__(
+        self,
+        destination: Destination | None,
+        namespace: str,
+        is_text: Callable[[ReceivedRecord], bool] = lambda record: False,
+    ) -> None:
+        """Create it.
+
+        Args:
+            destination: JMSDestination of the messages.
+            namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
+            is_text: whether a record with a schema, of a producer that is not JMS, holds text. What it raises passes.
+        """
         self.destination = destination
         self.namespace = namespace
+        self.is_text = is_text
 
     def headers(self, record: ReceivedRecord) -> Headers:
         """The record's headers."""
@@ -89,9 +104,10 @@ def decode(
 ) -> Message:
     """The message of a record.
 
-    The kind is what JMSPulsarMessageType says; without it (a producer that is not JMS) a BytesMessage, with an unknown
-    word a plain Message. Pulsar's null value is None for text and object and an empty body for all others, and so is an
-    empty payload of a map or an object, at which Java fails.
+    The kind is what JMSPulsarMessageType says, with an unknown word a plain Message. Without it (a producer that is not
+    JMS) it is a BytesMessage, or a TextMessage if ``RecordSource.is_text`` says so and it is UTF-8. Pulsar's null value
+    is None for text and object and an empty body for all others, and so is an empty payload of a map or an object, at
+    which Java fails.
 
     Args:
         record: as received.
@@ -131,6 +147,9 @@ def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, 
     made = _KINDS.get(kind)
     if made is None:
         return Message._received(source, record, None)
+    if kind is None and record.schema_version is not None and source.is_text(record):
+        with suppress(UnicodeDecodeError):  # its producer did not keep to the schema: the bytes are all that is sure
+            return TextMessage._received(source, record, None if payload is None else payload.decode())
     if made is BytesMessage:
         return BytesMessage._received(source, record, b"" if payload is None else payload)
     try:

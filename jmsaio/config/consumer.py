@@ -140,7 +140,10 @@ class ConsumerConfig:
         "FAIL", "cryptoFailureAction", "what happens to a message that can't be decrypted", transports=ON_PULSAR
     )
     use_schema: bool = option(
-        False, "useSchema", "messages with a schema arrive as BytesMessage", status=Status.NOT_BUILT
+        False,
+        "useSchema",
+        "texts of a STRING schema arrive as TextMessage, messages of other schemas as BytesMessage",
+        status=Status.NOT_BUILT,
     )
     properties: Mapping[str, str] = option(
         attrs.Factory(dict), "properties", "metadata of the consumer", repr=names_only, transports=ON_PULSAR

@@ -156,6 +156,15 @@ class Admin(Protocol):
         Cancelling changes nothing.
         """
 
+    async def schema_type(self, topic: str, version: int) -> str:
+        """Type of a schema of a topic (with its partitions, if it has any), such as STRING or AVRO.
+
+        Raises:
+            NotFoundError: no such schema.
+            JMSSecurityError: no right to read it.
+            AdminError: the broker failed.
+        """
+
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """True for an entry that holds a chunk of a message, and not its last one: no reader gets it by itself.
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import Stamp, decode, decode_raw, encode
+from jmsaio.codec import RecordSource, Stamp, decode, decode_raw, decode_with, encode
 from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -16,6 +16,7 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.wire import ReceivedRecord
 from tests.codec.described import build, describe
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
@@ -173,3 +174,27 @@ def test_forwarding_changes_nothing_but_the_stamp(seed: int) -> None:
         first = encode(build(item), STAMP)
         second = encode(decode(Record.sent(first), None), STAMP)
         assert second == first
+
+
+def test_a_schema_makes_a_text_only_of_what_no_jms_producer_sent() -> None:
+    """It is asked only for those that have one; what is not UTF-8 stays bytes."""
+    asked: list[ReceivedRecord] = []
+
+    def is_text(record: ReceivedRecord) -> bool:
+        asked.append(record)
+        return True
+
+    source = RecordSource(None, "public/default", is_text)
+    kinds = [
+        decode_with(Record(payload, properties, schema_version=version), source).KIND
+        for payload, properties, version in [
+            (b"x", {}, b"\0" * 8),
+            (None, {}, b"\0" * 8),
+            (b"\xff", {}, b"\0" * 8),
+            (b"x", {}, None),
+            (b"x", {"JMSPulsarMessageType": "bytes"}, b"\0" * 8),
+        ]
+    ]
+    assert kinds == ["text", "text", "bytes", "bytes", "bytes"]
+    assert len(asked) == 3
+    assert decode_with(Record(None, {}, schema_version=b"\0" * 8), source).text is None

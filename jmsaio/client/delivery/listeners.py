@@ -13,6 +13,7 @@ from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKi
 from jmsaio.client.callbacks.worker import Job, run_inside
 from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
@@ -98,6 +99,10 @@ class Listeners:
             message = listener.decode(record)
         except MalformedMessageError as malformed:
             self.report(malformed)
+            return
+        except SchemaNeededError as needed:
+            inbox.put_back(record)
+            await needed.learn()
             return
         if message is None:
             return

@@ -11,6 +11,7 @@ import attrs
 
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.schemas import Schemas
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.senders.pool import SenderPool
@@ -58,6 +59,7 @@ class ConnectionRuntime:
         inboxes: the inboxes of each open session.
         temporaries: set once, by the connection.
         timers: timers on the transport's clock.
+        schemas: the schemas of messages that other libraries sent.
     """
 
     configuration: Configuration
@@ -74,11 +76,13 @@ class ConnectionRuntime:
     inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
     temporaries: TemporaryDestinations = attrs.field(init=False)
     timers: LoopTimers = attrs.field(init=False)
+    schemas: Schemas = attrs.field(init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.connection_id = self.uuid
         self.timers = LoopTimers(self.transport.clock)
+        self.schemas = Schemas(self.transport.admin, self.transport.clock.steady, self.warn_once)
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 
     def identify(self, client_id: str) -> None:

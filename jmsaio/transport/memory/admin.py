@@ -113,6 +113,10 @@ class MemoryAdmin:
         """The one ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
         return (await self.log(topic)).ledgers
 
+    async def schema_type(self, topic: str, version: int) -> str:
+        """Raise NotFoundError: the embedded broker has no schemas."""
+        raise NotFoundError(f"topic {topic} of the embedded broker has no schema {version}")
+
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """False: messages are stored whole."""
         with self._broker.lock:

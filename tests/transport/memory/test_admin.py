@@ -133,3 +133,8 @@ async def test_the_configuration_may_forbid_it(embedded: EmbeddedBroker) -> None
     harness = await connect(embedded, use_pulsar_admin=False)
     assert harness.transport.admin is None
     await harness.stop()
+
+
+async def test_no_topic_has_a_schema(harness: Harness) -> None:
+    with pytest.raises(NotFoundError, match="has no schema 0"):
+        await harness.admin.schema_type(harness.topic(), 0)

@@ -48,6 +48,12 @@ def transaction_buffer_path(topic: str) -> str:
     return f"/admin/v3/transactions/transactionBufferStats/{path.removeprefix(front)}"
 
 
+def schema_path(topic: str, version: int) -> str:
+    """Path of a version of a topic's schema, without the topic's domain. Raises as ``topic_path``."""
+    name = topic_path(topic).split("/", 4)[4]
+    return f"/admin/v2/schemas/{name}/schema/{version}"
+
+
 def subscription_path(topic: str, name: str) -> str:
     """Path of a subscription.
 

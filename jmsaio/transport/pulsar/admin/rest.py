@@ -36,6 +36,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
     read_cursor,
+    schema_path,
     start_position,
     subscription_path,
     topic_path,
@@ -247,6 +248,13 @@ class RestAdmin:
         internal = await self._internal(topic, what)
         with understanding(what):
             return tuple(Ledger(*one) for one in read_ledgers(internal))
+
+    async def schema_type(self, topic: str, version: int) -> str:
+        """Type of a schema of a topic. See ``Admin.schema_type``."""
+        what = f"schema {version} of {topic}"
+        found = await self._call("GET", schema_path(topic, version), what=what)
+        with understanding(what):
+            return str(found["type"])
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """Whether an entry holds a chunk that is not the last one. See ``Admin.is_incomplete``."""

@@ -280,6 +280,17 @@ async def test_statistics_are_asked_for_with_exact_backlogs_and_no_more_than_is_
     }
 
 
+async def test_the_type_of_a_schema(make_admin: MakeAdmin) -> None:
+    async with scripted(Answer(200, {"version": 3, "type": "STRING"}), Answer(404, {"reason": "no"})) as server:
+        admin = make_admin(server.url)
+        assert await admin.schema_type("non-persistent://public/default/a b", 3) == "STRING"
+        assert isinstance(await failure(admin.schema_type(TOPIC, 4)), NotFoundError)
+    assert [one.target for one in server.requests] == [
+        "/admin/v2/schemas/public/default/a%20b/schema/3",
+        "/admin/v2/schemas/public/default/orders/schema/4",
+    ]
+
+
 async def test_statistics_with_fields_that_are_missing_or_null(make_admin: MakeAdmin) -> None:
     subscriptions = {"s": {"type": None, "consumers": None}, "t": {"msgBacklog": 3, "subscriptionProperties": None}}
     found = {"publishers": None, "subscriptions": subscriptions}

@@ -1,0 +1,231 @@
+"""Messages of other libraries are texts where the schema of their topic is STRING."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pulsar
+import pytest
+from pulsar.schema import JsonSchema, Record, String, StringSchema
+
+import jmsaio
+from jmsaio.client.delivery.schemas import _MOST, SchemaNeededError, Schemas
+from jmsaio.transport.base import Admin
+from jmsaio.transport.pulsar.admin import RestAdmin
+from tests.kit.records import Record as FakeRecord
+
+Send = Callable[..., None]
+
+
+class Order(Record):  # type: ignore[misc]  # pulsar has no types
+    item = String()
+
+
+@pytest.fixture
+def queue() -> jmsaio.Queue:
+    return jmsaio.Queue(f"schema-{uuid.uuid4()}")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics whose schema the REST interface was asked for."""
+    topics: list[str] = []
+    ask = RestAdmin.schema_type
+
+    async def noting(self: RestAdmin, topic: str, version: int) -> str:
+        topics.append(topic)
+        return await ask(self, topic, version)
+
+    monkeypatch.setattr(RestAdmin, "schema_type", noting)
+    return topics
+
+
+@pytest.fixture
+def send(pulsar_broker: Any, queue: jmsaio.Queue) -> Iterator[Send]:
+    """Sends values with a schema, as a program does that knows Pulsar and not JMS."""
+    client = pulsar.Client(pulsar_broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+    def send_all(*values: Any, schema: Any = None) -> None:
+        producer = client.create_producer(queue.name, schema=schema or StringSchema())
+        for value in values:
+            producer.send(value)
+        producer.close()
+
+    yield send_all
+    client.close()
+
+
+@pytest.fixture
+def config(pulsar_broker: Any) -> dict[str, object]:
+    return {"brokerServiceUrl": pulsar_broker.service_url, "webServiceUrl": pulsar_broker.web_service_url}
+
+
+@pytest.mark.broker
+async def test_texts_are_received_in_order_among_messages_of_jms(
+    config: dict[str, object], send: Send, queue: jmsaio.Queue, asked: list[str]
+) -> None:
+    """Their schema is asked for once for all sessions of a connection."""
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            send("hé", "")
+            await (await session.create_producer(queue)).send(b"jms")
+            send("last")
+            found = [await consumer.receive(timeout=20) for _ in range(4)]
+        assert [message and (message.KIND, message.get_body(object)) for message in found] == [
+            ("text", "hé"), ("text", ""), ("bytes", b"jms"), ("text", "last"),
+        ]  # fmt: skip
+        assert asked == [f"persistent://public/default/{queue.name}"]
+        async with connection.create_session() as other, other.create_consumer(queue) as consumer:
+            send("again")
+            assert await consumer.receive_body(str, timeout=20) == "again"
+    assert len(asked) == 1
+
+
+@pytest.mark.broker
+async def test_every_way_to_receive_gives_texts(config: dict[str, object], send: Send, queue: jmsaio.Queue) -> None:
+    """Each has a connection of its own, which knows no schema yet."""
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue):
+            send("1", "2", "3", "4")
+        async with session.create_browser(queue) as browser:
+            assert [message.text async for message in browser] == ["1", "2", "3", "4"]
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            message = None
+            while message is None:
+                message = await consumer.receive_no_wait()
+            assert message.text == "1"
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            async for message in consumer:
+                assert message.text == "2"
+                break
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        texts: asyncio.Queue[str | None] = asyncio.Queue()
+        async with session.create_consumer(queue) as consumer:
+            consumer.set_message_listener(lambda message: texts.put_nowait(message.text))
+            assert [await asyncio.wait_for(texts.get(), 20) for _ in range(2)] == ["3", "4"]
+
+
+@pytest.mark.broker
+async def test_a_look_that_hangs_delays_nothing_beyond_its_bound_and_loses_nothing(
+    config: dict[str, object], send: Send, queue: jmsaio.Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A receive ends with its time-out or when it is cancelled, and the message stays first in line."""
+    hanging, began = asyncio.Event(), asyncio.Event()
+    ask = RestAdmin.schema_type
+
+    async def hang(self: RestAdmin, topic: str, version: int) -> str:
+        began.set()
+        await hanging.wait()
+        return await ask(self, topic, version)
+
+    monkeypatch.setattr(RestAdmin, "schema_type", hang)
+    monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 60.0)
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            send("1", "2")
+            receiving = asyncio.create_task(consumer.receive())
+            await asyncio.wait_for(began.wait(), 20)
+            receiving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await receiving
+            assert await consumer.receive(timeout=0.1) is None
+            receiving = asyncio.create_task(consumer.receive())
+            await asyncio.sleep(0.1)
+            await asyncio.wait_for(consumer.close(), 20)
+            assert await receiving is None
+        async with session.create_consumer(queue) as consumer:
+            hanging.set()
+            assert [await consumer.receive_body(str, timeout=20) for _ in range(2)] == ["1", "2"]
+
+
+@pytest.mark.broker
+async def test_messages_of_other_schemas_stay_bytes(
+    config: dict[str, object], send: Send, queue: jmsaio.Queue, asked: list[str]
+) -> None:
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            send(Order(item="tea"), Order(item="coffee"), schema=JsonSchema(Order))
+            assert b"tea" in (await consumer.receive_body(bytes, timeout=20) or b"")
+            assert b"coffee" in (await consumer.receive_body(bytes, timeout=20) or b"")
+    assert len(asked) == 1
+
+
+@pytest.mark.broker
+async def test_without_the_rest_interface_texts_stay_bytes(
+    config: dict[str, object], send: Send, queue: jmsaio.Queue
+) -> None:
+    async with jmsaio.connect(config, use_pulsar_admin=False) as connection, connection.create_session() as session:
+        async with session.create_consumer(queue) as consumer:
+            send("tea")
+            assert await consumer.receive_body(bytes, timeout=20) == b"tea"
+
+
+class Answers:
+    """An admin with one answer for all schemas."""
+
+    def __init__(self, answer: str | Exception | None) -> None:
+        self.answer = answer
+        self.calls = 0
+
+    async def schema_type(self, topic: str, version: int) -> str:
+        assert (topic, version) == ("persistent://a/b/c", 1)
+        self.calls += 1
+        if self.answer is None:
+            await asyncio.Event().wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return str(self.answer)
+
+
+def record() -> Any:
+    return FakeRecord(b"tea", topic="persistent://a/b/c-partition-3", schema_version=bytes(7) + b"\x01")
+
+
+async def learned(schemas: Schemas) -> bool:
+    with pytest.raises(SchemaNeededError) as needed:
+        schemas.is_text(record())
+    await asyncio.gather(needed.value.learn(), needed.value.learn())
+    return schemas.is_text(record())
+
+
+@pytest.mark.parametrize(("answer", "is_text"), [("STRING", True), ("AVRO", False)])
+async def test_a_schema_is_asked_for_once_also_by_two_at_a_time(answer: str, is_text: bool) -> None:
+    admin = Answers(answer)
+    schemas = Schemas(cast("Admin", admin), lambda: 0.0, pytest.fail)
+    assert await learned(schemas) is is_text
+    assert admin.calls == 1
+
+
+@pytest.mark.parametrize("error", [jmsaio.JMSSecurityError("no"), jmsaio.NotFoundError("gone")])
+async def test_without_the_right_to_read_it_messages_stay_bytes(error: Exception) -> None:
+    admin, told = Answers(error), list[str]()
+    schemas = Schemas(cast("Admin", admin), lambda: 1e9, told.append)
+    assert not await learned(schemas)
+    assert not schemas.is_text(record())
+    assert admin.calls == 1 and "stay BytesMessages" in told[0]
+
+
+@pytest.mark.parametrize("answer", [jmsaio.AdminError("broken"), None])
+async def test_a_look_that_fails_is_repeated_after_a_minute(
+    answer: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No message waits for longer than the look's bound."""
+    monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 0.01)
+    now, told, admin = [100.0], list[str](), Answers(answer)
+    schemas = Schemas(cast("Admin", admin), lambda: now[0], told.append)
+    assert not await learned(schemas)
+    assert admin.calls == 1 and "for a while" in told[0]
+    now[0], admin.answer = 161.0, "STRING"
+    assert await learned(schemas)
+
+
+async def test_what_is_remembered_is_bounded() -> None:
+    schemas = Schemas(cast("Admin", Answers("STRING")), lambda: 0.0, pytest.fail)
+    schemas._texts.update({(str(number), b""): False for number in range(_MOST)})
+    assert await learned(schemas)
+    assert len(schemas._texts) == 1
