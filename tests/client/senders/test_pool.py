@@ -513,3 +513,20 @@ async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monk
         await asyncio.sleep(0.01)
         others = await asyncio.gather(*(senders.open(f"{_TOPIC}-{number}", None) for number in range(2)))
         assert first not in others and senders.cached(_TOPIC) is None
+
+
+async def test_a_send_to_each_of_more_queues_than_senders_opens_each_sender_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all begin at the same time: none is closed for another before its message has left."""
+    made, make = list[str](), SenderPool._make
+
+    async def counted(senders: SenderPool, key: tuple[str, bool]) -> pool.PooledSender:
+        made.append(key[0])
+        return await make(senders, key)
+
+    monkeypatch.setattr(SenderPool, "_make", counted)
+    async with jmsaio.connect(url, max_num_of_producers=3) as connection, connection.create_session() as session:
+        producer, name = await session.create_producer(), uuid.uuid4()
+        await asyncio.gather(*(producer.send(jmsaio.Queue(f"once-{name}-{number}"), "x") for number in range(12)))
+    assert len(made) == len(set(made)) == 12
