@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -15,6 +17,8 @@ from jmsaio.spark import worker as workers
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.writing import make_records, write_batches
 from jmsaio.testing import embedded_broker
+from tests.spark.use import backlog, deduplicate, receive
+from tests.support.broker import TestBroker
 
 
 def options_of(url: str) -> SourceOptions:
@@ -73,3 +77,40 @@ def test_a_table_that_can_not_be_written_is_refused() -> None:
     options = options_of(f"memory://{uuid.uuid4()}")
     with pytest.raises(ConfigurationError, match="there is no column 'txt' to write"):
         make_records(options, pa.schema([("txt", pa.string())]), load(options.connection))
+
+
+@pytest.mark.parametrize("dedup", ["off", "columns"])
+def test_a_task_that_fails_after_some_sends_repeats_those_and_no_others(
+    pulsar_broker: TestBroker, name: Callable[[str], str], dedup: str
+) -> None:
+    queue = name("failing-task")
+    url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}"
+    httpx.put(url, content="", timeout=30).raise_for_status()
+    deduplicate(pulsar_broker, queue)  # without an identity of the rows it has no effect
+    given = {"url": pulsar_broker.url, "queue": queue, "dedup": dedup, "producerConfig.batchingEnabled": "false"}
+    options = parse_options(given, Use.WRITE)
+    identity = ("dedup_producer", "dedup_sequence") if dedup == "columns" else ()
+    texts = [str(number) for number in range(60)]
+
+    def rows(fails: bool) -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(texts), 10):
+            if fails and first == 30:
+                end = time.monotonic() + 60
+                while not httpx.get(f"{url}/stats").json()["msgInCounter"] and time.monotonic() < end:
+                    time.sleep(0.05)
+                raise ZeroDivisionError
+            numbers = list(range(first, first + 10))
+            columns = dict(zip(identity, (["job"] * 10, numbers), strict=False))
+            yield batch(*texts[first : first + 10], **columns)
+
+    with pytest.raises(ZeroDivisionError):
+        write_batches(options, rows(fails=True))
+    sent = backlog(pulsar_broker, queue, "jms-queue")
+    (done,) = write_batches(options, rows(fails=False))
+    assert 0 < sent <= 30
+    repeated = sent if dedup == "off" else 0
+    assert (done.rows, done.duplicates) == (60, sent - repeated)
+    found = receive(pulsar_broker.url, queue, 60 + repeated)
+    assert [message.text for message in found] == [*texts[:repeated], *texts]
+    assert backlog(pulsar_broker, queue, "jms-queue") == 0
+    workers.forget(options.connection)
