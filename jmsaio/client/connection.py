@@ -278,6 +278,7 @@ class Connection(AsyncClosing):
     def _link_changed(self, change: LinkChange) -> None:
         """The transport lost the broker or a subscription, or has it again."""
         if change.whole:
+            self._runtime.outage = change.error
             refusal = change.error if isinstance(change.error, JMSSecurityError) else None
             for inbox in [inbox for session in self._runtimes for inbox in session.inboxes.open]:
                 inbox.refuse(refusal)

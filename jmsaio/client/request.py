@@ -55,6 +55,7 @@ class RequestReply:
     """Sends requests and gives each its reply, over one temporary queue and a session of its own."""
 
     _new_session: Callable[[], Awaitable[RequestSession]]
+    _outage: Callable[[], JMSError | None] = lambda: None  # how the link to the broker was lost, while it is
     _replies: dict[str | None, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
     _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here whose requests wait
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
@@ -73,12 +74,16 @@ class RequestReply:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
         message, _ = outgoing(body, log_left_out)
+        if options.get("time_to_live") is None:  # nobody waits for the reply to a later one
+            options = {**options, "time_to_live": limit}
         try:
             async with asyncio.timeout(limit):
                 producer = await self._open()
                 return await self._exchange(producer, destination, message, options)
         except TimeoutError as error:
-            raise TimeoutError(f"no reply from {destination!r} within {limit} s") from error
+            outage = self._outage()
+            why = "" if outage is None else f": {outage}"
+            raise TimeoutError(f"no reply from {destination!r} within {limit} s{why}") from (outage or error)
 
     async def _exchange(
         self,

@@ -275,20 +275,22 @@ class Session(AsyncClosing):
             destination: where the request goes.
             body: a message or a body, as for ``producer.send``.
             timeout: seconds within which the reply must arrive.
-            options: ``properties``, ``priority``, ``time_to_live`` and the like, as for ``producer.send``.
+            options: ``properties``, ``priority`` and the like, as for ``producer.send``. The request's time to live is
+                ``timeout``, unless ``time_to_live`` says something else; 0: it does not expire.
 
         Returns:
             The message whose JMSCorrelationID is the request's JMSMessageID, or the request's JMSCorrelationID.
 
         Raises:
-            TimeoutError: no reply in time.
+            TimeoutError: no reply in time; its text and cause say if the connection to the broker is lost.
             ObjectClosedError: the session is closed, or was closed while the request waited.
 
         Cancelling: a reply that arrives later is dropped.
         """
         self._runtime.check_call()
         if self._requests is None:
-            self._requests = RequestReply(self._new_session)
+            connection = self._runtime.connection
+            self._requests = RequestReply(self._new_session, lambda: connection.outage)
             self._runtime.children[self._requests] = None
         return await self._requests.request(destination, body, timeout, options)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
@@ -11,8 +12,9 @@ import pytest
 
 import jmsaio
 from jmsaio.client.request import RequestReply
+from jmsaio.client.senders.options import SendOptions
 from jmsaio.testing import embedded_broker
-from tests.client.helpers import text
+from tests.client.helpers import rest, text, texts
 from tests.kit.inside import temporaries
 
 Name = Callable[[str], str]
@@ -170,6 +172,32 @@ async def test_a_closed_session_requests_nothing(connection: jmsaio.Connection, 
     with pytest.raises(jmsaio.ObjectClosedError):
         await requests.request(jmsaio.Queue(name("no-one")), "x", 1, {})
     assert not connection._runtimes
+
+
+async def test_a_request_expires_when_nobody_waits_for_its_reply_any_more(
+    connection: jmsaio.Connection, session: jmsaio.Session, served: jmsaio.Queue, name: Name
+) -> None:
+    """Unless ``time_to_live`` says something else."""
+    queue = jmsaio.Queue(name("late-server"))
+    await session.request(served, "opens the reply queue", timeout=30)
+    await (await session.create_producer(queue)).close()  # keeps the sender open
+    lives: list[SendOptions] = [{}, {"time_to_live": 0}, {"time_to_live": 600}]
+    requests = [session.request(queue, str(each.get("time_to_live")), timeout=2, **each) for each in lives]
+    outcomes = await asyncio.gather(*requests, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [TimeoutError] * 3
+    messages = sorted(await rest(connection, queue, 2, wait=0.5), key=text)
+    assert texts(messages) == ["0", "600"] and [message.jms_expiration > 0 for message in messages] == [False, True]
+
+
+async def test_a_request_without_reply_says_that_the_broker_is_lost(name: Name) -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            queue = jmsaio.Queue(name("requests"))
+            for lost in (False, True, False):
+                with broker.faults.outage() if lost else nullcontext(), pytest.raises(TimeoutError) as caught:
+                    await session.request(queue, "x", timeout=1)
+                assert ("the connection to" in str(caught.value) and "is lost" in str(caught.value)) is lost
+                assert isinstance(caught.value.__cause__, jmsaio.BrokerUnavailableError) is lost
 
 
 async def test_a_request_that_can_not_be_sent_raises_why() -> None:

@@ -16,6 +16,7 @@ from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration
+from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Transport
@@ -60,6 +61,7 @@ class ConnectionRuntime:
         temporaries: set once, by the connection.
         timers: timers on the transport's clock.
         schemas: the schemas of messages that other libraries sent.
+        outage: how the link to the broker was lost; None while there is one, as far as is known.
     """
 
     configuration: Configuration
@@ -77,6 +79,7 @@ class ConnectionRuntime:
     temporaries: TemporaryDestinations = attrs.field(init=False)
     timers: LoopTimers = attrs.field(init=False)
     schemas: Schemas = attrs.field(init=False)
+    outage: JMSError | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:

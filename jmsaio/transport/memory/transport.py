@@ -181,12 +181,13 @@ class MemoryTransport:
         for receiver in self._receivers:
             receiver.broker_down()
         text = f"the connection to the embedded broker {self._broker.name!r} is lost: it was taken down"
-        self._link.tell(LinkChange(text, BrokerUnavailableError(text)))
+        self._link.tell(LinkChange(text, BrokerUnavailableError(text), whole=True))
 
     def broker_up(self) -> None:
         """It can be reached again."""
         parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
-        self._link.tell(LinkChange(f"the connection to the embedded broker {self._broker.name!r} is back"))
+        text = f"the connection to the embedded broker {self._broker.name!r} is back"
+        self._link.tell(LinkChange(text, whole=True))
         for part in parts:
             part.reconnect()
 
