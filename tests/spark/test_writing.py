@@ -99,8 +99,8 @@ def test_a_task_that_fails_after_some_sends_repeats_those_and_no_others(
                 while not httpx.get(f"{url}/stats").json()["msgInCounter"] and time.monotonic() < end:
                     time.sleep(0.05)
                 raise ZeroDivisionError
-            numbers = list(range(first, first + 10))
-            columns = dict(zip(identity, (["job"] * 10, numbers), strict=False))
+            values: list[list[object]] = [["job"] * 10, list(range(first, first + 10))]
+            columns = dict(zip(identity, values, strict=False))
             yield batch(*texts[first : first + 10], **columns)
 
     with pytest.raises(ZeroDivisionError):
