@@ -23,7 +23,7 @@ DOCUMENTS = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": ".github/CONTRIBUTING.md",
-    "security.md": ".github/SECURITY.md",
+    "vulnerabilities.md": ".github/SECURITY.md",
 }
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 

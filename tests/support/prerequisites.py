@@ -21,7 +21,7 @@ MISSING = pytest.StashKey[tuple[str, int]]()
 WITHOUT_SPARK = pytest.StashKey[list[str]]()
 #: Packages of the extra `spark`, and how a test file that needs them names them, or modules and helpers that do.
 SPARK_PACKAGES = ("pyarrow", "pyspark")
-_MODULES = "|".join((*SPARK_PACKAGES, r"jmsaio\.spark\.arrow", r"tests\.spark(?!\.seam)"))
+_MODULES = "|".join((*SPARK_PACKAGES, r"jmsaio\.spark\.arrow", r"tests\.spark(?!\.seam\b|\.planning\.ledgers\b)"))
 _SPARK = re.compile(rf"^\s*(?:import|from) (?:{_MODULES})\b", re.MULTILINE)
 
 
