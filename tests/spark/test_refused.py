@@ -1,0 +1,72 @@
+"""Refused credentials fail the driver and the tasks at once; only an outage is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from jmsaio.errors import JMSSecurityError
+from jmsaio.launcher.auth import GUEST
+from jmsaio.spark.batch import BatchReader
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.stream import StreamReader
+from jmsaio.spark.task import read_range
+from jmsaio.spark.writing import write_batches
+from tests.support.secure import SecureBroker
+
+SPAN = Range("persistent://public/default/refused", Place(1, 0), Place(1, 1), ((1, 1),))
+SCHEMA = StructType([StructField("text", StringType())])
+ROWS = pa.schema([("text", pa.string())])
+
+
+def _plan_batch(options: SourceOptions) -> object:
+    return BatchReader(options, SCHEMA).partitions()
+
+
+def _plan_stream(options: SourceOptions) -> object:
+    reader = StreamReader(options, SCHEMA)
+    try:
+        return reader.initialOffset()
+    finally:
+        reader.stop()
+
+
+def _read(options: SourceOptions) -> object:
+    return list(read_range(options, SPAN, ROWS))
+
+
+def _write(options: SourceOptions) -> object:
+    return write_batches(options, iter([pa.RecordBatch.from_pydict({"text": ["a"]})]))
+
+
+_USES: dict[Callable[[SourceOptions], object], Use] = {
+    _plan_batch: Use.READ, _plan_stream: Use.READ_STREAM, _read: Use.READ, _write: Use.WRITE,
+}  # fmt: skip
+_WRONG: dict[str, dict[str, Any]] = {
+    "forged": {"key": b"x" * 32},
+    "expired": {"lifetime": -60},
+    "powerless": {"role": GUEST},
+}
+
+
+@pytest.mark.parametrize("work", _USES)
+@pytest.mark.parametrize("wrong", _WRONG)
+def test_a_refused_token_is_an_error_at_once(
+    secure_broker: SecureBroker, tmp_path: Path, work: Callable[[SourceOptions], object], wrong: str
+) -> None:
+    token = secure_broker.token(**_WRONG[wrong])
+    file = tmp_path / "token"
+    file.write_text(token, encoding="utf-8")
+    given = secure_broker.options(params=f"file:{file}") | {"queue": "refused", "outageTimeout": "1h"}
+    given["url"] = given.pop("brokerServiceUrl")
+    options = parse_options({name: str(value) for name, value in given.items()}, _USES[work])
+    with pytest.raises(JMSSecurityError) as caught:
+        work(options)
+    assert token not in str(caught.value)
