@@ -10,7 +10,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
 from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Sender, Settled, Transport
-from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, sender_options
+from jmsaio.transport.sending import drain, has_room, longest_wait, sender_options
 
 
 @attrs.define(eq=False)
@@ -76,8 +76,9 @@ class Outlets:
             except JMSError as error:
                 self._checked[topic] = error
                 raise
-        if sender.full and not await has_room(sender):
-            raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {LONGEST_WAIT:g} s")
+        if sender.full and not await has_room(sender, self._configuration):
+            waited = longest_wait(self._configuration)
+            raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {waited:g} s")
         return sender
 
     async def _open(self, topic: str) -> Sender:

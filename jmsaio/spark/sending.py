@@ -29,7 +29,7 @@ from jmsaio.spark.model.outgoing import OutgoingRow, Sent
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
-from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, sender_options
+from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options
 from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.topics import list_partitions
 
@@ -85,7 +85,7 @@ class Sending:
     def __attrs_post_init__(self) -> None:
         self._outage = Outage(self.outage_timeout)
         producer = self.configuration.producer
-        if 0 < producer.send_timeout < self.outage_timeout:
+        if (producer.send_timeout or LONGEST_WAIT) < self.outage_timeout:
             producer = attrs.evolve(producer, send_timeout=self.outage_timeout)
             self.configuration = attrs.evolve(self.configuration, producer=producer)
         by_priority = make_route(self.configuration.used_priority_mapping, False, random)
@@ -106,8 +106,9 @@ class Sending:
         """
         for row in rows:
             outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
-            if outlet.sender.full and not await has_room(outlet.sender):
-                late = OperationTimeoutError(f"the broker has confirmed nothing for {LONGEST_WAIT:g} s")
+            if outlet.sender.full and not await has_room(outlet.sender, self.configuration):
+                waited = longest_wait(self.configuration)
+                late = OperationTimeoutError(f"the broker has confirmed nothing for {waited:g} s")
                 raise _refused(row.number, outlet.topic, late)
             if self._error is not None:
                 raise self._error

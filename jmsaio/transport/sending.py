@@ -29,17 +29,22 @@ def sender_options(configuration: Configuration, route: Route | None, settled: S
     )
 
 
-async def has_room(sender: Sender) -> bool:
+def longest_wait(configuration: Configuration) -> float:
+    """Seconds to wait for room: as long as a send may take, and ``LONGEST_WAIT`` seconds at least."""
+    return max(configuration.producer.send_timeout, LONGEST_WAIT)
+
+
+async def has_room(sender: Sender, configuration: Configuration) -> bool:
     """Wait for room; ``Sender.ready`` itself has no bound where ``sendTimeoutMs`` has none.
 
     Returns:
-        False where the broker has confirmed nothing for ``LONGEST_WAIT`` seconds.
+        False where the broker has confirmed nothing for ``longest_wait`` seconds.
 
     Raises:
         As ``Sender.ready``.
     """
     try:
-        async with asyncio.timeout(LONGEST_WAIT):
+        async with asyncio.timeout(longest_wait(configuration)):
             await sender.ready()
     except TimeoutError:
         return False

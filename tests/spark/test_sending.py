@@ -17,6 +17,7 @@ from jmsaio.spark.sending import Sending
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Position, ReaderOptions, Transport
 from jmsaio.transport.registry import open_transport
+from jmsaio.transport.sending import longest_wait
 from tests.spark.seam import Breakable
 
 PREFIX = "persistent://public/default/"
@@ -206,3 +207,13 @@ async def test_rows_wait_for_a_broker_that_is_unreachable(breakable: Breakable) 
         await asyncio.sleep(2)
     assert [each.rows for each in await sending.finish()] == [2]
     assert await stored(transport, name) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(("configured", "awaited"), [(0, 3600.0), (30_000, 3600.0), (7_200_000, 7200.0)])
+async def test_an_outage_that_may_be_long_bounds_every_wait_for_confirmations(
+    transport: Transport, configured: int, awaited: float
+) -> None:
+    configuration = load(f"memory:?producerConfig.sendTimeoutMs={configured}")
+    sending = Sending(transport, configuration, outage_timeout=3600.0)
+    assert longest_wait(sending.configuration) == awaited
+    assert sending.configuration.producer.send_timeout == awaited

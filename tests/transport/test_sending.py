@@ -40,13 +40,20 @@ class Stalled:
 
 async def test_a_wait_for_room_ends_where_nothing_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "LONGEST_WAIT", 0.02)
-    assert not await has_room(Stalled())
+    assert not await has_room(Stalled(), load("memory:?producerConfig.sendTimeoutMs=0"))
+
+
+async def test_a_wait_for_room_is_as_long_as_a_send_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "LONGEST_WAIT", 0.0)
+    sender = Stalled()
+    asyncio.get_running_loop().call_later(0.01, sender.confirmed.set)
+    assert await has_room(sender, load("memory:?producerConfig.sendTimeoutMs=60000"))
 
 
 async def test_a_wait_for_room_ends_with_room() -> None:
     sender = Stalled()
     sender.confirmed.set()
-    assert await has_room(sender)
+    assert await has_room(sender, load("memory:"))
 
 
 @pytest.mark.parametrize(("milliseconds", "seconds"), [(20_000, 20.0), (0, sending.LONGEST_WAIT)])
