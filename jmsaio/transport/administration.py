@@ -87,13 +87,17 @@ class TopicLog:
 
 @attrs.frozen
 class SubscriptionStats:
-    """One subscription in a topic's statistics; Pulsar counts a batch as one in ``backlog``."""
+    """One subscription in a topic's statistics; Pulsar counts a batch as one in ``backlog``.
+
+    ``active_consumer``: name of the only consumer that gets messages, None if it is not known or not the only one's.
+    """
 
     name: str
     type: str
     backlog: int
     consumers: int
     properties: Mapping[str, str] = attrs.field(factory=dict)
+    active_consumer: str | None = None
 
 
 @attrs.frozen

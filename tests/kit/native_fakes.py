@@ -108,6 +108,9 @@ class FakeConsumer:
     deepest: int = 0
     closed: bool = False
 
+    def consumer_name(self) -> str:
+        return "fake"
+
     def receive_async(self, callback: Callable[[Any, Any], None]) -> None:
         if self.failure is not None:
             callback(self.failure, object())

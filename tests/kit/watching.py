@@ -37,6 +37,9 @@ class Native:
     def topic(self) -> str:
         return "persistent://a/b/c"
 
+    def consumer_name(self) -> str:
+        return "me"
+
     def get_last_message_id_async(self, callback: Callable[..., None]) -> None:
         self.asked.append(callback)
 
@@ -49,6 +52,15 @@ class Part:
     heard: int = 0
     subscription: Subscription = EXCLUSIVE
     refusals: list[JMSSecurityError | None] = attrs.field(factory=list)
+
+    renewed: int = 0
+
+    @property
+    def waiting(self) -> list[tuple[Native, int]]:
+        return [(native, self.heard) for native in self.natives]
+
+    def renew(self) -> None:
+        self.renewed += 1
 
     def refuse(self, refusal: JMSSecurityError | None) -> None:
         self.refusals.append(refusal)

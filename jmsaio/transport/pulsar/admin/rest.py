@@ -174,6 +174,7 @@ class RestAdmin:
                     backlog=int(one.get("msgBacklog", 0)),
                     consumers=len(one.get("consumers") or ()),
                     properties=one.get("subscriptionProperties") or {},
+                    active_consumer=_active(one),
                 )
                 for name, one in (found.get("subscriptions") or {}).items()
             }
@@ -464,3 +465,9 @@ def _passes(error: BaseException) -> bool:
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _active(statistics: Mapping[str, Any]) -> str | None:
+    """The active consumer of a subscription, if no other one has the same name."""
+    active: str | None = statistics.get("activeConsumerName")
+    return active if [one.get("consumerName") for one in statistics.get("consumers") or ()].count(active) == 1 else None

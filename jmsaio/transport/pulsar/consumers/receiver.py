@@ -105,6 +105,16 @@ class PulsarReceiver:
         return sum(native_consumer.serial for native_consumer in self._natives)
 
     @property
+    def waiting(self) -> list[tuple[ConsumerHandle, int]]:
+        """While all records are settled: the consumers that wait for one, with the number of those that came.
+
+        None with a pattern, whose consumer has many topics.
+        """
+        if self.subscription.pattern is not None or not self._unacked.idle:
+            return []
+        return [(one.native, one.serial) for one in self._natives if one.waits]
+
+    @property
     def stopped(self) -> bool:
         """Nothing is received until ``resume``."""
         return self._stopping.stopped

@@ -88,6 +88,11 @@ class UnackedTracker:
         return len(self._unsettled.out)
 
     @property
+    def idle(self) -> bool:
+        """All records are settled, those that were set aside, too."""
+        return not self._unsettled.out and not any(self._unsettled.aside.values())
+
+    @property
     def any_delivered(self) -> bool:
         """Whether the application has a record that it may settle."""
         return not all(self._unsettled.out.values())

@@ -116,6 +116,9 @@ class SettlingConsumerHandle(ClosableHandle, SettlingHandle, Protocol):
 class WatchedConsumerHandle(LinkedHandle, Protocol):
     """A consumer, as far as its connection is watched."""
 
+    def consumer_name(self) -> str:
+        """Its name, which pulsar-client makes up if it was given none."""
+
     def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None:
         """Ask the broker for the id of the last message of the topic."""
 

@@ -49,6 +49,13 @@ class ReceiverPart(Protocol):
     def heard(self) -> int:
         """Records that came."""
 
+    @property
+    def waiting(self) -> Sequence[tuple[WatchedConsumerHandle, int]]:
+        """While all records are settled: the consumers that wait for one, with the number of those that came."""
+
+    def renew(self) -> None:
+        """Subscribe again."""
+
 
 @attrs.define(eq=False)
 class Missing:

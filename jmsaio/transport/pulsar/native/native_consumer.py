@@ -118,6 +118,11 @@ class NativeConsumer:
         """True when ``take`` gets a message that lies here."""
         return bool(self._late)
 
+    @property
+    def waits(self) -> bool:
+        """True when nothing lies here or in pulsar-client's queue, and the next message wakes."""
+        return self._armed and not self.stopped and not self.holds
+
     async def disarmed(self) -> None:
         """Wait until no native callback is outstanding: the consumer answers it when it is closed.
 

@@ -27,6 +27,7 @@ from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
 from jmsaio.transport.pulsar.native.missing import MissingReceivers, ReceiverPart
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import DISCONNECTED
+from jmsaio.transport.pulsar.native.stalled import StalledReceivers
 
 #: Seconds between two looks.
 LOOK = 1.0
@@ -113,10 +114,12 @@ class Watch:
     _refusal_due: float = attrs.field(default=0.0, init=False)
     _turn: int = attrs.field(default=0, init=False)
     _missing: MissingReceivers = attrs.field(init=False)
+    _stalled: StalledReceivers = attrs.field(init=False)
     _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # its lines at the last look
 
     def __attrs_post_init__(self) -> None:
         self._missing = MissingReceivers(self.report, self.admin)
+        self._stalled = StalledReceivers(self.admin)
 
     def start(self) -> None:
         """Look from now on, every second. Idempotent."""
@@ -263,6 +266,7 @@ class Watch:
         return bool(listeners)
 
     async def look_for_reasons(self, now: float) -> None:
-        """Find out why consumers are missing while the broker answers, and report it once."""
+        """Find out why consumers are missing while the broker answers, and report it once; or why nothing comes."""
         if self._lost is None:
             await self._missing.look_for_reasons(now)
+            await self._stalled.look(now, self.receivers())

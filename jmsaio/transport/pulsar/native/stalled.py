@@ -1,0 +1,100 @@
+"""``StalledReceivers``: receivers of failover subscriptions that the broker has stopped serving.
+
+Pulsar 4.0.7 waits ``activeConsumerFailoverDelayTimeMillis`` before it reads for a new active consumer. If that one
+closes just when this time ends, the next one becomes active, but nothing is read for it until the consumers change
+again. So its receiver subscribes again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import anyio
+import attrs
+
+from jmsaio.errors import JMSError
+from jmsaio.transport.base import Admin, SubscriptionType
+from jmsaio.transport.pulsar.native.handles import WatchedConsumerHandle
+from jmsaio.transport.pulsar.native.missing import ReceiverPart
+
+#: Seconds between two looks at a consumer's statistics.
+LOOK = 10.0
+#: Seconds until the next look if the broker did not tell them.
+LATER = 60.0
+#: Looks in a row that must show it; twice as many each time that subscribing again did not help.
+LOOKS = 2
+#: Seconds that the broker's answer may take.
+_TIMEOUT = 3.0
+_log = logging.getLogger("jmsaio")
+
+
+@attrs.define(eq=False)
+class Quiet:
+    """A consumer that waits for a record.
+
+    Attributes:
+        due: loop time of the next look at its statistics.
+        heard: records that it got before.
+        seen: looks in a row that showed it stalled.
+        needed: looks that are needed.
+    """
+
+    due: float
+    heard: int
+    seen: int = 0
+    needed: int = LOOKS
+
+
+@attrs.define(eq=False)
+class StalledReceivers:
+    """Those of one transport.
+
+    Args:
+        admin: asked for statistics; with None nothing is done.
+    """
+
+    admin: Admin | None
+    _quiet: dict[tuple[ReceiverPart, str], Quiet] = attrs.field(factory=dict, init=False)
+
+    async def look(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
+        """Look at the statistics of one consumer at most: of those that are due, the one that waits longest."""
+        if self.admin is None:
+            return
+        failover = [one for one in receivers if one.subscription.type is SubscriptionType.FAILOVER]
+        for key in [key for key in self._quiet if key[0] not in failover]:
+            del self._quiet[key]
+        due: list[tuple[Quiet, ReceiverPart, WatchedConsumerHandle]] = []
+        for receiver in failover:
+            for native, heard in receiver.waiting:
+                key = receiver, str(native.topic())
+                quiet = self._quiet.get(key)
+                if quiet is None or quiet.heard != heard:
+                    self._quiet[key] = Quiet(now + LOOK, heard)
+                elif now >= quiet.due:
+                    due.append((quiet, receiver, native))
+        if due:
+            await self._look_at(now, *min(due, key=lambda one: one[0].due))
+
+    async def _look_at(self, now: float, quiet: Quiet, receiver: ReceiverPart, native: WatchedConsumerHandle) -> None:
+        assert self.admin is not None
+        topic, name, found = str(native.topic()), receiver.subscription.name, None
+        quiet.due = now + LATER
+        with anyio.move_on_after(_TIMEOUT):
+            try:
+                found = (await self.admin.stats(topic)).subscriptions.get(name)
+                quiet.due = now + LOOK
+            except JMSError:  # no REST interface, or no right: then it is as if this did not exist
+                return
+        still = (native, quiet.heard) in receiver.waiting
+        stalled = still and found is not None and found.backlog and found.active_consumer == native.consumer_name()
+        quiet.seen = quiet.seen + 1 if stalled else 0
+        if quiet.seen >= quiet.needed:
+            quiet.seen, quiet.needed = 0, 2 * quiet.needed
+            _log.warning(
+                "subscription %s of %s is subscribed again: its consumer is the active one and has a backlog, but gets "
+                "nothing; if this is the broker's failover, activeConsumerFailoverDelayTimeMillis=0 prevents it",
+                name,
+                topic,
+            )
+            receiver.renew()
