@@ -52,6 +52,7 @@ class Schemas:
     _texts: dict[Key, bool] = attrs.field(factory=dict, init=False)
     _learning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
+    _spent: float = attrs.field(default=0.0, init=False)  # seconds of looks that were cancelled since the last answer
 
     def is_text(self, record: ReceivedRecord) -> bool:
         """Whether the schema of a record is STRING; False also where that can't be known.
@@ -83,8 +84,9 @@ class Schemas:
     async def _ask(self, topic: str, version: bytes) -> bool | None:
         """Whether the schema is STRING; None where another look may tell."""
         assert self.admin is not None  # else nothing needs a schema
+        begun, spent, self._spent = self.now(), self._spent, 0.0
         try:
-            with anyio.fail_after(_LONGEST):
+            with anyio.fail_after(max(0.0, _LONGEST - spent)):
                 return await self.admin.schema_type(topic, int.from_bytes(version, "big")) == "STRING"
         except (JMSSecurityError, NotFoundError) as error:
             self.warn(f"the schema of {topic} can't be read, so its messages stay BytesMessages: {error}")
@@ -94,6 +96,9 @@ class Schemas:
             reason = str(error) or f"no answer within {_LONGEST:g} s"
             self.warn(f"the schema of {topic} can't be read, so its messages are BytesMessages for a while: {reason}")
             return None
+        except asyncio.CancelledError:  # else a loop of receives with short time limits would wait for ever
+            self._spent = spent + self.now() - begun
+            raise
 
 
 def _key_of(record: ReceivedRecord) -> Key:

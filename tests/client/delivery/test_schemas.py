@@ -224,6 +224,26 @@ async def test_a_look_that_fails_is_repeated_after_a_minute(
     assert await learned(schemas)
 
 
+async def test_receives_with_short_limits_wait_no_longer_together_than_one_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each cancels its look; a message whose schema nobody gives is received as bytes all the same."""
+    monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 60.0)
+    now, told = [100.0], list[str]()
+    schemas = Schemas(cast("Admin", Answers(None)), lambda: now[0], told.append)
+    for _ in range(3):
+        with pytest.raises(SchemaNeededError) as needed:
+            schemas.is_text(record())
+        look = asyncio.create_task(needed.value.learn())
+        await asyncio.sleep(0)
+        now[0] += 20.0
+        look.cancel()
+        await asyncio.wait([look])
+    await asyncio.wait_for(needed.value.learn(), 10)
+    assert not schemas.is_text(record())
+    assert "for a while" in told[0]
+
+
 async def test_what_is_remembered_is_bounded() -> None:
     schemas = Schemas(cast("Admin", Answers("STRING")), lambda: 0.0, pytest.fail)
     schemas._texts.update({(str(number), b""): False for number in range(_MOST)})
