@@ -104,8 +104,8 @@ class UnackedTracker:
 
     @property
     def held(self) -> list[PulsarRecord]:
-        """What the application has."""
-        return [record for record, given_back in self._unsettled.out.items() if not given_back]
+        """What the application has. For any thread."""
+        return [record for record, given_back in self._unsettled.out.copy().items() if not given_back]
 
     def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """The records of ``taken`` that the application gets now. The rest waits here, or goes to the dead letters."""
@@ -159,8 +159,11 @@ class UnackedTracker:
         return sum(record.place[:2] == (ledger, entry) for record in self._unsettled.reread)
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """Those of another receiver's ``records`` that the application has here, and those that it acknowledged."""
-        out = {(one.place, one.publish_time) for one, back in self._unsettled.out.items() if not back}
+        """Those of another receiver's ``records`` that the application has here, and those that it acknowledged.
+
+        For any thread: the other receiver may belong to another loop.
+        """
+        out = {(one.place, one.publish_time) for one, back in self._unsettled.out.copy().items() if not back}
         self._settled.fold()
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
@@ -294,7 +297,7 @@ class UnackedTracker:
 
     def close(self) -> None:
         """Redeliver nothing more from here. What is out can be acknowledged until ``leave``."""
-        self._tally.trackers.discard(self)
+        self._tally.leave(self)
         self._nacks.close()
         self._timeouts.close()
 

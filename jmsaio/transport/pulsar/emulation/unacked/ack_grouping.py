@@ -92,7 +92,7 @@ class AckGrouping:
         native_consumer.native.acknowledge_async(whole, None)
         settled = self._settled
         if settled.open.get(batch.entry) is batch:
-            del settled.open[batch.entry]
+            settled.open.pop(batch.entry, None)  # another thread's receiver may evaluate it
             settled.recent.append((whole, batch.published, now))
 
     def _wait(self, batch: BatchAcker, record: PulsarRecord) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import math
+import threading
 from collections import OrderedDict, deque
 
 import attrs
@@ -60,6 +61,7 @@ class Settled:
     away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
     _complete: OrderedDict[Entry, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # receivers of other threads look here
 
     def begin(self, batch: BatchAcker) -> None:
         """A batch came."""
@@ -70,17 +72,18 @@ class Settled:
     def fold(self) -> None:
         """Evaluate what was acknowledged since the last call; to be called before ``look_up``."""
         recent = self.recent
-        while recent:
-            place, published, when = recent.popleft()
-            entry, index = (place.ledger_id(), place.entry_id()), place.batch_index()
-            size = batch_size(place) if index >= 0 else 1
-            if size == 1 or self._fills(entry, index, size, published):
-                self._parts.pop(entry, None)
-                self._complete.pop(entry, None)
-                self._complete[entry] = (published, when)
-        for kept in (self._parts, self._complete):
-            while len(kept) > ENTRIES:
-                kept.popitem(last=False)
+        with self._lock:
+            while recent:
+                place, published, when = recent.popleft()
+                entry, index = (place.ledger_id(), place.entry_id()), place.batch_index()
+                size = batch_size(place) if index >= 0 else 1
+                if size == 1 or self._fills(entry, index, size, published):
+                    self._parts.pop(entry, None)
+                    self._complete.pop(entry, None)
+                    self._complete[entry] = (published, when)
+            for kept in (self._parts, self._complete):
+                while len(kept) > ENTRIES:
+                    kept.popitem(last=False)
 
     def _fills(self, entry: Entry, index: int, size: int, published: int) -> bool:
         """Note a record of a batch; True when all of it is acknowledged now."""
@@ -104,16 +107,17 @@ class Settled:
             if batch.published != published:
                 return Known.FOREIGN
             bits = batch.settled
-        if entry in self._parts:
-            before, more = self._parts[entry]
-            if before != published:
+        part = self._parts.get(entry)
+        if part is not None:
+            if part[0] != published:
                 return Known.FOREIGN
-            bits |= more
+            bits |= part[1]
         if bits >> max(0, index) & 1:
             return Known.DUPLICATE
-        if entry not in self._complete:
+        complete = self._complete.get(entry)
+        if complete is None:
             return Known.NOTHING
-        before, when = self._complete[entry]
+        before, when = complete
         if before != published:
             return Known.FOREIGN
         closed, opened = self.away

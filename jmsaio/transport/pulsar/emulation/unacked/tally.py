@@ -7,6 +7,7 @@ other processes caused can't be distinguished from failures.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from typing import Protocol, TypeVar
 from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
@@ -52,19 +53,28 @@ class Tally:
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
     _takers: OrderedDict[tuple[int, int], ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers may have several threads
 
     def __bool__(self) -> bool:
         return bool(self._entries) or len(self.trackers) > 1
 
     def join(self, tracker: Tracker) -> None:
         """One more receiver: from the second on, it is remembered which of them took an entry."""
-        for other in self.trackers if len(self.trackers) == 1 else ():
-            self._taken_before(other, other.held)
-        self.trackers.add(tracker)
+        with self._lock:
+            present = list(self.trackers)
+            self.trackers = WeakSet([*present, tracker])  # a new one: other threads may be looking at the old one
+        if len(present) == 1:
+            self._taken_before(present[0], present[0].held)
+
+    def leave(self, tracker: Tracker) -> None:
+        """A receiver is closed."""
+        with self._lock:
+            self.trackers = WeakSet(other for other in self.trackers if other is not tracker)
 
     def moved(self) -> None:
         """The subscription was moved: what was taken before is delivered again, to any receiver."""
-        self._takers.clear()
+        with self._lock:
+            self._takers.clear()
 
     def _taken_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
         """The records whose entry another took first: the broker gives it to a second one after a lost link."""
@@ -74,8 +84,9 @@ class Tally:
                 continue
             if takers.setdefault(record.place[:2], reference) != reference:
                 before.append(record)
-        while len(takers) > REMEMBERED:
-            takers.popitem(last=False)
+        with self._lock:
+            while len(takers) > REMEMBERED:
+                takers.popitem(last=False)
         return before
 
     def entry_returned(self, ledger: int, entry: int) -> None:

@@ -126,3 +126,14 @@ async def test_who_took_an_entry_is_remembered_within_bounds(monkeypatch: pytest
     desks = [Desk(True, tally=counts) for _ in range(2)]
     counts.copies(desks[0].tracker, desks[0].admit(*(FakeMessage(entry) for entry in range(9))), 0.0)
     assert len(counts._takers) == 3
+
+
+async def test_receivers_of_other_threads_join_and_leave_while_one_looks_for_copies() -> None:
+    counts = Tally()
+    one, other = Desk(True, tally=counts), Desk(True, tally=counts)
+    looking = iter(counts.trackers)
+    first = next(looking)
+    third = Desk(True, tally=counts)
+    one.tracker.close()
+    assert {first, *looking} == {one.tracker, other.tracker}
+    assert set(counts.trackers) == {other.tracker, third.tracker}
