@@ -104,7 +104,7 @@ def test_life_of_a_broker(fake: Fake) -> None:
     assert started.ready
     assert started.version == BROKER_VERSION
     assert launcher.status(directory=fake.home) == started
-    assert said[-1] == f"broker ready at {started.service_url}"
+    assert said[-1] == f"broker ready at {started.client_url()}"
     assert launcher.logs(directory=fake.home) == "broker log line\n"
     assert f"brokerServicePort={started.broker_port}\n" in (fake.home / "standalone.conf").read_text()
     assert os.getpgid(started.pid) == started.pid

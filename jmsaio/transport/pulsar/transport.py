@@ -292,6 +292,7 @@ class PulsarTransport:
         await self._letters.keep(topic)
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
+        self._bridge.check()
         try:
             opening = self._subscriber.open(subscription, wake, self._forget)
             receiver = await self._unless_refused(opening, f"subscribe {subscription.name}")
@@ -414,18 +415,21 @@ class PulsarTransport:
         share = max(0.0, timeout * 0.8)
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
         try:
-            await self._watch.aclose()
-            parts = [part.aclose(share) for part in list(self._open)]
-            await asyncio.gather(self._rereading.aclose(share), *parts, return_exceptions=True)
+            try:
+                await self._watch.aclose()
+                parts = [part.aclose(share) for part in list(self._open)]
+                await asyncio.gather(self._rereading.aclose(share), *parts, return_exceptions=True)
+            finally:
+                self._bridge.close()
+                self._owned.close(lambda: self._bridge.post(_resolve, closed))
+            await self._bridge.all_ended(deadline - self._bridge.loop.time())
+            await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
+            self._bridge.release()
+            self._client = self._subscriber.client = Released()
         finally:
-            self._bridge.close()
-            self._owned.close(lambda: self._bridge.post(_resolve, closed))
-        await self._bridge.all_ended(deadline - self._bridge.loop.time())
-        await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
-        self._bridge.release()
-        self._client = self._subscriber.client = Released()
-        if self._admin is not None:
-            await self._admin.aclose()
+            if self._admin is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._admin.aclose()
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -6,7 +6,13 @@ import anyio
 import pytest
 
 from jmsaio.config import ConsumerConfig, load
-from jmsaio.errors import BrokerUnavailableError, ConfigurationError, InvalidDestinationError, JMSError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    InvalidDestinationError,
+    JMSError,
+    ObjectClosedError,
+)
 from jmsaio.transport.base import Capabilities, ReaderOptions
 from jmsaio.transport.pulsar import open_transport
 from tests.support.broker import TestBroker
@@ -53,6 +59,17 @@ async def test_cancelled_connecting_leaves_nothing() -> None:
         with anyio.fail_after(10), anyio.move_on_after(0.1) as scope:
             await open_transport(load(f"pulsar://127.0.0.1:{port}"))
         assert scope.cancelled_caught
+
+
+async def test_a_cancelled_close_closes_the_rest_interface(pulsar_broker: TestBroker) -> None:
+    transport = await open_transport(load(pulsar_broker.url))
+    assert transport.admin is not None
+    assert await transport.admin.topics("public/default") is not None
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await transport.aclose(5)
+    with pytest.raises(ObjectClosedError):
+        await transport.admin.topics("public/default")
 
 
 async def test_bad_topic_names_and_unknown_tenants_are_refused(kit: Kit) -> None:
