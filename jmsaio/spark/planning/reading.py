@@ -29,6 +29,7 @@ from jmsaio.codec.row_columns import ColumnMaker, RowColumns
 from jmsaio.codec.view import header
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import (
+    AdminError,
     JMSSecurityError,
     MalformedMessageError,
     NotFoundError,
@@ -45,7 +46,7 @@ from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
-from jmsaio.transport.subscriptions import passes
+from jmsaio.transport.subscriptions import is_away, passes
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ _FAR_LOOKS: Final = 3
 _FURTHER: Final = 4
 #: Missing entries of which a range asks the broker whether they hold a last chunk, at most: each takes a millisecond.
 _ASKS: Final = 64
+#: Statuses with which a broker that starts or stops answers; one for an entry that it can't read is 500 or below.
+_UNREADY: Final = (502, 503, 504)
 #: Bytes of a message as long as nothing is known of a topic.
 _UNKNOWN_SIZE: Final = 1024 * 1024
 #: Seconds without a record, after which the broker is asked whether it has one: at first, and from then on.
@@ -388,11 +391,13 @@ class RangeReading:
         It is done again, further back, where the end of a message in chunks is missing.
         """
         if self._looks and gap.end > self._looked_at:
+            is_repeated = self._looked_at == BEGINNING  # the look before failed in an outage, if there was one
             self._looks -= 1
             self._looked_at = gap.end
             least, most = _BACK_ENTRIES
-            self._back = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
-        elif (last := await self._last_chunk(gap)) is None:
+            usual = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
+            self._back = max(usual, self._back) if is_repeated else usual
+        elif (last := await self._outage.wait(partial(self._last_chunk, gap))) is None:
             return False
         elif not self._far_looks:
             _log.warning(
@@ -406,18 +411,26 @@ class RangeReading:
         return True
 
     async def _last_chunk(self, gap: Gap) -> Place | None:
-        """Return the missing entry that holds the last of several chunks; None if there is none among those asked."""
+        """Return the missing entry that holds the last of several chunks; None if there is none among those asked.
+
+        Raises:
+            AdminError: the broker does not answer.
+            JMSSecurityError: it refuses the credentials.
+        """
         admin = self._transport.admin
         if admin is None:
             return None
         try:
             for run in gap.missing:
                 for entry in range(run.first, min(run.stop, run.first + self._asks)):
+                    is_last = await admin.is_last_chunk(self._range.topic, WireId(run.ledger, entry))
                     self._asks -= 1
-                    if await admin.is_last_chunk(self._range.topic, WireId(run.ledger, entry)):
+                    if is_last:
                         return Place(run.ledger, entry)
-        except (TransportError, JMSSecurityError):
-            return None  # it can't be told; if the ledger is gone, the loss is
+        except TransportError as error:
+            if is_away(error) or (isinstance(error, AdminError) and error.status in _UNREADY):
+                raise
+            return None  # it can't be read; if its ledger is gone, that is a loss
         return None
 
     async def _give_up(self, gap: Gap) -> None:

@@ -16,6 +16,7 @@ import pytest
 from jmsaio.codec.rows import RawRow
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import (
+    AdminError,
     BrokerUnavailableError,
     DataLossError,
     MalformedMessageError,
@@ -362,6 +363,32 @@ async def test_a_message_that_began_long_before_the_cut_comes_once(
     if followed:
         assert [body_of(row) for row in await pulsar.rows(part)] == [*map(str.encode, after)]
         assert f"the message that ends at {Place(last.ledger, last.entry)} is left out" in caplog.text
+
+
+async def test_an_outage_during_a_look_far_back_leaves_no_message_out(
+    pulsar: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the question for the last chunk nor the reader that went far back has counted."""
+    monkeypatch.setattr(reading_module, "_BACK_ENTRIES", (1, 1))
+    monkeypatch.setattr(reading_module, "_FAR_LOOKS", 1)
+    monkeypatch.setattr(reading_module, "_ASKS", 1)
+    topic, body = await pulsar.topic("first"), os.urandom(16 * 1024 * 1024)
+    [last] = await pulsar.send(topic, OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), chunking_enabled=True)
+    await pulsar.send(topic, "after")
+    [part] = await plan(pulsar, topic, starting={topic: Place(last.ledger, last.entry)})
+    assert pulsar.transport.admin is not None
+    kind = type(pulsar.transport.admin)
+    ask, refused = kind.is_last_chunk, [AdminError("no connection"), AdminError("it stops", 503)]
+
+    async def asked(*args: Any) -> bool:
+        if refused:
+            raise refused.pop()
+        return await ask(*args)
+
+    monkeypatch.setattr(kind, "is_last_chunk", asked)
+    failing = Spying(pulsar.transport, fails=3)  # the one that begins far back
+    assert [body_of(row) for row in await Seam(failing).rows(part)] == [body, b"after"]
+    assert not refused and len(failing.starts) == 5
 
 
 async def test_a_message_whose_last_chunk_is_not_stored_yet_is_not_waited_for(
