@@ -6,7 +6,8 @@ same ones, and one cluster several. So a reader with a name that no one else has
 looked for in the topic's statistics: that needs the right to consume, and no administrator's.
 
 The reader's topic is non-persistent and in the namespace of short names. The broker drops it when it is unused. Where
-it can't be opened (a broker that creates no topics, rights on single topics), the topic of the call is taken.
+it can't be opened (a broker that creates no topics, or has no non-persistent ones; rights on single topics), the topic
+of the call is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import anyio
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
-from jmsaio.errors import AdminError, ConfigurationError, JMSError, JMSSecurityError, NotFoundError
+from jmsaio.errors import AdminError, ConfigurationError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.transport.base import Position, Reader, ReaderOptions
 from jmsaio.transport.pulsar.admin.paths import topic_of
 
@@ -31,6 +32,9 @@ _log = logging.getLogger("jmsaio")
 TOPIC = "jmsaio-same-cluster"
 #: Seconds before each look: a topic that its broker hands over is missing for a moment.
 _PAUSES = (0.0, 0.2, 0.5, 1.0)
+#: Seconds after which the topic of the call is taken: pulsar-client asks a broker that has no non-persistent topics
+#: again and again.
+_OWN_LIMIT = 3.0
 #: Seconds for the proof of an address that was given.
 _LIMIT = 5.0
 #: Service URLs and REST addresses that nothing more is to be found out about in this process.
@@ -126,12 +130,16 @@ class SameCluster:
         return self.config.web_service_url, self.config.service_url
 
     async def _is_seen(self, path: str, look: Look) -> bool:
-        try:
-            return await self._is_seen_at(f"non-persistent://{self.config.system_namespace}/{TOPIC}", look)
-        except (NotFoundError, JMSSecurityError):
-            own = topic_of(path)
-            if own is None:
+        own = topic_of(path)
+        with anyio.move_on_after(None if own is None else _OWN_LIMIT):
+            try:
+                return await self._is_seen_at(f"non-persistent://{self.config.system_namespace}/{TOPIC}", look)
+            except AdminError:
                 raise
+            except (NotFoundError, JMSSecurityError, TransportError):
+                if own is None:
+                    raise
+        assert own is not None
         return await self._is_seen_at(own, look)
 
     async def _is_seen_at(self, topic: str, look: Look) -> bool:

@@ -13,9 +13,11 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
-from jmsaio.config import schemes
-from jmsaio.errors import ConfigurationError, JMSSecurityError
+from jmsaio.config import Configuration, schemes
+from jmsaio.errors import ConfigurationError, JMSSecurityError, TransportError
+from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.admin import same_cluster
+from jmsaio.transport.pulsar.admin.paths import topic_path
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
 
@@ -168,3 +170,40 @@ async def test_without_the_rights_it_is_a_matter_of_rights(
         async with jmsaio.connect(options) as connection, connection.create_session() as session:
             with pytest.raises(JMSSecurityError):
                 await (await session.create_producer(session.create_queue(f"none-{uuid.uuid4()}"))).send("x")
+
+
+class Opened:
+    """A reader of one topic."""
+
+    async def aclose(self, timeout: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+async def test_where_the_broker_has_no_non_persistent_topics_the_topic_of_the_call_proves_it(
+    monkeypatch: pytest.MonkeyPatch, refuses: bool
+) -> None:
+    """pulsar-client reports that, or asks again until its time is over."""
+    monkeypatch.setattr(same_cluster, "_OWN_LIMIT", 0.01)
+    own = "persistent://public/default/t"
+    names: dict[str, str] = {}
+
+    async def partitions(topic: str) -> list[str]:
+        if topic.startswith("non-persistent://") and refuses:
+            raise TransportError("not allowed", "NotAllowedError")
+        if topic.startswith("non-persistent://"):
+            await anyio.sleep_forever()
+        return [topic]
+
+    async def open_reader(options: ReaderOptions) -> Any:
+        names[options.topic] = options.name or ""
+        return Opened()
+
+    async def look(topic: str) -> set[str]:
+        return {names[topic]}
+
+    config = Configuration(service_url="pulsar://a:1", web_service_url="http://a:2")
+    one = same_cluster.SameCluster(config, partitions, open_reader)
+    with anyio.fail_after(HANG):
+        await one.check(topic_path(own) + "/stats", "stats", look)
+    assert list(names) == [own]
