@@ -156,7 +156,7 @@ def from_record(line: bytes) -> Message:
         if record.get("reply_to") is not None:
             message.jms_reply_to = _destination(record["reply_to"])
         message.jms_priority = record.get("priority", message.jms_priority)
-        message.jms_delivery_mode = DeliveryMode[record.get("delivery_mode", "PERSISTENT")]
+        message.jms_delivery_mode = _delivery_mode(record.get("delivery_mode", "PERSISTENT"))
     except (JMSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise click.UsageError(f"not a message in JSON: {error}") from None
     return message
@@ -182,8 +182,15 @@ def _from_kind(kind: str, body: Any, types: Any) -> Message:
     raise ValueError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
 
 
-def _destination(text: str) -> Queue | Topic:
-    kind, _, name = text.partition(":")
+def _delivery_mode(name: object) -> DeliveryMode:
+    for mode in DeliveryMode:
+        if mode.name == name:
+            return mode
+    raise ValueError(f"delivery_mode {name!r} is not one of {', '.join(DeliveryMode.__members__)}")
+
+
+def _destination(text: object) -> Queue | Topic:
+    kind, _, name = str(text).partition(":")
     if kind not in ("queue", "topic"):
         raise ValueError(f"reply_to {text!r} is not queue:NAME or topic:NAME")
     return Queue(name) if kind == "queue" else Topic(name)

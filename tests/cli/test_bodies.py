@@ -149,3 +149,17 @@ def test_what_receive_writes_send_takes(message: Message) -> None:
 def test_a_broken_line_is_told_with_its_number(line: bytes) -> None:
     with pytest.raises(click.UsageError, match="line 2: not a message in JSON"):
         list(Source((), (io.BytesIO(b"{}\n" + line),), "text", records=True).messages())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("delivery_mode", "persistent", "delivery_mode 'persistent' is not one of NON_PERSISTENT, PERSISTENT"),
+        ("delivery_mode", None, "delivery_mode None is not one of"),
+        ("reply_to", 5, "reply_to 5 is not queue:NAME or topic:NAME"),
+    ],
+)
+def test_a_field_of_a_line_that_is_refused_is_named_with_its_value(field: str, value: object, said: str) -> None:
+    with pytest.raises(click.UsageError) as refused:
+        from_record(json.dumps({"body": "tea", field: value}).encode())
+    assert said in str(refused.value)
