@@ -1,34 +1,44 @@
 """Connecting: whether the broker can be reached and accepts this client, and if not, why.
 
 pulsar-client tries again until its operation time-out and then gives no cause. So while it tries, connections are made
-beside it: they show the cause. When an address stays silent for ``connectionTimeoutMs`` no one is there, and who is
-refused for his credentials, or trusts another certificate, need not try again.
+beside it: they show the cause, and the log has it while the broker is away. When an address stays silent for
+``connectionTimeoutMs`` no one is there; who is refused for his credentials, trusts another certificate, or meets TLS
+where the URL has none or none where it has, need not try again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.abc
 
 from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.transport.pulsar.admin.causes import cause_of
 from jmsaio.transport.pulsar.admin.credentials import read_credentials
-from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, introduce
+from jmsaio.transport.pulsar.native.handshake import ACCEPTED, ENCRYPTED, MUTE, NO_TLS, introduce, other_scheme
+
+_log = logging.getLogger("jmsaio")
 
 #: Seconds that pulsar-client has before anything is tried beside it.
 _PATIENCE = 0.3
 #: Seconds between two tries.
 _PAUSE = 0.5
+#: Seconds within which a broker that is not busy answers.
+_SOON = 0.5
 #: Seconds for the look after pulsar-client has given up: two round trips, and the certificates to be loaded.
 _LAST_LOOK = 2.0
 #: Seconds between two looks while pulsar-client opens something: most that takes longer has another reason.
 _LONG_PAUSE = 5.0
 _SILENT = "no answer to a TCP connection"
+#: What does not change while pulsar-client tries again.
+_FINAL = (_SILENT, NO_TLS, ENCRYPTED)
 
 
 class Reach:
@@ -46,23 +56,46 @@ class Reach:
         extra: Mapping[str, Any] = config.client
         self._timeout = extra.get("connection_timeout_ms", 10000) / 1000
         self._causes: dict[str, str | JMSSecurityError] = {}
+        self._reached: set[str] = set()  # those that took a TCP connection in the last look
 
     @property
     def refused(self) -> JMSSecurityError | None:
         """What security had against the connection at the last look; None if an address can be used."""
-        causes = self._causes.values()
-        if any(cause in (ACCEPTED, MUTE) for cause in causes):
+        if self._taken:
             return None
-        return next((cause for cause in causes if isinstance(cause, JMSSecurityError)), None)
+        return next((cause for cause in self._causes.values() if isinstance(cause, JMSSecurityError)), None)
+
+    @property
+    def _found(self) -> str:
+        """What was found at each address."""
+        return "; ".join(f"{address}: {cause}" for address, cause in self._causes.items())
+
+    @property
+    def _taken(self) -> bool:
+        """An address takes connections; why nothing else comes from there does not show."""
+        return any(cause in (ACCEPTED, MUTE) for cause in self._causes.values())
 
     async def hopeless(self) -> None:
-        """Returns when each address stays silent or refuses this client; goes on looking as long as one does not."""
+        """Returns when no address can ever be used by this client; looks again, and reports, as long as one might."""
         await asyncio.sleep(_PATIENCE)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._report)
+            while True:
+                await self.look(self._timeout)
+                if all(cause in _FINAL or isinstance(cause, JMSSecurityError) for cause in self._causes.values()):
+                    group.cancel_scope.cancel()
+                    return
+                await asyncio.sleep(_PAUSE)
+
+    async def _report(self) -> None:
+        """Log what keeps the broker away: soon if no address takes connections, and again and again."""
+        await asyncio.sleep(_PAUSE)
+        if self._taken:  # it may only be slow
+            await asyncio.sleep(_LONG_PAUSE)
         while True:
-            await self.look(self._timeout)
-            if all(cause == _SILENT or isinstance(cause, JMSSecurityError) for cause in self._causes.values()):
-                return
-            await asyncio.sleep(_PAUSE)
+            limit = self._config.connect_timeout
+            _log.warning("no broker answers at %s yet, trying for %g s: %s", self._url, limit, self._found)
+            await asyncio.sleep(_LONG_PAUSE)
 
     async def refusal(self) -> JMSSecurityError | None:
         """What security has against the connection now, as far as that shows within a second."""
@@ -86,30 +119,51 @@ class Reach:
 
     async def _try(self, address: str, timeout: float) -> None:
         self._causes.setdefault(address, _SILENT)
-        host, _, port = address.rpartition(":")
-        cause: str = _SILENT
+        self._reached.discard(address)
         try:
             with anyio.fail_after(timeout):
-                stream = await anyio.connect_tcp(host.strip("[]"), int(port))
-                try:
-                    cause = self._causes[address] = MUTE
-                    self._causes[address] = await introduce(stream, address, self._config, self._credentials)
-                finally:
-                    with anyio.CancelScope(shield=True):  # closed for good before anyone closes the loop
-                        await stream.aclose()
+                self._causes[address] = await self._meet(address)
         except TimeoutError:
-            self._causes[address] = cause
+            self._causes[address] = MUTE if address in self._reached else _SILENT
         except OSError as error:
             self._causes[address] = cause_of(error)
         except JMSSecurityError as error:
             self._causes[address] = error
 
+    async def _meet(self, address: str) -> str:
+        """What an address is; one that gives no clear answer soon is asked whether it speaks as the other scheme."""
+        with anyio.move_on_after(_SOON):
+            async with self._connected(address) as stream:
+                met = await introduce(stream, address, self._config, self._credentials)
+            if met in (ACCEPTED, *_FINAL):
+                return met
+        if address in self._reached:
+            with anyio.move_on_after(_SOON):
+                async with self._connected(address) as stream:
+                    other = await other_scheme(stream, address, self._config)
+                if other is not None:
+                    return other
+        async with self._connected(address) as stream:
+            return await introduce(stream, address, self._config, self._credentials)
+
+    @asynccontextmanager
+    async def _connected(self, address: str) -> AsyncIterator[anyio.abc.SocketStream]:
+        """A TCP connection to an address."""
+        host, _, port = address.rpartition(":")
+        stream = await anyio.connect_tcp(host.strip("[]"), int(port))
+        try:
+            if address not in self._reached:
+                self._reached.add(address)
+                self._causes[address] = MUTE
+            yield stream
+        finally:
+            with anyio.CancelScope(shield=True):  # closed for good before anyone closes the loop
+                await stream.aclose()
+
     async def trouble(self) -> str | None:
         """Why no address can be reached, as far as that shows within a second; None if one can."""
         await self.look(min(1.0, self._timeout))
-        if any(cause in (ACCEPTED, MUTE) for cause in self._causes.values()):
-            return None
-        return "; ".join(f"{address}: {cause}" for address, cause in self._causes.items())
+        return None if self._taken else self._found
 
     async def failure(self, seconds: float) -> JMSError:
         """The error of a connect that took ``seconds``; carries host and port where no one answers."""
@@ -117,7 +171,8 @@ class Reach:
             await self.look(min(_LAST_LOOK, self._timeout))
         if self.refused is not None:
             return JMSSecurityError(f"connect to {self._url}: {self.refused}", self.refused.error_code)
-        cause = "; ".join(f"{address}: {cause}" for address, cause in self._causes.items())
         host, _, port = self._addresses[0].rpartition(":")
         within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is reported at once
-        return BrokerUnavailableError(f"no broker answers at {self._url}{within}: {cause}", host.strip("[]"), int(port))
+        return BrokerUnavailableError(
+            f"no broker answers at {self._url}{within}: {self._found}", host.strip("[]"), int(port)
+        )

@@ -21,7 +21,12 @@ from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, fla
 ACCEPTED = "the broker accepts the connection, but does not answer"
 #: What an address is that takes a TCP connection.
 MUTE = "a TCP connection works, but no one speaks Pulsar's protocol there"
+#: What an address is that speaks no TLS where TLS is asked for, and the other way round: trying again changes nothing.
+NO_TLS = "it speaks no TLS: is it pulsar:// instead of pulsar+ssl://?"
+ENCRYPTED = "it speaks TLS: is it pulsar+ssl:// instead of pulsar://?"
 _PLAIN = "it speaks Pulsar's protocol without TLS, or not at all: is it pulsar:// instead of pulsar+ssl://?"
+#: OpenSSL's reasons when what answers is no TLS.
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 _PROTOCOL_VERSION = 19
 _LONGEST_ANSWER = 64 * 1024
 # Numbers of commands and of the field of CommandError with the kind of error.
@@ -58,7 +63,31 @@ async def introduce(
         reason = distrust(error, address)
         if reason is not None:
             raise JMSSecurityError(reason, "AuthenticationError") from error
+        if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
+            return NO_TLS
         return _PLAIN if context is not None else MUTE
+
+
+async def other_scheme(connection: ByteStream, address: str, config: Configuration) -> str | None:
+    """`NO_TLS` or `ENCRYPTED` if the address speaks as the other scheme does; None if that is not sure.
+
+    It gets no credentials: without TLS anyone could read them. The caller limits the time, and closes the connection.
+    """
+    try:
+        if config.scheme == "pulsar+ssl":
+            await connection.send(connect_frame(None))
+            return NO_TLS if await _answer(connection, address, None) == ACCEPTED else None
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only whether it speaks TLS is asked
+        host = address.rpartition(":")[0].strip("[]")
+        await TLSStream.wrap(connection, hostname=host, ssl_context=context, standard_compatible=False)
+    except JMSSecurityError:  # a broker that wants credentials, and says so without TLS
+        return NO_TLS
+    except ssl.SSLError as error:
+        return ENCRYPTED if "ALERT" in (error.reason or "") else None
+    except (anyio.BrokenResourceError, anyio.EndOfStream):
+        return None
+    return ENCRYPTED
 
 
 def _trust(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 
@@ -12,6 +13,7 @@ from jmsaio.errors import BrokerUnavailableError, ConfigurationError, OperationT
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.native import connecting
 from jmsaio.transport.pulsar.native.connecting import Reach
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
@@ -69,6 +71,20 @@ async def test_a_refused_port_is_told_by_its_cause() -> None:
     """Within connect_timeout, for a broker that is starting refuses at first."""
     with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError, match=r"127\.0\.0\.1:1: Connection refused"):
         await open_transport(load("pulsar://127.0.0.1:1", connect_timeout=1.0))
+
+
+async def test_what_keeps_the_broker_away_is_logged_while_it_is_waited_for(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once and again and again, where the default level shows it."""
+    monkeypatch.setattr(connecting, "_LONG_PAUSE", 0.2)
+    with anyio.fail_after(LONG / 2), pytest.raises(BrokerUnavailableError):
+        await open_transport(load("pulsar://127.0.0.1:1", connect_timeout=3.0))
+    lines = [line.getMessage() for line in caplog.records if line.levelno == logging.WARNING]
+    assert (
+        lines.count("no broker answers at pulsar://127.0.0.1:1 yet, trying for 3 s: 127.0.0.1:1: Connection refused")
+        > 1
+    )
 
 
 async def test_an_unknown_host_is_told_by_its_cause() -> None:

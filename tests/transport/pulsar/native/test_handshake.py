@@ -98,6 +98,17 @@ def test_a_command_says_it_and_fails(secure_broker: SecureBroker, capsys: pytest
         assert str(options["authParams"]) not in said
 
 
+@pytest.mark.parametrize("tls", [False, True])
+async def test_the_other_scheme_is_told_at_once(secure_broker: SecureBroker, tls: bool) -> None:
+    """Nothing else ends the wait so early; the credentials are not sent without TLS."""
+    options = secure_broker.options(tls=tls)
+    other = secure_broker.service_url if tls else secure_broker.tls_url
+    options["brokerServiceUrl"] = f"pulsar{'+ssl' * tls}://{other.partition('://')[2]}"
+    words = "speaks no TLS: is it pulsar://" if tls else r"speaks TLS: is it pulsar\+ssl://"
+    with anyio.fail_after(SOON), pytest.raises(jmsaio.BrokerUnavailableError, match=words):
+        await open_transport(load(options))
+
+
 async def met(answer: bytes) -> str:
     """What a server is that gives one answer to everything and closes."""
 
