@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
-from jmsaio.errors import JMSError, JMSSecurityError
+from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
 from jmsaio.transport.base import (
@@ -87,7 +88,8 @@ async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> 
     first = Subscription(
         (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
     )
-    await (await open_receiver(first, lambda: None)).aclose(5.0)
+    with suppress(ConsumerBusyError):  # it exists, and has a consumer that shares with no other
+        await (await open_receiver(first, lambda: None)).aclose(5.0)
 
 
 class DeadLetters:

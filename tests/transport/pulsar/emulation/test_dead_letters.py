@@ -57,6 +57,18 @@ async def test_a_dead_letter_waits_for_a_consumer_that_comes_later(kit: Kit) -> 
     assert len(await (await kit.box(SubscriptionType.SHARED, topic, name="keep")).take(1)) == 1
 
 
+async def test_a_subscription_whose_only_consumer_is_there_keeps_the_letters(kit: Kit) -> None:
+    """No other consumer can join it, and none is needed."""
+    topic = new_topic("dead")
+    policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic, initial_subscription_name="keep")
+    box, dead = await kit.box(dead_letter=policy), await kit.box(SubscriptionType.EXCLUSIVE, topic, name="keep")
+    sender, outcomes = await kit.sender(), Outcomes()
+    sender.send(OutgoingRecord(b"x", {}), outcomes)
+    for _ in range(2):
+        box.receiver.negative_acknowledge(await box.take(1), 0.1)
+    assert len(await dead.take(1)) == 1
+
+
 async def test_what_the_application_never_got_does_not_die(kit: Kit) -> None:
     box = await kit.box(dead_letter=DeadLetterPolicy(max_redeliver_count=1))
     sender, outcomes = await kit.sender(), Outcomes()
