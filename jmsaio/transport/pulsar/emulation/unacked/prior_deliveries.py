@@ -18,10 +18,10 @@ import attrs
 
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Entries remembered at most of each subscription, subscriptions, and entries of all together.
+#: Maximum numbers of entries remembered for each subscription, of subscriptions, and of records of all together.
 ENTRIES = 10_000
 SUBSCRIPTIONS = 1000
-TOGETHER = 50_000
+TOGETHER = 100_000
 #: Seconds in which a record that was acknowledged may be with other receivers, unseen in their queues.
 CROSSING = 30.0
 #: Identifies an entry in a cluster: ledger, entry.
@@ -83,27 +83,32 @@ class PriorDeliveries:
             for record in records:
                 self._add(subscription, record, held, left)
             while len(self._deliveries) > SUBSCRIPTIONS or self._count > TOGETHER:
-                _, dropped = self._deliveries.popitem(last=False)
-                self._count -= len(dropped)
-                left += [delivery for deliveries in dropped.values() for delivery in deliveries.values()]
+                oldest, entries = next(iter(self._deliveries.items()))
+                self._drop_first(entries, left)
+                if not entries:
+                    del self._deliveries[oldest]
         _release(left)
 
     def _add(self, subscription: str, record: PulsarRecord, held: bool, left: list[PriorDelivery]) -> None:
         entries = self._deliveries.setdefault((record.topic, subscription), {})
         ledger, entry, index = record.place
-        if (ledger, entry) not in entries:
-            entries[ledger, entry] = {}
+        deliveries = entries.setdefault((ledger, entry), {})
+        known, delivery = deliveries.get(index), PriorDelivery(record.publish_time, held)
+        if known is None:
             self._count += 1
-        deliveries, delivery = entries[ledger, entry], PriorDelivery(record.publish_time, held)
-        known = deliveries.get(index)
-        if known is not None and held and known.published == delivery.published:
+        elif held and known.published == delivery.published:
             delivery.copies = known.copies  # of a receiver that stops once more
-        elif known is not None:
+        else:
             left.append(known)
         deliveries[index] = delivery
         if len(entries) > ENTRIES:
-            left += entries.pop(next(iter(entries))).values()
-            self._count -= 1
+            self._drop_first(entries, left)
+
+    def _drop_first(self, entries: dict[Entry, dict[int, PriorDelivery]], left: list[PriorDelivery]) -> None:
+        """Forget the oldest entry of a subscription; its deliveries go to ``left``."""
+        dropped = entries.pop(next(iter(entries))).values()
+        self._count -= len(dropped)
+        left += dropped
 
     def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
         """The entries of a topic of which records were delivered; none for a pattern, whose topic is not known."""
@@ -136,8 +141,9 @@ class PriorDeliveries:
         with self._lock:
             keys = [key for key in self._deliveries if key[1] == subscription and concerned(key[0])]
             entries = [deliveries for key in keys for deliveries in self._deliveries.pop(key).values()]
-            self._count -= len(entries)
-        _release(delivery for deliveries in entries for delivery in deliveries.values())
+            dropped = [delivery for deliveries in entries for delivery in deliveries.values()]
+            self._count -= len(dropped)
+        _release(dropped)
 
     def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
         """Those of a receiver's records that are copies. The receiver stops keeping them back; the deliveries stay."""
@@ -173,9 +179,9 @@ class PriorDeliveries:
         ledger, entry, index = record.place
         deliveries = entries[ledger, entry]
         delivery = deliveries.pop(index)
+        self._count -= 1
         if not deliveries:
             del entries[ledger, entry]
-            self._count -= 1
         if not entries:
             del self._deliveries[record.topic, subscription]
         return delivery

@@ -142,11 +142,15 @@ def test_what_was_given_back_is_known_to_other_transports() -> None:
 
 
 def test_memory_of_all_subscriptions_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By records, however many a batch has; the oldest entries are forgotten first."""
     monkeypatch.setattr(prior_deliveries, "TOGETHER", 10)
     known = PriorDeliveries()
     for name in "abc":
-        known.add(name, [make_record(entry) for entry in range(4)], held=False)
-    assert len(known) == 2
-    for entry in range(4):
-        assert known.find("c", make_record(entry)) is not None
-    assert (len(known), known._count) == (1, 4)
+        known.add(name, [make_record(entry, index) for entry in range(2) for index in range(2)], held=False)
+    assert list(known.entries(make_record().topic, "a")) == [(1, 1)]
+    assert known.find("a", make_record(0, 0)) is None
+    for name, entries in (("a", [1]), ("b", [0, 1]), ("c", [0, 1])):
+        for entry in entries:
+            for index in range(2):
+                assert known.find(name, make_record(entry, index)) is not None
+    assert (len(known), known._count) == (0, 0)
