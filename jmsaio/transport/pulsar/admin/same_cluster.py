@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -37,6 +38,8 @@ _PAUSES = (0.0, 0.2, 0.5, 1.0)
 _OWN_LIMIT = 3.0
 #: Seconds for the proof of an address that was given.
 _LIMIT = 5.0
+#: Seconds that an interface counts as another cluster's: a topic can be handed over for longer than all looks take.
+_AGAIN = 10.0
 #: Service URLs and REST addresses that nothing more is to be found out about in this process.
 _KNOWN: set[tuple[str, str]] = set()
 
@@ -60,7 +63,7 @@ class SameCluster:
     partitions: Callable[[str], Awaitable[list[str]]]
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _other: bool = attrs.field(default=False, init=False)
+    _refused_until: float = attrs.field(default=-math.inf, init=False)
 
     async def check(self, path: str, what: str, look: Look) -> None:
         """Return at once if the answer is known already; concurrent calls share one proof.
@@ -86,8 +89,7 @@ class SameCluster:
                 return
             if config.web_service_named:
                 await self._warn(path, look)
-            elif self._other or not await self._prove(path, what, look):
-                self._other = True
+            elif not await self._is_proved(path, what, look):
                 raise ConfigurationError(
                     f"{what}: option webServiceUrl is not given, and {config.web_service_url} is the REST interface of "
                     f"another cluster than {config.service_url}: it does not show a reader that was opened there; set "
@@ -112,6 +114,16 @@ class SameCluster:
                 if isinstance(error, AdminError) and error.status is None:
                     raise  # as the call itself would
                 _log.info("whether %s is of the cluster of %s is not known: %s", *self._addresses(), error)
+
+    async def _is_proved(self, path: str, what: str, look: Look) -> bool:
+        """Whether an address that was not given is of the same cluster; a "no" holds for a while."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._refused_until:
+            return False
+        proved = await self._prove(path, what, look)
+        if not proved:
+            self._refused_until = loop.time() + _AGAIN
+        return proved
 
     async def _prove(self, path: str, what: str, look: Look) -> bool:
         try:

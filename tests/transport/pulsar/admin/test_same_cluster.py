@@ -207,3 +207,36 @@ async def test_where_the_broker_has_no_non_persistent_topics_the_topic_of_the_ca
     with anyio.fail_after(HANG):
         await one.check(topic_path(own) + "/stats", "stats", look)
     assert list(names) == [own]
+
+
+async def test_an_interface_that_showed_nothing_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker may just have handed its topics over."""
+    monkeypatch.setattr(same_cluster, "_PAUSES", (0.0,))
+    monkeypatch.setattr(same_cluster, "_AGAIN", 0.05)
+    opened, shown = list[str](), set[str]()
+
+    async def partitions(topic: str) -> list[str]:
+        return [topic]
+
+    async def open_reader(options: ReaderOptions) -> Any:
+        opened.append(str(options.name))
+        return Opened()
+
+    async def look(topic: str) -> set[str]:
+        return shown or set(opened[2:])
+
+    config = Configuration(service_url="pulsar://a:1", web_service_url="http://a:2")
+    same = same_cluster.SameCluster(config, partitions, open_reader)
+    for _ in range(2):  # the second one is not looked at
+        with pytest.raises(ConfigurationError, match="another cluster"):
+            await same.check("/admin/v2/namespaces/public", "a call", look)
+    assert len(opened) == 1
+    await anyio.sleep(0.1)
+    shown.add("another reader")
+    with pytest.raises(ConfigurationError, match="another cluster"):
+        await same.check("/admin/v2/namespaces/public", "a call", look)
+    await anyio.sleep(0.1)
+    shown.clear()
+    for _ in range(2):
+        await same.check("/admin/v2/namespaces/public", "a call", look)
+    assert len(opened) == 3
