@@ -17,6 +17,7 @@ import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
 from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
+from jmsaio.client.senders.pending import PendingSend
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -78,7 +79,7 @@ class _Expected:
     message: Message
     listener: CompletionListener
     producer: object
-    future: asyncio.Future[Receipt]
+    future: PendingSend
 
 
 @attrs.define(eq=False)
@@ -95,9 +96,7 @@ class Completions:
     def __len__(self) -> int:
         return len(self._expected) + len(self._ready) + self._calling
 
-    def expect(
-        self, message: Message, listener: CompletionListener, producer: object, future: asyncio.Future[Receipt]
-    ) -> None:
+    def expect(self, message: Message, listener: CompletionListener, producer: object, future: PendingSend) -> None:
         """Call ``listener`` once ``future`` and all before it are done."""
         self._expected.append(_Expected(message, listener, producer, future))
         future.add_done_callback(self._advance)
@@ -138,7 +137,8 @@ class Completions:
         message, future = expected.message, expected.future
         error: BaseException | None
         if not future.done():
-            error = SendInDoubtError("the session closed before the broker answered; it may have stored the message")
+            doubt = SendInDoubtError("the session closed before the broker answered; it may have stored the message")
+            error = future.origin.sends.explained(doubt)
             future.add_done_callback(_ignore_outcome)
         elif future.cancelled():
             error = SendInDoubtError("the send's future was cancelled; the broker may have stored the message")

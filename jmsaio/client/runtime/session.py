@@ -93,7 +93,7 @@ class SessionRuntime:
         self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, receipt_timeout, config.close_timeout)
         self.listeners = Listeners(self.deliveries, connection.report, connection, self)
         self.completions = Completions(self, connection, self.callbacks)
-        self.sends = PendingSends()
+        self.sends = PendingSends(lambda: connection.outage)
         self.children = {}
         self.failure = None
         self.closing = self.consumers_closed = False

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 import attrs
 
 from jmsaio.client.senders.line import Lines
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.errors import JMSError, OperationTimeoutError
+from jmsaio.errors import JMSError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
@@ -58,6 +58,9 @@ class PendingSends:
 
     The count is exact, because a transport tells each token one outcome.
 
+    Args:
+        outage: returns how the link to the broker was lost, or None while it is not known to be lost.
+
     Attributes:
         count: how many there are.
         turn: millisecond in which a send last found that other tasks had run, or let them.
@@ -65,9 +68,10 @@ class PendingSends:
         lines: those that were not handed to the transport yet.
     """
 
-    __slots__ = ("_none_left", "_task", "alone", "count", "lines", "turn")
+    __slots__ = ("_none_left", "_outage", "_task", "alone", "count", "lines", "turn")
 
-    def __init__(self) -> None:
+    def __init__(self, outage: Callable[[], JMSError | None] = lambda: None) -> None:
+        self._outage = outage
         self.count = 0
         self.turn = 0
         self.alone = False
@@ -127,14 +131,30 @@ class PendingSends:
             while self.count and not scope.cancel_called:
                 await self._none_left.wait()
         if scope.cancel_called and self.count:  # not if the last outcome came in the same turn of the loop
-            raise OperationTimeoutError(f"{self.count} sends had no outcome within {timeout:.3g} s")
+            late = OperationTimeoutError(f"{self.count} sends had no outcome within {timeout:.3g} s")
+            raise self.explained(late)
+
+    def explained(self, error: JMSError) -> JMSError:
+        """Return a copy of the error of a missing answer that names the lost link, and has it as its cause.
+
+        Returns ``error`` itself while the link is not known to be lost, or if the error is another one or has a cause.
+        """
+        outage = self._outage()
+        unanswered = isinstance(error, SendInDoubtError | OperationTimeoutError)
+        if outage is None or not unanswered or error.__cause__ is not None:
+            return error
+        explained = copy.copy(error)
+        explained.reason = f"{error}; {outage}"
+        explained.args, explained.__cause__ = (explained.reason,), outage
+        return explained
 
 
 def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
     """Tell sends that they failed. Each gets an error of its own: one that is raised collects its traceback."""
     for send in group:
-        origin, own = send.origin, error
-        if send is not group[0]:
+        origin = send.origin
+        own = origin.sends.explained(error)
+        if own is error and send is not group[0]:
             own = copy.copy(error)
             own.__cause__ = error.__cause__
         if not send.done():

@@ -12,7 +12,7 @@ import pytest
 import jmsaio
 from jmsaio.client.callbacks.completion import Completions, Functions
 from jmsaio.client.callbacks.worker import CallbackWorker
-from jmsaio.client.senders.pending import PendingSend, PendingSends
+from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.pool import SenderPool
 from tests.client.helpers import Listener, text
 
@@ -292,6 +292,13 @@ async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Sess
             await producer.send_async("a", completion_listener=wrong)
 
 
+def unanswered() -> PendingSend:
+    """A send that never has an outcome."""
+    send = PendingSend(loop=asyncio.get_running_loop())
+    send.origin = SendOrigin(PendingSends(), None, jmsaio.Queue("orders"), 0)
+    return send
+
+
 class Sent:
     """A message of another library."""
 
@@ -307,8 +314,7 @@ async def test_what_a_listener_of_a_foreign_message_raises_is_logged(
             raise failure
 
     completions = Completions("session", "connection", CallbackWorker(lambda: None))
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    completions.expect(Sent(), Functions(listen, listen), None, future)  # type: ignore[arg-type]  # what a caller may send
+    completions.expect(Sent(), Functions(listen, listen), None, unanswered())  # type: ignore[arg-type]  # what a caller may send
     assert len(completions) == 1
     await completions.finish(1.0)
     assert len(completions) == 0 and [record.message for record in caplog.records] == lines
@@ -319,8 +325,7 @@ async def test_a_listener_that_hangs_at_the_end_is_told_of() -> None:
         await asyncio.sleep(3600)
 
     completions = Completions("session", "connection", CallbackWorker(lambda: None))
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    completions.expect(jmsaio.TextMessage("x"), Functions(hang, hang), None, future)
+    completions.expect(jmsaio.TextMessage("x"), Functions(hang, hang), None, unanswered())
     with pytest.raises(jmsaio.OperationTimeoutError, match=r"did not return within 0\.1 s"):
         await completions.finish(0.1)
 

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
+import jmsaio
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.errors import OperationTimeoutError, SendError, SendInDoubtError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+    RefusedInDoubtError,
+    SendError,
+    SendInDoubtError,
+)
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
+from jmsaio.testing import FaultProxy, embedded_broker
 from jmsaio.transport.base import Transaction
+from tests.support.broker import TestBroker
 
 _PLACE = WireId(7, 3, 0, 1)
 
@@ -155,6 +167,71 @@ async def test_each_send_of_a_group_that_failed_raises_an_error_of_its_own() -> 
     for one in raised:
         assert isinstance(one, SendInDoubtError)
         assert (one.reason, one.error_code, one.linked_exception) == ("no answer", "Timeout", cause)
+
+
+async def test_an_error_of_a_missing_answer_names_the_lost_connection() -> None:
+    """Errors that the broker answered, or that have a cause, stay as they are."""
+    outage = BrokerUnavailableError("the connection is lost")
+    sends = PendingSends(lambda: outage)
+    group, refused, known = [started(sends) for _ in range(2)], started(sends), started(sends)
+    sends.settled(group, None, SendInDoubtError("no answer", "Timeout"))
+    errors = [each.exception() for each in group]
+    assert errors[0] is not errors[1]
+    for error in errors:
+        assert type(error) is SendInDoubtError and error.__cause__ is outage
+        assert str(error) == error.reason == "no answer; the connection is lost" and error.error_code == "Timeout"
+    refusal, doubt = SendError("refused"), RefusedInDoubtError("in doubt")
+    doubt.__cause__ = JMSSecurityError("expired")
+    sends.settled([refused], None, refusal)
+    sends.settled([known], None, doubt)
+    assert refused.exception() is refusal and known.exception() is doubt and str(doubt) == "in doubt"
+
+
+@pytest.fixture
+async def unanswered(
+    broker_kind: str, request: pytest.FixtureRequest, name: Callable[[str], str]
+) -> AsyncIterator[tuple[jmsaio.Connection, asyncio.Future[Receipt], list[JMSError]]]:
+    """A connection that knows it lost its broker, a send without an answer, what its completion listener is told."""
+    told: list[JMSError] = []
+    told_lost = asyncio.Event()
+    listener = (lambda message: None, lambda message, error: told.append(error))
+
+    async def opened(url: str) -> tuple[jmsaio.Connection, jmsaio.MessageProducer]:
+        connection = await jmsaio.connect(url, close_timeout=1)
+        connection.set_exception_listener(lambda error: told_lost.set())
+        producer = await (await connection.create_session()).create_producer(jmsaio.Queue(name("outage")))
+        await producer.send("opens the sender")
+        return connection, producer
+
+    if broker_kind == "memory":
+        with embedded_broker() as broker:
+            connection, producer = await opened(broker.url)
+            broker.faults.delay_answers(3600)
+            pending = await producer.send_async("x", completion_listener=listener)
+            with broker.faults.outage():
+                await asyncio.wait_for(told_lost.wait(), 20)
+                yield connection, pending, told
+        return
+    pulsar: TestBroker = request.getfixturevalue("pulsar_broker")
+    async with FaultProxy.of(pulsar.service_url) as proxy:
+        connection, producer = await opened(f"{proxy.url}?webServiceUrl={pulsar.web_service_url}")
+        with proxy.outage():
+            await asyncio.wait_for(told_lost.wait(), 20)
+            yield connection, await producer.send_async("x", completion_listener=listener), told
+
+
+async def test_sends_that_end_in_an_outage_name_it(
+    unanswered: tuple[jmsaio.Connection, asyncio.Future[Receipt], list[JMSError]],
+) -> None:
+    """The outcome of the send, what its completion listener is told, and the close that waited for it."""
+    connection, pending, told = unanswered
+    with pytest.raises(OperationTimeoutError, match="1 sends had no outcome") as late:
+        await connection.close()
+    with pytest.raises(SendInDoubtError) as doubt:
+        await pending
+    assert len(told) == 1 and isinstance(told[0], SendInDoubtError)
+    for error in (late.value, doubt.value, told[0]):
+        assert "is lost" in str(error) and isinstance(error.__cause__, BrokerUnavailableError)
 
 
 async def test_a_group_may_hold_sends_of_several_sessions() -> None:
