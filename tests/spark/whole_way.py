@@ -338,6 +338,9 @@ def _go(
     with step("compare"):
         problems, before = compare(rows_of(spark, broker, *copies), sent, replayed=False)
         others, after = compare(rows_of(spark, broker, *copies.values()), sent, replayed=True)
+        if others:  # whether it is the read or the replay that has lost or changed something
+            again_read, _ = compare(rows_of(spark, broker, *copies.values()), sent, replayed=True)
+            others += [f"read once more: {problem}" for problem in again_read or ["nothing differs"]]
     problems = [*verified["problems"], *problems, *(f"replayed {problem}" for problem in others)]
     problems += [
         f"partition {name} has another order" for name in {*before, *after} if before.get(name) != after.get(name)
