@@ -137,7 +137,8 @@ def test_what_contributors_install_has_all_that_mypy_and_the_tests_import() -> N
     ignored = {each.partition(".")[0] for each in project["tool"]["mypy"]["overrides"][0]["module"]}
     for extras in (written.split(","), project["tool"]["hatch"]["envs"]["default"]["features"]):
         names = required(extras) | {"certifi"}  # comes with httpx
-        missing = {name for name in imported() - ignored if not names & {each.lower() for each in owners[name]}}
+        of = {name: {each.lower() for each in owners.get(name, [name])} for name in imported() - ignored}
+        missing = {name for name, distributions in of.items() if not names & distributions}
         assert missing == set(), f"pip install '.[{','.join(extras)}]' does not bring them"
 
 
