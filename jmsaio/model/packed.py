@@ -13,25 +13,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.varint import SHORT, read_varint, varint
 
 _PROPERTY, _NAME, _VALUE = b"\x0a", b"\x0a", b"\x12"
-#: Lengths of one byte: those of nearly all names and values.
-_SHORT: Final = tuple(bytes((length,)) for length in range(128))
-_SHORTS: Final = len(_SHORT)
-#: A length has so many bytes at most: no property is as long as 2^35 bytes.
-_LONGEST_LENGTH: Final = 5
-
-
-def length_bytes(length: int) -> bytes:
-    """A length as a protobuf varint."""
-    if length < _SHORTS:
-        return _SHORT[length]
-    made = bytearray()
-    while length > 127:
-        made.append(length & 127 | 128)
-        length >>= 7
-    made.append(length)
-    return bytes(made)
+_SHORTS: Final = len(SHORT)
 
 
 def pack_name(name: str) -> bytes:
@@ -41,7 +26,7 @@ def pack_name(name: str) -> bytes:
         UnicodeEncodeError: a lone surrogate.
     """
     encoded = name.encode()
-    return _NAME + length_bytes(len(encoded)) + encoded + _VALUE
+    return _NAME + varint(len(encoded)) + encoded + _VALUE
 
 
 def pack_value(packed_name: bytes, value: bytes) -> bytes:
@@ -54,9 +39,9 @@ def pack_value(packed_name: bytes, value: bytes) -> bytes:
     length = len(value)
     size = len(packed_name) + length
     if length < _SHORTS and size < _SHORTS - 1:  # the length of the value is one byte of the property
-        return _PROPERTY + _SHORT[size + 1] + packed_name + _SHORT[length] + value
-    written = length_bytes(length)
-    return _PROPERTY + length_bytes(size + len(written)) + packed_name + written + value
+        return _PROPERTY + SHORT[size + 1] + packed_name + SHORT[length] + value
+    written = varint(length)
+    return _PROPERTY + varint(size + len(written)) + packed_name + written + value
 
 
 def pack(properties: Mapping[str, str]) -> bytes:
@@ -100,18 +85,12 @@ def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]
     """The content of a field with this tag, and where it ends."""
     if packed[place : place + 1] != tag or place >= end:
         raise MessageFormatError(f"packed properties: no tag {tag.hex()} at byte {place}")
-    length, place = _length(packed, place + 1, end)
+    try:
+        length, place = read_varint(packed, place + 1, end)
+    except ValueError as error:
+        raise MessageFormatError(f"packed properties: {error}") from None
     if length > end - place:
         raise MessageFormatError(
             f"packed properties: {length} bytes at byte {place}, where only {end - place} are left"
         )
     return packed[place : place + length], place + length
-
-
-def _length(packed: bytes, place: int, end: int) -> tuple[int, int]:
-    length = 0
-    for number, byte in enumerate(packed[place : min(place + _LONGEST_LENGTH, end)]):
-        length |= (byte & 127) << 7 * number
-        if byte < 128:
-            return length, place + number + 1
-    raise MessageFormatError(f"packed properties: a length without an end at byte {place}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import enum
 
+from jmsaio.model.varint import read_varint, varint
+
 #: Nothing of Pulsar's is larger: what announces more bytes is another protocol, such as TLS.
 LARGEST_FRAME = 256 * 1024 * 1024
 _SIZE = 4
@@ -130,25 +132,7 @@ def kept_on_service_url(frame: bytes) -> bytes:
     command = frame[2 * _SIZE :]
     if command[2:4] != _LOOKUP_RESPONSE:
         return frame
-    length, start = _varint(command, 4)
+    length, start = read_varint(command, 4, len(command))
     answer = command[start : start + length] + _THROUGH_SERVICE_URL
-    command = command[:4] + _as_varint(len(answer)) + answer + command[start + length :]
+    command = command[:4] + varint(len(answer)) + answer + command[start + length :]
     return (len(command) + _SIZE).to_bytes(_SIZE) + len(command).to_bytes(_SIZE) + command
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in protobuf's variable length, and where it ends."""
-    value = shift = 0
-    while data[at] & 0x80:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | data[at] << shift, at + 1
-
-
-def _as_varint(value: int) -> bytes:
-    """A number in protobuf's variable length."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])

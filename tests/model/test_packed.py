@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.packed import length_bytes, pack, pack_name, pack_value, unpack
+from jmsaio.model.packed import pack, pack_name, pack_value, unpack
+from jmsaio.model.varint import varint
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 
@@ -26,9 +27,9 @@ def test_the_bytes_are_those_of_the_protocol() -> None:
 @pytest.mark.parametrize("length", [110, 114, 115, 116, 117, 118, 119, 120, 126, 127, 128, 16_383, 16_384])
 def test_lengths_may_take_several_bytes(length: int) -> None:
     value = "v" * length
-    written = length_bytes(length)
+    written = varint(length)
     inside = b"\x0a\x01n\x12" + written + value.encode()
-    assert pack_value(pack_name("n"), value.encode()) == b"\x0a" + length_bytes(len(inside)) + inside
+    assert pack_value(pack_name("n"), value.encode()) == b"\x0a" + varint(len(inside)) + inside
     assert unpack(pack({"n": value})) == {"n": value}
 
 
@@ -63,7 +64,7 @@ def test_no_bytes_raise_anything_else(packed: bytes) -> None:
         (b"\x0a\x02\x0a\x00", "no tag 12 at byte 4"),
         (b"\x0a\x05\x0a\x00\x12\x00\x00", "1 bytes too many before byte 7"),
         (b"\x0a\x05\x0a\x01\xff\x12\x00", "no UTF-8 before byte 7"),
-        (b"\x0a\xff\xff\xff\xff\xff\xff\x01", "a length without an end at byte 1"),
+        (b"\x0a" + b"\xff" * 11, "a number without an end at byte 1"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(packed: bytes, message: str) -> None:
