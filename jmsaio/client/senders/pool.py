@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -15,17 +16,27 @@ import attrs
 from jmsaio.client.senders.pending import PendingSends
 from jmsaio.client.subscriptions.restore import Restoring
 from jmsaio.config import Configuration
-from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError, OperationTimeoutError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    InvalidDestinationError,
+    JMSError,
+    NotFoundError,
+    ObjectClosedError,
+    OperationTimeoutError,
+)
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Route, Sender, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import sender_options
-from jmsaio.transport.subscriptions import precreate
+from jmsaio.transport.subscriptions import passes, precreate
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
 _TEMPORARY_IDLE = 10.0
 #: The shortest time between two checks for idle senders, in seconds.
 _SHORTEST_LOOK = 0.1
+#: Topics opened at the same time at most. A broker makes no more of them with more at once, and time-outs would count
+#: the wait for all others.
+TOGETHER = 20
 
 #: Topic of a sender, and whether it is for the sends of transactions.
 _Key = tuple[str, bool]
@@ -50,6 +61,16 @@ class PooledSender:
     in_pool: bool = True
 
 
+class _Turn(asyncio.Lock):
+    """The turn to open senders to one topic.
+
+    Attributes:
+        unanswered: of the last opening that the broker did not answer in time, what was to be opened and the error.
+    """
+
+    unanswered: tuple[_Key, str | None, JMSError] | None = None
+
+
 @attrs.define(eq=False)
 class SenderPool:
     """A bounded cache of senders; the least recently used one makes room for a new one.
@@ -68,10 +89,11 @@ class SenderPool:
     config: Configuration
     route: Route | None
     _entries: OrderedDict[_Key, PooledSender] = attrs.field(factory=OrderedDict, init=False)
-    _opening: WeakValueDictionary[str, asyncio.Lock] = attrs.field(factory=WeakValueDictionary, init=False)
+    _opening: WeakValueDictionary[str, _Turn] = attrs.field(factory=WeakValueDictionary, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _making: anyio.CapacityLimiter = attrs.field(init=False)
+    _together: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(TOGETHER), init=False)
     _restoring: Restoring = attrs.field(init=False)
     _timers: LoopTimers = attrs.field(init=False)
 
@@ -118,28 +140,54 @@ class SenderPool:
         Raises:
             ObjectClosedError: the factory is closed.
             InvalidDestinationError: a temporary destination that was deleted.
-            TransportError: the broker refuses, or can't be reached.
+            TransportError: the broker refuses, or can't be reached. A broker that does not answer fails all that wait
+                for this sender at once, not one after the other.
 
         Cancelling leaves no half-open sender behind.
         """
         key = self._key(topic, transacted)
-        async with self._opening.setdefault(topic, asyncio.Lock()):
+        turn = self._opening.setdefault(topic, _Turn())
+        before = turn.unanswered
+        async with turn:
             sender = self.cached(topic, queue_subscription, transacted)
             if sender is not None:
                 return sender
-            if self._closed:
-                raise ObjectClosedError("the connection factory is closed; create a new one")
-            entry = self._entries.get(key)
-            if entry is not None and entry.sender.deleted:
-                await self._close_all([key], self.config.close_timeout)
-            if is_temporary(topic):
-                await self._check_alive(topic)
-            if queue_subscription is not None and self.config.precreate_queue_subscription:
-                await precreate(self.transport, self.config, topic, queue_subscription, self._timers)
-            entry = self._entries.get(key) or await self._make(key)
-            if queue_subscription is not None:
-                entry.subscriptions.add(queue_subscription)
+            latest = turn.unanswered
+            if latest is not None and latest is not before and latest[:2] == (key, queue_subscription):
+                raise latest[2]
+            try:
+                entry = await self._open_beside_others(key, queue_subscription)
+            except (BrokerUnavailableError, OperationTimeoutError) as error:
+                turn.unanswered = key, queue_subscription, error
+                raise
             return entry.sender
+
+    async def _open_beside_others(self, key: _Key, queue_subscription: str | None) -> PooledSender:
+        async with self._together:
+            try:
+                entry = await self._open(key, queue_subscription)
+            except JMSError as error:
+                if passes(error):  # those who wait would wait as long as this one did, one after another
+                    self._together.total_tokens = math.inf
+                raise
+            self._together.total_tokens = TOGETHER
+            return entry
+
+    async def _open(self, key: _Key, queue_subscription: str | None) -> PooledSender:
+        if self._closed:
+            raise ObjectClosedError("the connection factory is closed; create a new one")
+        topic = key[0]
+        entry = self._entries.get(key)
+        if entry is not None and entry.sender.deleted:
+            await self._close_all([key], self.config.close_timeout)
+        if is_temporary(topic):
+            await self._check_alive(topic)
+        if queue_subscription is not None and self.config.precreate_queue_subscription:
+            await precreate(self.transport, self.config, topic, queue_subscription, self._timers)
+        entry = self._entries.get(key) or await self._make(key)
+        if queue_subscription is not None:
+            entry.subscriptions.add(queue_subscription)
+        return entry
 
     async def _make(self, key: _Key) -> PooledSender:
         topic, transacted = key

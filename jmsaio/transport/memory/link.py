@@ -29,7 +29,9 @@ class Link:
         listeners: told of changes of the link itself.
     """
 
-    __slots__ = ("_armed", "_changes", "_deferred", "_handle", "_scheduled", "_thread", "broker", "listeners", "loop")
+    __slots__ = (
+        "_armed", "_changes", "_cut", "_deferred", "_handle", "_scheduled", "_thread", "broker", "listeners", "loop",
+    )  # fmt: skip
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
         self.broker = broker
@@ -39,6 +41,7 @@ class Link:
         self._scheduled = False
         self._handle: asyncio.TimerHandle | None = None
         self._armed: float | None = None
+        self._cut = False
         self._changes: deque[LinkChange] = deque()
         self.listeners: set[LinkListener] = set()
 
@@ -85,7 +88,7 @@ class Link:
 
     def _arm(self) -> None:
         """Set the loop's timer to the broker's next one."""
-        if not self.broker.self_timed:
+        if not self.broker.self_timed or self._cut:
             return
         due = self.broker.timers.due
         if due == self._armed:
@@ -102,7 +105,8 @@ class Link:
         self._arm()
 
     def cut(self) -> None:
-        """Make the deferred calls and stop the timer."""
+        """Make the deferred calls and stop the timer. Calls that these defer follow in the next turns."""
+        self._cut = True
         self._flush()
         if self._handle is not None:
             self._handle.cancel()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -26,6 +28,7 @@ from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.sequence_ids import SequenceIds
+from jmsaio.transport.slices import SLICE
 from jmsaio.transport.waiters import Waiters
 
 #: A record that waits for memory: log, record, size, sequence id, token, transaction, and its last moment.
@@ -33,6 +36,8 @@ _Waiting = tuple[Partition, OutgoingRecord, int, int, Token, Unit | None, float]
 
 #: What became of a record: stored, the answer to a duplicate, an error, or kept for a transaction.
 _Result = StoredRecord | WireId | JMSError | None
+#: A record whose outcome is not told yet: its token, what became of it, and its size.
+_Outcome = tuple[Token, "_Result | _Numbered", int]
 
 
 class _Numbered(NamedTuple):
@@ -61,9 +66,9 @@ class MemorySender:
     """
 
     __slots__ = (
-        "_broker", "_bytes", "_changed", "_closed", "_failure", "_late", "_link", "_logs", "_name", "_options",
-        "_outcomes", "_scheduled", "_sequence", "_sequence_ids", "_settled", "_special", "_topic", "_turn", "_waiting",
-        "_window_bytes", "_window_records", "limit",
+        "_broker", "_bytes", "_changed", "_closed", "_end", "_failing", "_failure", "_late", "_link", "_logs", "_name",
+        "_options", "_outcomes", "_scheduled", "_sequence", "_sequence_ids", "_settled", "_special",
+        "_topic", "_turn", "_waiting", "_window_bytes", "_window_records", "limit",
     )  # fmt: skip
 
     def __init__(self, link: Link, logs: Sequence[Partition], topic: str, options: SenderOptions, limit: int) -> None:
@@ -83,10 +88,12 @@ class MemorySender:
             self._sequence_ids.last[log.name] = log.sequence_ids.get(self._name, -1) if first is None else first
         self._sequence = max(self._sequence_ids.last.values())
         self._turn = count()
-        self._outcomes: list[tuple[Token, _Result | _Numbered]] = []
+        self._outcomes: list[_Outcome] = []
         self._scheduled = False
         self._waiting: deque[_Waiting] = deque()
-        self._late: dict[int, tuple[Token, _Result | _Numbered]] = {}
+        self._end: JMSError | None = None  # why all that waits fails
+        self._failing = False  # more of what waits is to fail when outcomes are told
+        self._late: dict[int, _Outcome] = {}
         self._bytes = 0
         self._changed = Waiters()  # outcomes were told, or the sender was closed
         self._failure: JMSError | None = None
@@ -118,7 +125,8 @@ class MemorySender:
                 and broker.used < self.limit
             ):
                 self._sequence = sequence = self._sequence + 1
-                self._outcomes.append((token, log.append(record, size, sequence, broker.now(), self._name)))
+                stored = log.append(record, size, sequence, broker.now(), self._name)
+                self._outcomes.append((token, stored, size))
             else:
                 self._send_closely(log, record, size, token, transaction)
             self._bytes += size
@@ -148,8 +156,8 @@ class MemorySender:
             self._sequence = sequence = self._sequence + 1
         else:
             self._sequence_ids.checked(sequence)
-        if self._failure is not None:
-            self._outcomes.append((token, self._failure))
+        if self._failure is not None and not self._waiting:
+            self._outcomes.append((token, self._failure, size))
             return
         unit = transaction.unit if isinstance(transaction, MemoryTransaction) else None
         if unit is not None:
@@ -157,6 +165,8 @@ class MemorySender:
         timeout = self._options.config.send_timeout
         last = self._broker.steady() + timeout if timeout > 0 else float("inf")
         self._waiting.append((log, record, size, sequence, token, unit, last))
+        if self._failure is not None:
+            return  # it fails after those before it
         self.admit()
         if len(self._waiting) == 1 and timeout > 0:  # it is the first that waits
             self._broker.timers.add(last, self._expire)
@@ -200,9 +210,9 @@ class MemorySender:
             told = _Numbered(result, log.name, sequence)
         if fault is not None and fault.delay > 0:
             timer = broker.timers.add(broker.steady() + fault.delay, self._come_late)
-            self._late[timer] = (token, told)
+            self._late[timer] = (token, told, size)
         else:
-            self._outcomes.append((token, told))
+            self._outcomes.append((token, told, size))
 
     def _come_late(self, argument: int, token: int) -> None:
         outcome = self._late.pop(token, None)
@@ -213,27 +223,34 @@ class MemorySender:
 
     def _expire(self, argument: int, token: int) -> None:
         """Records that waited too long fail."""
-        broker = self._broker
-        now = broker.steady()
-        while self._waiting and self._waiting[0][6] <= now:
-            timeout = self._options.config.send_timeout
-            why = f"it was down for {timeout:g} s" if broker.down else (
-                f"its memory was full for {timeout:g} s ({broker.used} of {self.limit} bytes): receive and acknowledge "
-                f"messages, or raise memory_limit"
-            )  # fmt: skip
-            self._fail_first(SendError(f"the embedded broker did not take the message to {self._topic}: {why}"))
-        if self._waiting:
-            broker.timers.add(self._waiting[0][6], self._expire)
+        self._fail_some()
 
-    def _fail_first(self, error: JMSError) -> None:
-        waiting = self._waiting.popleft()
-        if waiting[5] is not None:
-            waiting[5].settled_one()
-        self._outcomes.append((waiting[4], error))
+    def _fail_some(self) -> None:
+        """Fail what waited too long, or all that waits where the topic or the sender ended: a slice of it."""
+        broker, end = self._broker, self._end
+        now = broker.steady() if end is None else math.inf
+        for _ in range(SLICE):
+            if not self._waiting or self._waiting[0][6] > now:
+                break
+            _, _, size, _, token, unit, _ = self._waiting.popleft()
+            if unit is not None:
+                unit.settled_one()
+            self._outcomes.append((token, self._overdue() if end is None else copy.copy(end), size))
+        self._failing = bool(self._waiting) and self._waiting[0][6] <= now
         if not self._waiting:
-            self._broker.unblock(self)
-        if not self._scheduled:
+            broker.unblock(self)
+        elif not self._failing:
+            broker.timers.add(self._waiting[0][6], self._expire)
+        if self._outcomes and not self._scheduled:
             self._schedule()
+
+    def _overdue(self) -> SendError:
+        broker, timeout = self._broker, self._options.config.send_timeout
+        why = f"it was down for {timeout:g} s" if broker.down else (
+            f"its memory was full for {timeout:g} s ({broker.used} of {self.limit} bytes): receive and acknowledge "
+            f"messages, or raise memory_limit"
+        )  # fmt: skip
+        return SendError(f"the embedded broker did not take the message to {self._topic}: {why}")
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
@@ -249,17 +266,27 @@ class MemorySender:
         """The topic is gone, or takes no more: what is sent from now on fails, and what waits fails at once."""
         self._special = True
         self._failure = error
-        while self._waiting:
-            self._fail_first(self._failure)
+        self._fail_all(error)
+
+    def _fail_all(self, error: JMSError) -> None:
+        """What waits fails from now on, and is never stored."""
+        self._end = self._end or error
+        self._broker.unblock(self)
+        self._fail_some()
 
     def run_deferred(self) -> None:
-        """Tell the outcomes."""
+        """Tell outcomes, a slice of them in one turn of the loop."""
         with self._broker.lock:
-            outcomes, self._outcomes = self._outcomes, []
+            if self._failing:
+                self._fail_some()
+            outcomes = self._outcomes[:SLICE]
+            del self._outcomes[:SLICE]
+            self._bytes -= sum([size for _, _, size in outcomes])
             self._scheduled = False
-            self._bytes = sum(waiting[2] for waiting in self._waiting) if self._waiting else 0
+            if self._outcomes:
+                self._schedule()
         settled = self._settled
-        for token, result in outcomes:  # one by one: each record is an entry of its own
+        for token, result, _ in outcomes:  # one by one: each record is an entry of its own
             try:
                 if type(result) is StoredRecord:  # not isinstance: twice as fast, and there is one for each message
                     settled((token,), result.message_id, None)
@@ -299,7 +326,10 @@ class MemorySender:
             raise OperationTimeoutError(f"{open_} messages to {self._topic} had no answer in {timeout:g} s") from error
 
     async def aclose(self, timeout: float) -> None:
-        """Let what is on its way end, fail the rest, close. See ``Sender.aclose``."""
+        """Let what is on its way end, fail the rest, close. See ``Sender.aclose``.
+
+        Cancellation: what has no outcome is failed in the next turns of the loop.
+        """
         self._closed = self._special = True
         try:
             await self.drain(timeout)
@@ -308,7 +338,8 @@ class MemorySender:
         finally:
             with self._broker.lock:
                 self.abandon()
-            self.run_deferred()
+        while not self.closed:
+            await self._changed.wait()
 
     @property
     def closed(self) -> bool:
@@ -316,13 +347,12 @@ class MemorySender:
         return self._closed and not (self._outcomes or self._waiting or self._late)
 
     def abandon(self) -> None:
-        """Close at once: what has no outcome fails. With the lock held."""
+        """Close at once: what has no outcome fails, and is told soon. With the lock held."""
         self._closed = self._special = True
-        while self._waiting:
-            self._fail_first(SendError(f"the sender to {self._topic} was closed before the message was stored"))
-        for token, _ in self._late.values():
+        for token, _, size in self._late.values():
             error = SendInDoubtError(f"the sender to {self._topic} was closed before the broker's answer came")
-            self._outcomes.append((token, error))
+            self._outcomes.append((token, error, size))
         self._late.clear()
+        self._fail_all(SendError(f"the sender to {self._topic} was closed before the message was stored"))
         for log in self._logs:
             log.senders.discard(self)

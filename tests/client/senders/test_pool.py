@@ -17,9 +17,11 @@ from jmsaio.client.senders import pool
 from jmsaio.client.senders.pending import PendingSends
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import load
-from jmsaio.testing import ManualClock, embedded_broker
+from jmsaio.errors import BrokerUnavailableError, OperationTimeoutError
+from jmsaio.testing import FaultProxy, ManualClock, embedded_broker
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.registry import open_transport
+from jmsaio.transport.subscriptions import precreate
 from tests.client.senders.test_pending import started
 from tests.kit.records import record
 from tests.kit.virtual_time import steady
@@ -302,6 +304,25 @@ async def test_locks_are_kept_only_while_a_sender_is_opened() -> None:
         assert list(senders._opening) == []
 
 
+async def test_who_waits_for_a_sender_that_cannot_open_fails_with_it_and_not_one_after_the_other(
+    pulsar_broker: TestBroker,
+) -> None:
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        url = f"{proxy.url}?webServiceUrl={pulsar_broker.web_service_url}"
+        async with opened(url, operation_timeout=1.0) as senders:
+            topic = f"{_TOPIC}-{uuid.uuid4()}"
+            proxy.stall()
+            with anyio.fail_after(20):  # one after the other: more than 30
+                outcomes = await asyncio.gather(
+                    *(senders.open(topic, None) for _ in range(30)),
+                    senders.open(f"{topic}-other", None),
+                    return_exceptions=True,
+                )
+            assert {type(outcome) for outcome in outcomes} <= {OperationTimeoutError, BrokerUnavailableError}
+            proxy.resume()
+            assert await senders.open(topic, None) is senders.cached(topic)
+
+
 @pytest.mark.parametrize(
     ("options", "metadata"),
     [
@@ -521,7 +542,7 @@ async def test_a_send_to_each_of_more_queues_than_senders_opens_each_sender_once
     """Also where all begin at the same time: none is closed for another before its message has left."""
     made, make = list[str](), SenderPool._make
 
-    async def counted(senders: SenderPool, key: tuple[str, bool]) -> pool.PooledSender:
+    async def counted(senders: SenderPool, key: pool._Key) -> pool.PooledSender:
         made.append(key[0])
         return await make(senders, key)
 
@@ -530,3 +551,43 @@ async def test_a_send_to_each_of_more_queues_than_senders_opens_each_sender_once
         producer, name = await session.create_producer(), uuid.uuid4()
         await asyncio.gather(*(producer.send(jmsaio.Queue(f"once-{name}-{number}"), "x") for number in range(12)))
     assert len(made) == len(set(made)) == 12
+
+
+async def test_topics_are_opened_some_at_a_time_unless_the_broker_does_not_answer(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A time-out does not count the wait for others; and where one is over, nobody waits for it to happen again."""
+    begun, running, most, silent = 0, 0, 0, asyncio.Event()
+
+    async def counted(*arguments: Any) -> bool:
+        nonlocal begun, running, most
+        begun, running, most = begun + 1, running + 1, max(most, running + 1)
+        try:
+            if not silent.is_set():
+                await silent.wait()
+                raise jmsaio.OperationTimeoutError("no answer")
+            await asyncio.sleep(0.01)
+            return await precreate(*arguments)
+        finally:
+            running -= 1
+
+    def open_all() -> list[asyncio.Task[Sender]]:
+        return [asyncio.create_task(senders.open(topic, "jms-queue")) for topic in topics]
+
+    monkeypatch.setattr(pool, "precreate", counted)
+    async with opened(url) as senders:
+        topics = [f"persistent://public/default/{uuid.uuid4()}" for _ in range(3 * pool.TOGETHER)]
+        opening = open_all()
+        await asyncio.sleep(0.1)
+        assert (begun, running) == (pool.TOGETHER, pool.TOGETHER)
+        silent.set()
+        silent.clear()
+        await asyncio.sleep(0.1)
+        assert (begun, running) == (3 * pool.TOGETHER, 2 * pool.TOGETHER)
+        silent.set()
+        await asyncio.wait(opening)
+        assert {type(one.exception()) for one in opening} == {jmsaio.OperationTimeoutError}
+        await senders.open(topics[0], "jms-queue")
+        most = 0
+        assert len({await one for one in open_all()}) == len(topics)
+        assert most == pool.TOGETHER

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
 from jmsaio.config import ProducerConfig
-from jmsaio.errors import NotFoundError, ObjectClosedError, OperationTimeoutError, SendError, SendInDoubtError
+from jmsaio.errors import (
+    JMSError,
+    NotFoundError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    SendError,
+    SendInDoubtError,
+)
+from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker, ManualClock
 from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.memory.broker.broker import broker_named
 from jmsaio.transport.memory.broker.record import OVERHEAD, weigh
 from jmsaio.transport.memory.sender import MemorySender
+from jmsaio.transport.slices import SLICE
 from tests.kit.records import Outcomes, record, tell_each
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import CountingLink, connect
@@ -516,3 +526,47 @@ async def test_outcomes_of_one_turn_are_told_together(
     assert (told, len(outcomes)) == ([1, 1, 1, 1, 1], 8)
     assert [error is None for error in outcomes.errors] == [True] * 6 + [False] * 2
     await sender.aclose(0)
+
+
+@pytest.mark.parametrize("end", ["late", "deleted", "closed", "cancelled"])
+async def test_of_many_records_that_fail_at_once_each_turn_tells_a_slice(
+    embedded: EmbeddedBroker, clock: ManualClock, end: str
+) -> None:
+    """In the order of sending; what is sent meanwhile comes last. So other tasks run in between."""
+    harness, count = await connect(embedded, memory_limit=1), 2 * SLICE + 1
+    topic = harness.topic()
+    await harness.inbox(topic)
+    sender = await harness.sender(topic, send_timeout=5, window_records=3 * SLICE)
+    told, turns, errors = list[int](), [0], list[JMSError | None]()
+
+    def tell(number: int, place: WireId | None, error: JMSError | None) -> None:
+        told.append(number)
+        errors.append(error)
+
+    await harness.send(sender, "fills the memory")
+    for number in range(count):
+        sender.send(record("waits"), partial(tell, number))
+    closing = None
+    if end == "late":
+        clock.advance(5)
+    elif end == "deleted":
+        assert harness.transport.admin is not None
+        await harness.transport.admin.delete_topic(topic, force=True)
+        sender.send(record("too late"), partial(tell, count))
+        count += 1
+    else:
+        closing = asyncio.create_task(sender.aclose(0))
+    async with asyncio.timeout(GUARD):
+        while len(told) < count:
+            await asyncio.sleep(0)
+            turns.append(len(told))
+            if end == "cancelled" and closing is not None and told:
+                closing.cancel()
+    assert told == list(range(count))
+    assert max(later - earlier for earlier, later in pairwise(turns)) <= SLICE
+    assert {type(error) for error in errors} == {NotFoundError if end == "deleted" else SendError}
+    assert len({id(error) for error in errors}) == count
+    if closing is not None:
+        await asyncio.wait({closing}, timeout=GUARD)
+        assert closing.cancelled() is (end == "cancelled")
+    await harness.stop()

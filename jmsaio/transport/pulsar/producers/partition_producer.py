@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import _pulsar
 import attrs
@@ -34,6 +34,7 @@ from jmsaio.transport.pulsar.native.handles import MessageIdHandle, ProducerHand
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import OK, translate_send
 from jmsaio.transport.pulsar.producers.window import Window
+from jmsaio.transport.slices import SLICE
 
 #: Records of a group at most; a longer group would hold its first records back from the broker.
 GROUP = 1000
@@ -265,8 +266,12 @@ class PartitionProducer:
             self._fail(first, error)
             self._settle_answered()
 
-    def abandon(self, reason: str) -> None:
-        """Tell every record without an outcome that it is in doubt, or unsent if it did not leave yet."""
+    def abandon(self, reason: str) -> Iterator[None]:
+        """Take no more answers. Every record without an outcome is in doubt, or unsent if it did not leave yet.
+
+        Returns:
+            What tells them, a slice in each step.
+        """
         if self._timer is not None:
             self._timer.cancel()
         unsent, size = self._tokens, self._size
@@ -274,16 +279,23 @@ class PartitionProducer:
         for group in self._late:
             self._window.leave(group.count, group.size)
         groups, self._groups, self._late = list(self._groups), OrderedDict(), set()
+        rest = self._group(unsent, size)
+        return self._tell_all(groups, rest, reason)
+
+    def _tell_all(self, groups: Iterable[Group], unsent: Group, reason: str) -> Iterator[None]:
+        told = 0
         for group in groups:
+            told += group.count
+            if told > SLICE:
+                told = group.count
+                yield
             if group.answer is not None:
                 self._settle(group, *group.answer)
                 continue
             self._window.leave(group.count, group.size)
             self._fail(group, self._in_doubt(f"{reason} before the answer came"))
-        if unsent:
-            self._window.leave(len(unsent), size)
-            rest = self._group(unsent, size)
-            self._fail(rest, ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
+        self._window.leave(unsent.count, unsent.size)
+        self._fail(unsent, ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
 
     def _in_doubt(self, reason: str) -> SendInDoubtError:
         return SendInDoubtError(

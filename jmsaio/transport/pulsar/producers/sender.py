@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
 from jmsaio.transport.sequence_ids import SequenceIds
+from jmsaio.transport.slices import in_slices
 
 #: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
 _SMALL = 32 * 1024
@@ -273,7 +275,7 @@ class PulsarSender:
     async def aclose(self, timeout: float) -> None:
         """Let records on their way end within ``timeout`` seconds, fail the rest as in doubt, and close. Idempotent.
 
-        Cancellation: closing goes on; records without an outcome are failed at once.
+        Cancellation: closing goes on; records without an outcome are failed at once, a slice in each turn of the loop.
         """
         if self._failure is not None:
             return
@@ -287,15 +289,16 @@ class PulsarSender:
             if self._window.untold and not self._bridge.forked:
                 await wait_for(self._window.all_told(), timeout)
         finally:
-            self._end("the sender was closed")
+            self._on_closed(self)
+            told = in_slices(self._bridge.loop, self._tell_rest("the sender was closed"))
             closing = {} if self._bridge.forked else self._start_closing()
-        if growth is not None and not self._bridge.forked:
-            await end([growth], deadline - self._bridge.loop.time())
-        try:
-            await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
-        except JMSError:
-            # The connection is gone or silent: the broker drops the producer when it notices.
+        if self._bridge.forked:
             return
+        if growth is not None:
+            await end([growth], deadline - self._bridge.loop.time())
+        with suppress(JMSError):  # the connection is gone or silent: the broker drops the producer when it notices
+            await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
+        await told
 
     def _start_closing(self) -> dict[asyncio.Future[object], str]:
         closing = {}
@@ -304,11 +307,11 @@ class PulsarSender:
             closing[self._bridge.start(partition_producer.native.close_async, what)] = what
         return closing
 
-    def _end(self, reason: str) -> None:
-        for partition_producer in self._partition_producers:
-            partition_producer.abandon(reason)
+    def _tell_rest(self, reason: str) -> Iterator[None]:
+        """Tell every record without an outcome, a slice in each step; answers count no more from the first step on."""
+        for telling in [partition_producer.abandon(reason) for partition_producer in self._partition_producers]:
+            yield from telling
         self._window.close()
-        self._on_closed(self)
 
 
 def _characters(properties: Mapping[str, str]) -> int:

@@ -21,6 +21,7 @@ from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.producers import partition_producer
 from jmsaio.transport.pulsar.producers.partition_producer import GROUP, PartitionProducer
 from jmsaio.transport.pulsar.producers.window import Window
+from jmsaio.transport.slices import SLICE
 from tests.kit.native_fakes import OK, FakeProducer, from_thread
 from tests.kit.records import tell_each
 
@@ -212,7 +213,7 @@ async def test_an_answer_that_waits_counts_when_the_one_before_it_is_in_doubt() 
         if timeout:
             await desk.heard()
         else:
-            desk.partition_producer.abandon("closed")
+            [*desk.partition_producer.abandon("closed")]
         assert isinstance(desk.said[0][1], SendInDoubtError)
         assert desk.said[1:] == [(WireId(3, 8, -1, -1), None)]
 
@@ -229,12 +230,28 @@ async def test_the_records_of_a_group_are_told_its_error_together() -> None:
     assert desk.told == [1, 2]
 
 
+async def test_abandon_tells_a_slice_in_each_step_and_takes_no_answer_meanwhile() -> None:
+    desk = Desk()
+    for _ in range(SLICE):
+        desk.alone(7)
+    for _ in range(3):
+        desk.add(SLICE // 2)
+        desk.partition_producer.flush()
+    desk.add(1)
+    steps = desk.partition_producer.abandon("closed")
+    await desk.answer(OK)
+    told = [len(desk.said) for _ in steps]
+    assert (told, len(desk.said)) == ([SLICE, 2 * SLICE], 5 * SLICE // 2 + 1)
+    assert [type(error) for _, error in desk.said] == [SendInDoubtError] * (5 * SLICE // 2) + [ObjectClosedError]
+    assert (desk.window.records, desk.window.bytes, desk.window.untold) == (0, 0, 0)
+
+
 async def test_abandon_tells_everybody_once() -> None:
     desk = Desk()
     desk.add(2)
     await anyio.lowlevel.checkpoint()
     desk.add(3)
-    desk.partition_producer.abandon("closed")
+    [*desk.partition_producer.abandon("closed")]
     assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 2 + [ObjectClosedError] * 3
     assert sum(records for records, _ in desk.ended) == 5
     await desk.answer(OK)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -28,6 +31,8 @@ from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SenderOptions, SubscriptionType
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.producers import sender as sender_module
+from jmsaio.transport.pulsar.producers.sender import PulsarSender
+from jmsaio.transport.slices import SLICE
 from tests.kit.native_fakes import FakeProducer
 from tests.kit.records import Outcomes, record, texts
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, send
@@ -350,7 +355,7 @@ async def test_the_window_counts_the_same_whether_the_codec_has_counted_the_char
     assert (by_hand.characters, by_codec == by_hand) == (0, True)
     options = SenderOptions(config=ProducerConfig(), settled=lambda *_: None, window_records=10, window_bytes=10_000)
     bridge = Bridge()
-    sender = sender_module.PulsarSender(bridge, "t", options, lambda _: None)
+    sender = PulsarSender(bridge, "t", options, lambda _: None)
     await sender.start(AsyncMock(return_value=["t"]), AsyncMock(return_value=native))
     sizes = []
     for each in (by_hand, by_codec):
@@ -358,4 +363,32 @@ async def test_the_window_counts_the_same_whether_the_codec_has_counted_the_char
         sender.send(each, object())
         sizes.append(sender._window.bytes - before)
     assert sizes[0] == sizes[1] == 4 + by_codec.characters
+    bridge.close()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_sender_that_closes_with_many_records_tells_a_slice_of_them_in_each_turn(cancelled: bool) -> None:
+    """Cancelling the close, too, loses no outcome; who waits for room or for the last outcome goes on at the end."""
+    native, bridge, told, turns, count = FakeProducer(), Bridge(), list[object](), [0], 2 * SLICE + 1
+
+    def settled(tokens: Sequence[object], place: WireId | None, error: JMSError | None) -> None:
+        assert isinstance(error, SendInDoubtError)
+        told.extend(tokens)
+
+    options = SenderOptions(ProducerConfig(batching_enabled=False), settled, window_records=count)
+    sender = PulsarSender(bridge, "t", options, lambda _: None)
+    await sender.start(AsyncMock(return_value=["t"]), AsyncMock(return_value=native))
+    for number in range(count):
+        sender.send(record("x"), number)
+    closing, draining = asyncio.create_task(sender.aclose(0)), asyncio.create_task(sender.drain(HANG))
+    with anyio.fail_after(HANG):
+        while len(told) < count:
+            await anyio.lowlevel.checkpoint()
+            turns.append(len(told))
+            if cancelled and told:
+                closing.cancel()
+        await asyncio.wait({closing, draining})
+    assert told == list(range(count))
+    assert max(later - earlier for earlier, later in pairwise(turns)) <= SLICE
+    assert (closing.cancelled(), draining.exception(), sender.full) == (cancelled, None, False)
     bridge.close()
