@@ -117,6 +117,7 @@ class ReaderOptions:
             A sender's batch has one publish time, so it is read whole or not at all.
         inclusive: with an id: that record is read, too.
         name: reader name shown by the broker.
+        prefix: what the name of its subscription begins with, where pulsar-client gives it one.
         config: consumerConfig, for the receiver queue size.
     """
 
@@ -125,3 +126,4 @@ class ReaderOptions:
     start: Position | WireId | int = Position.EARLIEST
     inclusive: bool = True
     name: str | None = None
+    prefix: str = ""

@@ -536,3 +536,17 @@ async def test_a_consumer_of_a_pattern_is_no_hindrance(connection: jmsaio.Connec
                 await message.acknowledge()
             assert await browsed(connection, other) == ["0", "1"]
             assert await browsed(connection, one) == ["2"]
+
+
+@pytest.mark.small_namespace  # the pattern's consumer looks through all topics
+async def test_receipts_of_a_pattern_come_beside_browsers(url: str, name: Name) -> None:
+    """With ``ackReceiptEnabled`` the consumer of a pattern waits for the broker, and what it acknowledged is gone."""
+    stem = name("receipts")
+    queue = jmsaio.Queue(f"{stem}-a")
+    async with jmsaio.connect(url, ack_receipt_enabled=True) as connection:
+        await fill(connection, queue, 3)
+        async with connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session:
+            consumer = await session.create_consumer(jmsaio.Queue(f"regex:{stem}-.*"))
+            for message, left in zip(await take(consumer, 2), (["1", "2"], ["2"]), strict=True):
+                await message.acknowledge()
+                assert await browsed(connection, queue) == left

@@ -246,12 +246,23 @@ async def _prefetched(consumer: jmsaio.MessageConsumer, count: int) -> None:
             await asyncio.sleep(0.02)
 
 
+async def _filled(consumer: jmsaio.MessageConsumer, count: int) -> None:
+    """Fill a consumer's inbox as a receive that waits does, until ``count`` messages are in it.
+
+    A receive may find one message alone; what arrives behind an empty inbox stays with pulsar-client.
+    """
+    consumer._inbox.want(True)
+    consumer._inbox.wake()
+    await _prefetched(consumer, count)
+
+
 async def test_a_higher_priority_that_comes_later_overtakes_what_was_prefetched(url: str, name: Name) -> None:
     async with jmsaio.connect(url, enable_jms_priority=True) as connection, connection.create_session() as session:
         queue = session.create_queue(name("overtaking"))
         async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
             for number in range(10):
                 await producer.send(f"low {number}")
+            await _filled(consumer, 10)
             (first,) = await take(consumer, 1)
             for number in range(5):
                 await producer.send(f"high {number}", priority=9)
@@ -274,6 +285,7 @@ async def test_what_is_prefetched_from_many_partitions_comes_by_priority_after_t
                 futures = [await producer.send_async("x", priority=priority) for _ in range(50)]
                 await asyncio.gather(*futures)
                 if priority == 1:
+                    await _filled(consumer, 50)
                     await take(consumer, 1)
             await _prefetched(consumer, 99)
             priorities = [message.jms_priority for message in await take(consumer, 99)]

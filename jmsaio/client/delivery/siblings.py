@@ -94,8 +94,6 @@ class Siblings:
         withdrawn = [record for member in self._members for record in member.withdraw(receiver)]
         self._resting.hasten(receiver)
         self._arm()
-        if not self._members and self._key is not None:
-            _groups.pop(self._key, None)
         return withdrawn
 
     async def give_back(self, inbox: Member) -> None:
@@ -110,6 +108,7 @@ class Siblings:
                 await asyncio.sleep(0)
             except asyncio.CancelledError as error:
                 cancelled = error
+        self._arm()
         if cancelled is not None:
             raise cancelled
 
@@ -170,6 +169,9 @@ class Siblings:
             self._timer = None
         if wait is not None:
             self._timer = self._timers.call_later(max(_PAUSE, wait), self._ring)
+        # Not while records rest: an inbox that is taken over must find its own here, and give them back when it closes.
+        elif not self._members and self._key is not None and _groups.get(self._key) is self:
+            del _groups[self._key]
 
     def _ring(self) -> None:
         self._timer = None

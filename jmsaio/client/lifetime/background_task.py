@@ -41,7 +41,7 @@ class BackgroundTask:
             close_timeout: the option, for the error.
 
         Raises:
-            OperationTimeoutError: it did not end in time.
+            OperationTimeoutError: it did not end in time; it names the first problem of the end so far.
 
         Cancelling: it ends nevertheless.
         """
@@ -51,4 +51,5 @@ class BackgroundTask:
         with anyio.move_on_after(max(self.deadline.left(), GRACE)):
             await self.ended.wait()
         if not self.ended.is_set():
-            raise OperationTimeoutError(f"{what} did not close within {close_timeout:g} s (close_timeout)")
+            text, problem = f"{what} did not close within {close_timeout:g} s (close_timeout)", self.errors.error
+            raise OperationTimeoutError(text if problem is None else f"{text}: {problem}") from problem

@@ -41,6 +41,16 @@ async def test_a_task_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPa
         await BackgroundTask().end("the task", Deadline.after(0.01), 3)
 
 
+async def test_a_problem_before_the_time_is_over_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is why the rest of the end has little time left."""
+    monkeypatch.setattr(background_task, "GRACE", 0.01)
+    task, problem = BackgroundTask(), OperationTimeoutError("a listener did not return")
+    task.errors.error = problem
+    with pytest.raises(OperationTimeoutError, match=r"within 3 s .*: a listener did not return") as caught:
+        await task.end("the task", Deadline.after(0.01), 3)
+    assert caught.value.__cause__ is problem
+
+
 async def test_no_one_waits_beyond_the_deadline() -> None:
     """What does not end is given up when the time is over, and not a while later."""
     began = steady()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -341,3 +342,23 @@ async def test_a_silent_broker_ends_no_waiting_for_ever(own_broker: TestBroker, 
                 await kit.sender(new_topic())
     finally:
         await blocking(own_broker.resume)
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("damage", ["cut", "short", "huge"])
+async def test_truncated_frames_leave_what_pulsar_client_keeps_and_no_more(
+    pulsar_broker: TestBroker, damage: str, record_property: Callable[[str, object], None]
+) -> None:
+    """One thread and six descriptors of a client that is closed in the wrong moment, see the guide; no memory."""
+    arguments = [pulsar_broker.service_url, pulsar_broker.web_service_url or "", damage]
+    command = [sys.executable, str(Path(__file__).with_name("broken_frames.py")), *arguments]
+    done = await blocking(partial(subprocess.run, command, capture_output=True, text=True, timeout=180))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    record_property("found", found)
+    hits, before, after, clean = (found[name] for name in ("hits", "before", "after", "clean"))
+    assert hits >= 12
+    assert after["threads"] - before["threads"] <= hits // 2
+    assert after["descriptors"] - before["descriptors"] <= 6 * (hits // 2)
+    assert after["bytes"] - before["bytes"] < 50_000_000
+    assert clean["threads"] <= after["threads"] and clean["descriptors"] <= after["descriptors"]

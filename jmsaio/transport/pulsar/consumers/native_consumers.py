@@ -14,7 +14,7 @@ from typing import Any
 from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, Subscription
-from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import native_position
@@ -46,6 +46,7 @@ class NativeConsumers:
         self.answered: Answered | None = None
         self._all: list[NativeConsumer] = []
         self._turn = 0
+        self._abandoned = False
 
     def __iter__(self) -> Iterator[NativeConsumer]:
         return iter(self._all)
@@ -122,6 +123,7 @@ class NativeConsumers:
         asking = self._start(lambda native_consumer: native_consumer.native.unsubscribe_async, "unsubscribe")
         try:
             await self._bridge.ask_all(asking, timeout)
+            self._abandoned = self._subscription.pattern is not None
         except TransportError as error:
             if error.error_code != "BrokerMetadataError":
                 raise
@@ -161,6 +163,14 @@ class NativeConsumers:
             lambda native_consumer: partial(native_consumer.native.seek_async, target), "seek", native_consumers
         )
         await self._bridge.ask_all(seeking, timeout)
+
+    async def disarmed(self, deadline: float) -> None:
+        """Wait until no native callback is outstanding, or the loop's time is ``deadline``. They must be closed.
+
+        pulsar-client never answers the armed receive of a pattern that was unsubscribed; it goes with the client.
+        """
+        for native_consumer in () if self._abandoned else self._all:
+            await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
 
     def close(self) -> dict[asyncio.Future[object], str]:
         """Start closing all of them. Returns what to wait for with ``Bridge.ask_all``."""

@@ -21,7 +21,7 @@ from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
-from jmsaio.transport.pulsar.native.bridge import Bridge, end, wait_for
+from jmsaio.transport.pulsar.native.bridge import Bridge, end
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.record import PulsarRecord
@@ -377,5 +377,4 @@ class PulsarReceiver:
         except JMSError:
             # The connection is gone or silent: the broker gives everything back when it notices.
             return
-        for native_consumer in self._natives:
-            await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
+        await self._natives.disarmed(deadline)

@@ -112,10 +112,6 @@ class Rereading:
             task.cancel()
             self._report_loss(damage, why)
 
-    def reads(self, topic: str) -> bool:
-        """Whether an entry of a topic is being read again. For any thread."""
-        return any(damage.topic == topic for damage in list(self._tasks.values()))
-
     def concerned(self, damage: Damage) -> list[ReceiverPart]:
         """The receivers for one of which an entry was meant. For any thread."""
         return [receiver for receiver in self.receivers() if receiver.receives(damage)]
@@ -193,7 +189,7 @@ class Rereading:
 
     async def _read_once(self, damage: Damage) -> list[MessageHandle]:
         start = WireId(damage.ledger, damage.entry)
-        options = ReaderOptions(damage.topic, ConsumerConfig(receiver_queue_size=1), start)
+        options = ReaderOptions(damage.topic, ConsumerConfig(receiver_queue_size=1), start, prefix=_PREFIX)
         reader = await self.open_reader(options)
         natives: list[MessageHandle] = []
         try:
@@ -224,19 +220,23 @@ def _native(record: ReceivedRecord) -> MessageHandle:
     return record.native
 
 
+#: Begins the names of our readers' subscriptions: the log tells theirs from those of the application's readers.
+_PREFIX = "jmsaio-rereading"
 _parts: list[weakref.ref[Rereading]] = []
 
 
 def take(damage: Damage) -> bool:
     """Have an entry read again by one of the transports of this process; False if it was meant for none of them.
 
-    What the reader of such an entry drops itself is no loss: the entry is read once more, or reported as lost.
+    What a reader of ours drops is no loss: the entry is read once more, or reported as lost.
 
     The log does not say which client wrote it: where several receive the same subscription, one of them reads. If they
     talk to different brokers, none can know whether the entry is its own: all of them report it as lost.
 
     Called from any thread.
     """
+    if damage.subscription.startswith(_PREFIX):
+        return True
     parts = [part for reference in list(_parts) if (part := reference()) is not None and part.bridge.failure is None]
     concerned = [part for part in parts if part.concerned(damage)]
     if len({part.broker for part in concerned}) > 1:
@@ -248,9 +248,7 @@ def take(damage: Damage) -> bool:
         part.bridge.post(part.begin, damage)
     for part in concerned[1:]:
         part.bridge.post(part.renew, damage)
-    return bool(concerned) or (
-        damage.subscription.startswith("reader-") and any(part.reads(damage.topic) for part in parts)
-    )
+    return bool(concerned)
 
 
 NATIVE_LOG.on_damage = take

@@ -174,6 +174,7 @@ def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pul
     native.read_compacted(config.read_compacted)
     if options.name is not None:
         native.reader_name(options.name)
+    native.subscription_role_prefix(options.prefix)
     return native
 
 

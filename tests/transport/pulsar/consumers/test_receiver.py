@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import anyio
 import pulsar
@@ -272,6 +273,19 @@ async def test_a_pattern_receives_from_all_topics_that_match(kit: Kit, kind: Sub
     later = await kit.sender(f"{start}-later")
     await send(later, "later")
     assert texts(await box.take(1)) == ["later"]
+
+
+async def test_an_unsubscribed_pattern_closes_at_once(kit: Kit) -> None:
+    """pulsar-client never answers the receive that waits for its next message."""
+    topic = new_topic("pattern")
+    await send(await kit.sender(topic), "x")
+    box = await kit.box(pattern=f"{topic}.*")
+    box.receiver.acknowledge(await box.take(1))
+    assert box.receiver.receive(1) == []
+    await box.receiver.unsubscribe(HANG)
+    begin = time.monotonic()
+    await box.receiver.aclose(HANG)
+    assert time.monotonic() - begin < HANG / 2
 
 
 async def test_each_part_of_a_record_arrives_also_empty_and_null(kit: Kit) -> None:

@@ -10,7 +10,7 @@ import anyio
 import attrs
 import pytest
 
-from jmsaio.config import ProducerConfig, load
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.testing import Command, FaultProxy, Part
@@ -350,8 +350,10 @@ class Dead:
 
     def __init__(self) -> None:
         self.link = asyncio.Event()
+        self.opened: list[ReaderOptions] = []
 
     async def open(self, options: ReaderOptions) -> Any:
+        self.opened.append(options)
         return self
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
@@ -393,17 +395,29 @@ async def test_closing_does_not_wait_for_a_reader_on_a_dead_link() -> None:
 
 
 async def test_what_the_reader_drops_itself_is_no_loss() -> None:
-    """It reads once more; what the readers of others drop is none of its business."""
+    """It reads once more. What other readers of the topic drop is told, also while it reads."""
     topic, reader = new_topic(), Dead()
     reading, _ = part("pulsar://a", topic, [], reader.open)
-    own = Damage(topic, "reader-abc", 1, 2)
-    assert not rereading.take(own)
     reading.begin(Damage(topic, "s", 1, 2))
+    await asyncio.sleep(0.01)
+    [options] = reader.opened
+    own = Damage(topic, f"{options.prefix}-reader-abc", 1, 2)
     assert rereading.take(own)
-    assert not rereading.take(attrs.evolve(own, subscription="other"))
-    assert not rereading.take(attrs.evolve(own, topic=new_topic()))
+    for name in ("reader-abc", "other"):
+        assert not rereading.take(attrs.evolve(own, subscription=name))
     reader.link.set()
     await reading.aclose(HANG)
+
+
+async def test_the_names_of_readers_subscriptions_tell_whose_they_are(kit: Kit) -> None:
+    sender = await kit.sender()
+    await send(sender, "x")
+    for prefix in ("", "jmsaio-rereading"):
+        reader = await kit.transport.open_reader(ReaderOptions(kit.topic, ConsumerConfig(), prefix=prefix))
+        assert kit.transport.admin is not None
+        [name] = (await kit.transport.admin.stats(kit.topic)).subscriptions
+        assert name.startswith(f"{prefix}-reader-" if prefix else "reader-")
+        await reader.aclose(HANG)
 
 
 async def test_a_topic_is_asked_several_times_before_it_counts_as_without_the_record() -> None:

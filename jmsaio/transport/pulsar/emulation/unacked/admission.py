@@ -6,11 +6,12 @@ What is out or acknowledged already is recognised here and not delivered twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Entry
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled, plain_id
 from jmsaio.transport.pulsar.native.bridge import Bridge
@@ -54,7 +55,7 @@ class Admission:
         delivered = self._handover.entries(native_consumer.topic)
         for together, batch, again in native_consumer.entries(natives):
             count = together[0].redelivery_count() if counted else 0
-            concerned = delivered and _entry(together[0]) in delivered
+            concerned = delivered and _is_in(delivered, together[0])
             if again or count or concerned or native_consumer.topic is None:
                 if redelivered is None:
                     redelivered = _Redelivered(self, native_consumer)
@@ -109,9 +110,10 @@ class Admission:
             self._handover.forget(native_consumer.topic.__eq__)
 
 
-def _entry(native: MessageHandle) -> tuple[int, int]:
+def _is_in(entries: Iterable[Container[Entry]], native: MessageHandle) -> bool:
     place = native.message_id()
-    return place.ledger_id(), place.entry_id()
+    entry = place.ledger_id(), place.entry_id()
+    return any(entry in some for some in entries)
 
 
 class _Redelivered:

@@ -6,7 +6,7 @@ delivered there, and what was delivered before must say so (``PriorDeliveries``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
@@ -44,8 +44,8 @@ class Handover:
         self._redeliver = redeliver
         self.left = False
 
-    def entries(self, topic: str | None) -> Collection[Entry]:
-        """The entries of a topic of which something was delivered before."""
+    def entries(self, topic: str | None) -> list[Container[Entry]]:
+        """What has the entries of a topic of which something was delivered before; see ``PriorDeliveries.entries``."""
         return self._prior.entries(topic, self._name)
 
     def was_delivered(self, record: PulsarRecord) -> bool:

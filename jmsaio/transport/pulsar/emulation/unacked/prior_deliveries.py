@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Container, Iterable
 from weakref import WeakSet
 
 import attrs
@@ -110,11 +110,14 @@ class PriorDeliveries:
         self._count -= len(dropped)
         left += dropped
 
-    def entries(self, topic: str | None, subscription: str) -> Collection[Entry]:
-        """The entries of a topic of which records were delivered; none for a pattern, whose topic is not known."""
-        own: Collection[Entry] = self._deliveries.get((topic, subscription), ()) if topic is not None else ()
-        shared = () if self.given_back is None else self.given_back.entries(topic, subscription)
-        return {*own, *shared} if own and shared else own or shared
+    def entries(self, topic: str | None, subscription: str) -> list[Container[Entry]]:
+        """What has the entries of a topic of which records were delivered; empty for a pattern, whose topic is unknown.
+
+        Containers, not copies: other threads may change them at any time, so nothing may iterate over them.
+        """
+        own = self._deliveries.get((topic, subscription)) if topic is not None else None
+        shared = [] if self.given_back is None else self.given_back.entries(topic, subscription)
+        return [own, *shared] if own else shared
 
     def find(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
         """The delivery of a record that came, or None. One that was given back is forgotten with this call."""
