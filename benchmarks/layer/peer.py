@@ -108,6 +108,7 @@ class LayerRecord:
     producer_name: str | None = None
     schema_version: bytes | None = None
     sequence_id: int | None = None
+    batch_size = 0
     topic = "persistent://public/default/layer"
     size = 400
 

@@ -47,6 +47,7 @@ class _Read:
     redelivery_count: int = 0
     sequence_id: int | None = None
     may_expire: bool = False
+    batch_size: int = 0
 
     def get(self, name: str, /) -> str | None:
         """One property."""

@@ -23,7 +23,8 @@ from jmsaio.spark.batch import BatchReader
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+from jmsaio.spark.planning.read_options import ReadOptions
+from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.spark.requested import choose_columns
 from jmsaio.spark.source import JmsSource
 from jmsaio.spark.worker import worker

@@ -193,6 +193,7 @@ class ReceivedRecord(Texts, Protocol):
         publish_time: milliseconds since the epoch, by the sender's clock.
         redelivery_count: how often the broker delivered it before, 0 at first.
         message_id: where it is stored.
+        batch_size: records in its entry where that is a batch; 0 where it is none, or the number is not known.
         topic: full name of the topic (of the partition, where there are partitions).
         sequence_id: the producer's number for it, or None if the transport does not know it.
         producer_name: name of the producer that sent it, or None if it has none.
@@ -218,6 +219,8 @@ class ReceivedRecord(Texts, Protocol):
     def redelivery_count(self) -> int: ...
     @property
     def message_id(self) -> WireId: ...
+    @property
+    def batch_size(self) -> int: ...
     @property
     def topic(self) -> str: ...
     @property

@@ -71,7 +71,8 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     import pyarrow as pa
 
     from jmsaio.spark.arrow.columns import RowBatches
-    from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+    from jmsaio.spark.planning.read_options import ReadOptions
+    from jmsaio.spark.planning.reading import RangeReading
 
     here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
     assert options.destination is not None  # a reader has one

@@ -168,12 +168,14 @@ class FakeReader(FakeConsumer):
     """A reader with a queue.
 
     ``looks``: what it answers, in turn, when it is asked whether there is more; then whether its queue has something.
-    ``sought``: where it was moved; ``seeking``: what it answers then; ``landings``: its queue afterwards, in turn.
+    ``sought``: where it was moved; ``refusals``: what it answers then, in turn; then ``seeking``, which
+    moves it; ``landings``: its queue afterwards, in turn.
     """
 
     looks: deque[tuple[Any, bool]] = attrs.field(factory=deque)
     looked: int = 0
     sought: list[Any] = attrs.field(factory=list)
+    refusals: deque[Any] = attrs.field(factory=deque)
     seeking: Any = OK
     landings: deque[list[Any]] = attrs.field(factory=deque)
 
@@ -189,6 +191,9 @@ class FakeReader(FakeConsumer):
 
     def seek_async(self, position: object, callback: Callable[[Any], None]) -> None:
         self.sought.append(position)
+        if self.refusals:
+            from_thread(callback, self.refusals.popleft())
+            return
         if self.landings:
             self.queue = deque(self.landings.popleft())
             if self.armed and self.queue:

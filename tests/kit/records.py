@@ -39,6 +39,7 @@ class Record:
     sequence_id: int | None = None
     publish_time: int = attrs.field(default=attrs.Factory(lambda self: self.event_time, takes_self=True), kw_only=True)
     message_id: WireId = attrs.field(default=WireId(3, 7), kw_only=True)
+    batch_size: int = attrs.field(default=0, kw_only=True)
     topic: str = attrs.field(default="persistent://public/default/t", kw_only=True)
     size: int = attrs.field(default=100, kw_only=True)
     producer_name: str | None = attrs.field(default=None, kw_only=True)

@@ -14,7 +14,8 @@ from jmsaio.codec.rows import RawRow
 from jmsaio.config import ProducerConfig
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.planning.reading import RangeReading, ReadOptions
+from jmsaio.spark.planning.read_options import ReadOptions
+from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.testing import FaultProxy, FaultScript
 from jmsaio.transport.base import Position, SenderOptions, Transport
 from tests.kit.records import Outcomes, tell_each

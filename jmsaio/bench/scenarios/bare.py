@@ -31,6 +31,7 @@ class BareRecord:
     schema_version: bytes | None = None
     may_expire = False
     size = 0
+    batch_size = 0
     topic = "persistent://public/default/bare"
 
     def __init__(self, sent: OutgoingRecord, entry: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import attrs
@@ -114,15 +114,17 @@ class Loss:
 
 @attrs.frozen
 class Gap:
-    """Entries of a range that did not come.
+    """Entries of a range that did not come, or not in whole.
 
     Attributes:
         missing: them, in their order.
         end: the place that came instead, or the end of the range.
+        hole: the first record missing from a batch of which others came; None where only whole entries are missing.
     """
 
     missing: tuple[Run, ...]
     end: Place
+    hole: Place | None = None
 
     @property
     def start(self) -> Place:
@@ -165,6 +167,7 @@ class RangeCheck:
             start.entry,
             start.batch - 1,
         )  # the last record that is not wanted any more
+        self._size = 0  # how many records its entry has, 0 as long as that is not known
         self._seen: Entry = (start.ledger, start.entry - 1)  # the last entry that has come, or is not waited for
         self.done = range.start >= range.end
 
@@ -180,57 +183,69 @@ class RangeCheck:
 
     @property
     def is_last(self) -> bool:
-        """At most the rest of the last entry is still to come."""
+        """At most the rest of the last entry is still to come. Not known before its ledger where ledgers are not."""
+        if not self._is_known and self._seen[0] < self._range.end.ledger:
+            return self.done
         return self.done or not self._missing_before(self._range.stop)
 
-    def take(self, ids: Sequence[WireId]) -> Taken:
-        """Which of the records with these ids are wanted, up to the first gap or the end of the range."""
+    def take(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Taken:
+        """Which of the records with these ids are wanted, up to the first gap or the end of the range.
+
+        Args:
+            ids: of the records, in the order in which they came.
+            size_of: gives the number of records in the batch of the one with an index; 0 where it is not known.
+        """
         wanted: list[int] = []
         used, gap = 0, None
-        while gap is None and not self.done and (used := self._follow(ids, used, wanted)) < len(ids):
+        while gap is None and not self.done and (used := self._follow(ids, size_of, used, wanted)) < len(ids):
             ledger, entry, _, batch = ids[used]
-            gap = self._step(Place(ledger, entry, max(batch, 0)), used, wanted)
+            size = 1 if batch < 0 else size_of(used)
+            gap = self._step(Place(ledger, entry, max(batch, 0)), size, used, wanted)
             used += gap is None and not self.done
-        if used and used == len(ids) and ids[-1].batch_index < 0 and self.is_last:
+        if used and used == len(ids) and 0 < self._size <= self._last[2] + 1 and self.is_last:
             self.done = True
         return Taken(wanted, used, gap)
 
-    def _follow(self, ids: Sequence[WireId], used: int, wanted: list[int]) -> int:
+    def _follow(self, ids: Sequence[WireId], size_of: Callable[[int], int], used: int, wanted: list[int]) -> int:
         """Take the records that follow the last one at once, as most do; the index of the first that does not."""
         (ledger, number), end = self._seen, self._range.end
         if self._range.acknowledged or self._last[:2] > self._seen or ledger > end.ledger:
             return used
         bound = end.entry if ledger == end.ledger else _UNBOUND
-        batch_before = self._last[2] if self._last[:2] == self._seen else -1
+        batch_before, size = (self._last[2], self._size) if self._last[:2] == self._seen else (-1, 0)
         for index in range(used, len(ids)):
             of, entry, _, batch = ids[index]
             if of != ledger or entry >= bound:
                 break
-            if entry == number + 1:
+            if entry == number + 1 and batch < 1 and batch_before + 1 >= size:
                 number = entry
-            elif entry != number or batch <= batch_before:
+                if batch:
+                    size, batch = 1, 0
+                else:
+                    size = size_of(index)
+            elif entry != number or batch != batch_before + 1:
                 break
             batch_before = batch
         else:
             index = len(ids)
         if index > used:
             wanted.extend(range(used, index))
-            self._seen, self._last = (ledger, number), (ledger, number, max(batch_before, 0))
+            self._seen, self._last, self._size = (ledger, number), (ledger, number, batch_before), size
         return index
 
-    def _step(self, place: Place, index: int, wanted: list[int]) -> Gap | None:
+    def _step(self, place: Place, size: int, index: int, wanted: list[int]) -> Gap | None:
         """Take any record, drop it, end with it, or find what is missing before it."""
         here = (place.ledger, place.entry)
         is_next = here == (self._seen[0], self._seen[1] + 1)
         if place <= self._last:
             self._seen = here if is_next else self._seen
+            self._size = size if here == self._last[:2] else self._size
             return None
-        if place >= self._range.end or not (is_next or here <= self._seen):
-            gap = self._gap(place)
-            if gap is not None or place >= self._range.end:
-                self.done = gap is None
-                return gap
-        self._last, self._seen = place, max(self._seen, here)
+        gap = self._gap(place)
+        if gap is not None or place >= self._range.end:
+            self.done = gap is None
+            return gap
+        self._last, self._seen, self._size = place, max(self._seen, here), size
         if not (self._range.acknowledged and _holds(self._range.acknowledged, here)):
             wanted.append(index)
         return None
@@ -249,17 +264,32 @@ class RangeCheck:
         """What is missing in a gap is not waited for any more."""
         ledger, entry = self._range.stop if gap.end >= self._range.end else gap.end[:2]
         self._seen = max(self._seen, (ledger, entry - 1))
+        self._last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
 
     def _gap(self, place: Place) -> Gap | None:
         """What is missing before a place."""
-        before = self._range.stop if place >= self._range.end else (place.ledger, place.entry)
-        missing = self._missing_before(before)
-        return Gap(tuple(missing), min(place, self._range.end)) if missing else None
+        is_end = place >= self._range.end
+        place = min(place, self._range.end)
+        missing = self._missing_before(self._range.stop if is_end else place[:2])
+        holes = self._holes(place, is_end)
+        missing = sorted(missing + [Run(hole.ledger, hole.entry, hole.entry + 1) for hole in holes])
+        return Gap(tuple(missing), place, holes[0] if holes else None) if missing else None
+
+    def _holes(self, place: Place, is_end: bool) -> list[Place]:
+        """The first records missing before a place of the last entry and of that of the place, where others came."""
+        ledger, entry, batch = self._last
+        holes = []
+        if place[:2] != (ledger, entry):
+            holes += [Place(ledger, entry, batch + 1)] * (batch + 1 < self._size)
+            holes += [place._replace(batch=0)] * (place.batch > 0 and not is_end)
+        elif place.batch > batch + 1 and not (is_end and batch + 1 >= self._size):
+            holes.append(Place(ledger, entry, batch + 1))
+        return [hole for hole in holes if not _holds(self._range.acknowledged, hole[:2])]
 
     def _missing_before(self, entry: Entry) -> list[Run]:
         """The entries behind the last seen, up to, not including, ``entry``."""
         ledger, number = self._seen
-        if entry == (ledger, number + 1):
+        if entry <= (ledger, number + 1):
             return []
         if not self._is_known:
             run = Run(entry[0], number + 1 if entry[0] == ledger else 0, entry[1])

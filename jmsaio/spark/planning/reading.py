@@ -8,6 +8,8 @@ earlier and goes on from there; what it brings is read. What it does not bring e
 * lost, where the ledger is stored no more: the broker deletes whole ledgers, the oldest first;
 * nothing for readers, where the ledger is stored. An entry that the broker itself can't read looks the same.
 
+A batch is stored and sent whole, so a part of one that does not come from a second reader either is lost, too.
+
 Without administration it is not known which ledgers are stored, so nothing counts as lost.
 """
 
@@ -27,7 +29,6 @@ import attrs
 
 from jmsaio.codec.row_columns import ColumnMaker, RowColumns
 from jmsaio.codec.view import header
-from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import (
     AdminError,
     JMSSecurityError,
@@ -38,13 +39,12 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
-from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
+from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
 from jmsaio.transport.subscriptions import is_away, passes
 
@@ -70,64 +70,7 @@ _UNKNOWN_SIZE: Final = 1024 * 1024
 _SILENCE, _LONG_SILENCE = 2.0, 10.0
 _DELETED: Final = "the broker has deleted them, or the topic was deleted and made anew, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
-
-
-@attrs.frozen(kw_only=True)
-class ReadOptions:
-    """How a range is read.
-
-    Attributes:
-        selector: messages that it does not select are left out; None: all are read.
-        namespace: ``tenant/namespace`` left out of the names of reply destinations.
-        since: publish time in ms since the epoch of the first messages wanted, or None.
-        before: publish time of the first messages not wanted, or None.
-        check_body: see ``to_row``.
-        fail_on_decode_error: a message that can't be read in whole is an error, else a row that says so.
-        fail_on_data_loss: messages that are stored no more are an error, else a warning.
-        data_loss_folder: where a loss becomes a file, too, if it is no error; or None.
-        read_timeout: seconds without a message that was to come, before reading fails.
-        outage_timeout: seconds that an unreachable broker is waited for.
-        batch_rows: rows at a time, at most.
-        batch_bytes: bytes of messages at which these rows end, and about as many are prefetched at most.
-        config: for the reader; ``receiver_queue_size`` is the most that is prefetched.
-        close_timeout: seconds for closing a reader.
-    """
-
-    selector: Selector | None = None
-    namespace: str = "public/default"
-    since: int | None = None
-    before: int | None = None
-    check_body: bool = True
-    fail_on_decode_error: bool = False
-    fail_on_data_loss: bool = True
-    data_loss_folder: str | None = None
-    read_timeout: float = 60.0
-    outage_timeout: float = 300.0
-    batch_rows: int = 4096
-    batch_bytes: int = 16 * 1024 * 1024
-    config: ConsumerConfig = attrs.field(factory=ConsumerConfig)
-    close_timeout: float = 10.0
-
-    @classmethod
-    def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
-        """How the options of a reader want ranges to be read, on a connection with this configuration."""
-        fails = options.on_decode_error is OnDecodeError.FAIL
-        return cls(
-            selector=None if options.selector is None else Selector(options.selector),
-            namespace=configuration.system_namespace,
-            since=options.starting_time,
-            before=options.ending_time,
-            check_body=fails or any(column.name == "decode_error" for column in options.columns),
-            fail_on_decode_error=fails,
-            fail_on_data_loss=options.fail_on_data_loss,
-            data_loss_folder=options.data_loss_folder,
-            read_timeout=options.read_timeout,
-            outage_timeout=options.outage_timeout,
-            batch_rows=options.batch_rows,
-            batch_bytes=options.batch_bytes,
-            config=attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue),
-            close_timeout=configuration.close_timeout,
-        )
+_HOLE: Final = "readers get only a part of their batch"
 
 
 class RangeReading:
@@ -158,7 +101,11 @@ class RangeReading:
         self._looks, self._looked_at = _LOOKS, BEGINNING
         self._far_looks, self._asks = _FAR_LOOKS, _ASKS
         self._back = 1  # how many entries before a gap the last look began
-        self._silent_at: Place | None = None  # where another reader was opened because nothing came
+        self._hole: Place | None = None  # for which another reader was opened
+        self._opened = self._check.last, self._check.place  # the last record then, and where the reader begins
+        self._silent_at: Place | None = None  # the last record behind which nothing came for a while,
+        self._silences = 0  # and how many readers began further back for that; and how many still may in all
+        self._silent_looks = _LOOKS
 
     async def __aenter__(self) -> Self:
         return self
@@ -276,6 +223,7 @@ class RangeReading:
 
     async def _open(self, place: Place) -> None:
         """Open a reader at an entry in place of the one before."""
+        self._opened = self._check.last, place
         await self.aclose()
         self._queue = self._fitting_queue()
         config = attrs.evolve(self._options.config, receiver_queue_size=self._queue)
@@ -283,9 +231,15 @@ class RangeReading:
         self._reader = await self._transport.open_reader(ReaderOptions(self._range.topic, config, start))
 
     async def _reopen(self) -> None:
-        """Go on with another reader at the same place. It may begin between the chunks of a message."""
-        await self._open(self._check.place)
-        self._looks = max(self._looks, 1)
+        """Go on with another reader where the last one began, which may be far back, if nothing has come of it.
+
+        Else it begins behind what has come, perhaps between the chunks of a message.
+        """
+        last, place = self._opened
+        if last != self._check.last:
+            place = self._check.place
+            self._looks, self._looked_at = max(self._looks, 1), BEGINNING
+        await self._open(place)
 
     def _fitting_queue(self) -> int:
         """How many records to prefetch, so that they have about ``batch_bytes``."""
@@ -311,7 +265,7 @@ class RangeReading:
     async def _read_on(self) -> list[ReceivedRecord] | None:
         """The next records, by another reader where the last one failed; None where none came for too long."""
         if self._reader is None:
-            self._silent_at, self._looked_at = None, BEGINNING  # where the one that failed began does not count
+            self._silent_at = None
             await self._reopen()
         try:
             return await self._listen()
@@ -321,7 +275,7 @@ class RangeReading:
 
     async def _listen(self) -> list[ReceivedRecord] | None:
         left = self._options.read_timeout
-        piece = min(_SILENCE, left)
+        piece = min(_LONG_SILENCE if self._silent_at == self._check.last else _SILENCE, left)
         while True:
             reader = self._reader
             assert reader is not None
@@ -335,14 +289,41 @@ class RangeReading:
                 return []
             if left <= 0:
                 return None
-            gap = self._check.rest()  # perhaps the reader began between the chunks of the last message
-            if gap is not None and await self._look_again(gap):
+            if await self._replace():
                 left = self._options.read_timeout
-            elif self._silent_at != self._check.last:  # perhaps pulsar-client has a message and tells of it too late
-                self._silent_at = self._check.last
-                await self._reopen()
             piece = min(_LONG_SILENCE, left)
             left -= piece
+
+    async def _replace(self) -> bool:
+        """Open another reader where nothing comes of this one; False where that would not help.
+
+        pulsar-client may have a message and tell of it too late: once, another reader begins at the same place. Or the
+        last message of the topic is one in chunks, and the reader began between them: others begin further and further
+        back. A slow link is as silent, so this counts as no look, and what those have found out stays.
+        """
+        gap, (last, place) = self._check.rest(), self._opened
+        began, is_first = place, self._silent_at != self._check.last
+        if is_first:
+            self._silent_at, self._silences = self._check.last, 0
+        if last != self._check.last:
+            place = self._check.place
+        if gap is not None and self._silent_looks and self._looked_at <= self._check.last:
+            earlier = self._store.before(gap.start, self._usual_back() * _FURTHER**self._silences)
+            if earlier < place and await self._outage.wait(partial(self._may_end_chunks, gap)):
+                self._silences, self._silent_looks, place = self._silences + 1, self._silent_looks - 1, earlier
+        if not is_first and place == began:
+            return False
+        await self._outage.wait(partial(self._open, place))
+        return True
+
+    async def _may_end_chunks(self, gap: Gap) -> bool:
+        """Whether a message in chunks ends in a gap; once True where that can't be known."""
+        try:
+            if self._transport.admin is not None:
+                return await self._last_chunk(gap, counts=False) is not None
+        except JMSSecurityError:
+            pass
+        return not self._silences
 
     async def _is_over(self) -> bool:
         """The broker has no message for readers behind the last one. A reader does not see that behind some markers.
@@ -378,7 +359,8 @@ class RangeReading:
     async def _sort(self, records: Sequence[ReceivedRecord]) -> None:
         """Keep what is wanted of records that were read."""
         while True:
-            taken = self._check.take([record.message_id for record in records])
+            ids = [record.message_id for record in records]
+            taken = self._check.take(ids, partial(_batch_size, records))
             self._waiting.extend(map(records.__getitem__, taken.wanted))
             if taken.gap is None or await self._look_again(taken.gap):
                 return
@@ -388,16 +370,18 @@ class RangeReading:
     async def _look_again(self, gap: Gap) -> bool:
         """Open another reader before missing entries; False where that was done already, or was done too often.
 
-        It is done again, further back, where the end of a message in chunks is missing.
+        It is done again, further back, where the end of a message in chunks is missing. A batch comes whole from a
+        reader that begins with its entry; a compacted one without what compaction removed, whichever reader brings it.
         """
+        if gap.hole is not None and gap.hole != self._hole and not self._options.config.read_compacted:
+            self._hole = gap.hole
+            await self._outage.wait(self._reopen)
+            return True
         if self._looks and gap.end > self._looked_at:
-            is_repeated = self._looked_at == BEGINNING  # the look before failed in an outage, if there was one
             self._looks -= 1
             self._looked_at = gap.end
-            least, most = _BACK_ENTRIES
-            usual = min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
-            self._back = max(usual, self._back) if is_repeated else usual
-        elif (last := await self._outage.wait(partial(self._last_chunk, gap))) is None:
+            self._back = self._usual_back()
+        elif (last := await self._outage.wait(partial(self._last_chunk, gap, True))) is None:
             return False
         elif not self._far_looks:
             _log.warning(
@@ -410,8 +394,17 @@ class RangeReading:
         await self._outage.wait(partial(self._open, self._store.before(gap.start, self._back)))
         return True
 
-    async def _last_chunk(self, gap: Gap) -> Place | None:
+    def _usual_back(self) -> int:
+        """How many entries before a gap a first look begins."""
+        least, most = _BACK_ENTRIES
+        return min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
+
+    async def _last_chunk(self, gap: Gap, counts: bool) -> Place | None:
         """Return the missing entry that holds the last of several chunks; None if there is none among those asked.
+
+        Args:
+            gap: the missing entries.
+            counts: the range asks about fewer entries from now on.
 
         Raises:
             AdminError: the broker does not answer.
@@ -424,7 +417,7 @@ class RangeReading:
             for run in gap.missing:
                 for entry in range(run.first, min(run.stop, run.first + self._asks)):
                     is_last = await admin.is_last_chunk(self._range.topic, WireId(run.ledger, entry))
-                    self._asks -= 1
+                    self._asks -= counts
                     if is_last:
                         return Place(run.ledger, entry)
         except TransportError as error:
@@ -434,14 +427,23 @@ class RangeReading:
         return None
 
     async def _give_up(self, gap: Gap) -> None:
-        """Go on without missing entries; tell of those whose ledgers are stored no more."""
-        came_of = gap.end.ledger if gap.end < self._range.end else -1  # this ledger is stored: a record came of it
+        """Go on without what is missing; tell of entries whose ledgers are stored no more, and of parts of batches.
+
+        A compacted topic has batches without the messages that compaction removed.
+        """
+        found = gap.end if gap.end < self._range.end else None
+        came_of = -1 if found is None else found.ledger  # this ledger is stored: a record came of it
         if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
             store = await self._outage.wait(self._look)
             kept = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
             gone = [run for run in gap.missing if run.ledger not in kept]
             if gone:
-                found = gap.end if came_of >= 0 else None
                 reason = _NO_TOPIC if store is None else _DELETED
                 self.losses.tell(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
+        if gap.hole is not None and not self._options.config.read_compacted:
+            self.losses.tell(Loss(self._range.topic, gap.hole, found, _HOLE))
         self._check.accept(gap)
+
+
+def _batch_size(records: Sequence[ReceivedRecord], index: int) -> int:
+    return records[index].batch_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 
 import attrs
 import pytest
@@ -224,7 +225,8 @@ def test_a_stream_reads_all_once_and_loses_nothing_that_a_subscription_keeps_for
 ) -> None:
     """Whatever is unloaded, closed, trimmed and written, also between planning a batch and reading it."""
     stream = Stream(Ledgers())
-    for step in (*steps, *["batch"] * 80):
+    written = sum(int(step) for step in chain(steps, *meanwhile) if step.isdigit())
+    for step in (*steps, *["batch"] * (written + len(meanwhile) + 1)):
         if step == "batch":
             stream.batch(limit, meanwhile.pop() if meanwhile else [])
             stream.model.acknowledge(stream.offsets.get(TOPIC))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 import attrs
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place, parse_place, place_of
-from jmsaio.spark.planning.ranges import Gap, Range, RangeCheck, Run
+from jmsaio.spark.planning.ranges import Gap, Range, RangeCheck, Run, Taken
 
 T = "persistent://public/default/t"
 LEDGERS = ((5, 4), (7, 0), (8, 3))
@@ -50,6 +51,14 @@ def test_a_range_is_runs_of_entries_that_are_not_acknowledged(
 def test_a_range_without_known_ledgers_counts_what_must_be_there() -> None:
     assert Range(T, Place(5, 2), Place(5, 6)).entries() == 4
     assert Range(T, Place(5, 2), Place(8, 6, 1)).entries() == 7
+
+
+def test_a_range_without_known_ledgers_that_ends_where_a_later_one_begins_is_read_up_to_there() -> None:
+    check = RangeCheck(Range(T, Place(5, 0), Place(8, 0)))
+    assert check.take(ids("5:0")) == Taken([0], 1, None)
+    assert (check.is_last, check.done) == (False, False)
+    assert check.take(ids("5:1", "6:0", "8:0")) == Taken([0, 1], 2, None)
+    assert check.done
 
 
 def test_a_pickled_range_is_small() -> None:
@@ -165,18 +174,22 @@ def logs(draw: st.DrawFn) -> Log:
     return Log(records, Range(T, start, end, counts))
 
 
+def size_in(log: Log, some: list[WireId]) -> Callable[[int], int]:
+    """Gives the size of the batch of each of some records; 0 where it holds none."""
+    return lambda index: sum(each[:2] == some[index][:2] and each.batch_index >= 0 for each in log.records)
+
+
 @given(logs(), st.data())
 def test_a_reader_that_repeats_and_leaves_out_brings_each_record_once(log: Log, data: st.DataObject) -> None:
     """What is wanted is what came of the range, each record once and in order; gaps are what did not come."""
     expected = [each for each in log.records if log.range.start <= place_of(each) < log.range.end]
-    entries = sorted({each[:2] for each in expected})
-    hidden = data.draw(st.sets(st.sampled_from(entries))) if entries else set()
-    visible = [each for each in log.records if each[:2] not in hidden]
+    hidden = data.draw(st.sets(st.sampled_from(expected))) if expected else set()
+    visible = [each for each in log.records if each not in hidden]
     check, got, missed = RangeCheck(log.range), [], set()
     at = 0
     while at < len(visible) and not check.done:
         some = visible[at : at + data.draw(st.integers(1, 5))]
-        taken = check.take(some)
+        taken = check.take(some, size_in(log, some))
         got += [some[index] for index in taken.wanted]
         if taken.gap is not None:
             missed |= {(run.ledger, entry) for run in taken.gap.missing for entry in range(run.first, run.stop)}
@@ -186,5 +199,63 @@ def test_a_reader_that_repeats_and_leaves_out_brings_each_record_once(log: Log, 
     gap = None if check.done else check.finish()
     if gap is not None:
         missed |= {(run.ledger, entry) for run in gap.missing for entry in range(run.first, run.stop)}
-    assert got == [each for each in expected if each[:2] not in hidden]
-    assert missed == hidden
+    assert got == [each for each in expected if each not in hidden]
+    assert missed == {each[:2] for each in hidden}
+
+
+@pytest.mark.parametrize(
+    ("end", "before", "come", "hole"),
+    [
+        ((8, 3), ["5:0:0"], ["5:0:2"], (5, 0, 1)),
+        ((8, 3), ["5:0:0", "5:0:1"], ["5:1:0"], (5, 0, 2)),  # of three
+        ((8, 3), ["5:0:0", "5:0:1"], ["8:0:0"], (5, 0, 2)),
+        ((8, 3), [], ["5:0:1"], (5, 0, 0)),
+        ((8, 3), ["5:0:0", "5:0:1", "5:0:2"], ["5:1:1"], (5, 1, 0)),
+        ((5, 0, 2), ["5:0:0"], ["5:0:2"], (5, 0, 1)),
+        ((5, 1), ["5:0:0", "5:0:1"], ["5:1:0"], (5, 0, 2)),
+    ],
+)
+def test_what_is_missing_of_a_batch_is_a_hole_until_it_comes_or_is_accepted(
+    end: tuple[int, ...], before: list[str], come: list[str], hole: tuple[int, ...]
+) -> None:
+    for accepted in (True, False):
+        check = RangeCheck(Range(T, Place(5, 0), Place(*end), LEDGERS))
+        assert len(check.take(ids(*before), lambda index: 3).wanted) == len(before)
+        taken = check.take(ids(*come), lambda index: 3)
+        gap = taken.gap
+        assert gap is not None
+        assert (gap.hole, taken.wanted, check.done) == (Place(*hole), [], False)
+        assert Run(hole[0], hole[1], hole[1] + 1) in gap.missing
+        if accepted:
+            check.accept(gap)
+            assert check.take(ids(*come), lambda index: 3).gap is None
+        else:
+            rest = [f"{hole[0]}:{hole[1]}:{index}" for index in range(hole[2], 3)]
+            taken = check.take(ids(*rest), lambda index: 3)
+            assert (taken.wanted[:1], taken.gap) == ([0], None)
+
+
+def test_the_rest_of_the_last_batch_is_missing_until_it_comes() -> None:
+    check = RangeCheck(Range(T, Place(8, 2), Place(8, 3), LEDGERS))
+    check.take(ids("8:2:0", "8:2:1"), lambda index: 3)
+    assert (check.is_last, check.finish(), check.done) == (
+        True,
+        Gap((Run(8, 2, 3),), Place(8, 3), Place(8, 2, 2)),
+        False,
+    )
+    assert (check.take(ids("8:1", "8:2:1"), lambda index: 3).wanted, check.done) == ([], False)
+    assert (check.take(ids("8:2:2"), lambda index: 3).wanted, check.done) == ([0], True)
+
+
+@pytest.mark.parametrize("end", [(5, 0, 2), (5, 0, 9), (5, 1)])
+def test_a_range_may_begin_in_a_batch_and_end_behind_it(end: tuple[int, ...]) -> None:
+    check = RangeCheck(Range(T, Place(5, 0, 1), Place(*end), LEDGERS))
+    assert check.take(ids("5:0:0", "5:0:1"), lambda index: 2) == Taken([1], 2, None)
+    assert check.finish() is None
+
+
+def test_acknowledged_batches_have_no_holes() -> None:
+    acknowledged = (((5, 0), (5, 1)),)
+    check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, acknowledged))
+    come = ids("5:0:1", "5:1:0", "5:2:0", "5:2:1")
+    assert check.take(come, lambda index: 2) == Taken([2, 3], 4, None)

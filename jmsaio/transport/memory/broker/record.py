@@ -49,6 +49,8 @@ class StoredRecord:
         "properties", "publish_time", "references", "sequence_id", "size",
     )  # fmt: skip
 
+    #: An entry holds one record.
+    batch_size: int = 0
     #: How often it was delivered before; ``RedeliveredRecord`` has its own.
     redelivery_count: int = 0
     #: Senders of the embedded broker declare no schema.

@@ -24,6 +24,8 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 _ASK = 30.0
 #: Seconds for the first record to arrive after a seek, before the broker is asked again whether there is one.
 _ARRIVAL = 2.0
+#: Seconds that a message of which the armed receive was not told waits for one before it: see ``second_look``.
+_HOLD = 1.0
 #: The latest time that the broker takes: a Java long.
 _LATEST_TIME = 2**63 - 1
 
@@ -39,7 +41,7 @@ class PulsarReader:
         what = f"read {options.topic}"
         kept = cast(ConsumerHandle, native)  # it is only kept there: see ``_native``
         self._native_consumer = NativeConsumer(
-            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
+            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken, _HOLD
         )
         self._records = StoredRecords(self._native_consumer)
         self._since = options.start if isinstance(options.start, int) else None
@@ -183,9 +185,9 @@ class PulsarReader:
         self._since, self._last = time, None
         self._records.forget()
         self._native_consumer.discard()
-        await self._bridge.ask(
-            partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME)), self._from(time), timeout
-        )
+        seek = partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME))
+        # The broker drops the reader's consumer when it moves: pulsar-client may still be connecting it again.
+        await ask_again(self._bridge, partial(self._bridge.ask, seek, self._from(time), timeout), timeout)
         while not await self._is_at_end(timeout):
             arrival = self._arrival = self._bridge.loop.create_future()
             if (native := self._native_consumer.peek()) is not None:

@@ -28,9 +28,10 @@ _place_of: Final[Callable[[tuple[int, int, int, int]], WireId]] = partial(tuple.
 class _Entry:
     """What is known of one entry."""
 
-    __slots__ = ("producer_name", "publish_time", "schema_version")
+    __slots__ = ("batch_size", "producer_name", "publish_time", "schema_version")
 
-    def __init__(self) -> None:
+    def __init__(self, batch_size: int = 0) -> None:
+        self.batch_size = batch_size
         self.publish_time: object = _UNKNOWN
         self.producer_name: object = _UNKNOWN
         self.schema_version: object = _UNKNOWN
@@ -54,6 +55,11 @@ class StoredRecord(PulsarRecord):
         self._properties = self._payload = self._published = None
         self._id = place
         self._entry = entry
+
+    @property
+    def batch_size(self) -> int:
+        """Records in its batch; 0 without one."""
+        return self._entry.batch_size
 
     @property
     def publish_time(self) -> int:
@@ -120,7 +126,8 @@ class StoredRecords:
         of, index = place.entry_id(), place.batch_index()
         if index < 1 or index != last + 1 or of != number:
             ledger, partition = place.ledger_id(), place.partition()
-            self._entry, self._size = _Entry(), batch_size(place) if index >= 0 else 0
+            self._size = batch_size(place) if index >= 0 else 0
+            self._entry = _Entry(self._size)
         return WireId(ledger, of, partition, index)
 
     def _known(self, natives: Sequence[MessageHandle], start: int, first: WireId) -> int:

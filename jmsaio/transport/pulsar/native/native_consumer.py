@@ -32,7 +32,7 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.results import OK, translate
-from jmsaio.transport.pulsar.native.second_look import SecondLook
+from jmsaio.transport.pulsar.native.second_look import HOLD, SecondLook
 from jmsaio.transport.waiters import Waiters
 
 
@@ -47,6 +47,7 @@ class NativeConsumer:
         topic: the topic of all its messages, or None where it has several (a pattern).
         what: it in words, for errors.
         wake: called when an armed receive was answered, or a message was found that it was not told of.
+        hold: seconds that such a message waits for an answer that may be on its way.
 
     Attributes:
         failure: what ended it, or None.
@@ -65,6 +66,7 @@ class NativeConsumer:
         topic: str | None,
         what: str,
         wake: Callable[[], None],
+        hold: float = HOLD,
     ) -> None:
         self.native = native
         self.topic = topic
@@ -82,7 +84,7 @@ class NativeConsumer:
         self._wake = wake
         self._armed = False
         self._late: list[MessageHandle] = []
-        self._second_look = SecondLook(bridge, lambda: self._receive_now(0), self._unannounced)
+        self._second_look = SecondLook(bridge, lambda: self._receive_now(0), self._unannounced, hold)
         self._answered = Waiters()
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()

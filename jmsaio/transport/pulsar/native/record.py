@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import EXPIRATION, WireId
+from jmsaio.transport.pulsar.native.batch_acker import batch_size
 
 if TYPE_CHECKING:
     from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
@@ -133,6 +134,11 @@ class PulsarRecord:
             native = self.native.message_id()
             place = self._id = WireId(native.ledger_id(), native.entry_id(), native.partition(), native.batch_index())
         return place
+
+    @property
+    def batch_size(self) -> int:
+        """Records in its batch; 0 without one."""
+        return batch_size(self.native.message_id()) if self.message_id.batch_index >= 0 else 0
 
     @property
     def topic(self) -> str:

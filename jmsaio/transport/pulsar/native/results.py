@@ -63,7 +63,7 @@ _MEANINGS: dict[str, Meaning] = {
     "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies", passes=True),
     "ChecksumError": Meaning(TransportError, "the message was damaged on its way", True),
     "ConsumerBusy": Meaning(ConsumerBusyError, "the subscription already has its consumer; close that one first"),
-    "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker"),
+    "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker", passes=True),
     "Disconnected": Meaning(
         BrokerUnavailableError, "the connection to the broker broke before the answer", passes=True
     ),

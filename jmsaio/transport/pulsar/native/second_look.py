@@ -16,7 +16,8 @@ One look after each arming is enough:
   waits for the next one, which it precedes (``NativeConsumer.take``).
 
 A message that is found may also lie behind an answer on its way from a native thread. So it is held until that comes,
-or has not come for ``HOLD``.
+or has not come for a while: on a busy machine the thread may wait for a processor for longer than ``HOLD``. A reader,
+which tells the end of a topic by what it has read, holds it longer.
 
 pulsar-client lets one receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and
 on readers. It refuses where the queue has no room at all (``receiverQueueSize`` 0): there it can't leave a message.
@@ -36,7 +37,7 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 
 #: Seconds without an answer before the look.
 DELAY: Final = 0.1
-#: Seconds that a message which was found waits for an answer that is on its way.
+#: Seconds that a message which was found waits for an answer that may be on its way, where nothing else is said.
 HOLD: Final = 0.05
 #: Seconds that a timer may be early.
 _TOLERANCE: Final = 0.001
@@ -48,17 +49,23 @@ class SecondLook:
     Args:
         bridge: the way back from native threads.
         look: takes the first message of the queue without waiting; raises ``_pulsar.PulsarException`` if there is none.
-        found: called with a message when no answer came after it was found.
+        found: called with a message when no answer came after it was found,
+        hold: for so many seconds.
     """
 
-    __slots__ = ("_bridge", "_due", "_found", "_held", "_look", "_timer")
+    __slots__ = ("_bridge", "_due", "_found", "_held", "_hold", "_look", "_timer")
 
     def __init__(
-        self, bridge: Bridge, look: Callable[[], MessageHandle], found: Callable[[MessageHandle], object]
+        self,
+        bridge: Bridge,
+        look: Callable[[], MessageHandle],
+        found: Callable[[MessageHandle], object],
+        hold: float = HOLD,
     ) -> None:
         self._bridge = bridge
         self._look = look
         self._found = found
+        self._hold = hold
         self._held: MessageHandle | None = None
         self._due: float | None = None  # loop's time of what is next; None: no receive is armed, or it was looked
         self._timer: asyncio.TimerHandle | None = None
@@ -99,7 +106,7 @@ class SecondLook:
         with suppress(_pulsar.PulsarException):  # nothing there, or the consumer failed: the armed receive is told
             self._held = self._look()
         if self._held is not None:
-            self._due = loop.time() + HOLD
+            self._due = loop.time() + self._hold
             self._timer = loop.call_at(self._due, self._ring)
         if held is not None:
             self._found(held)

@@ -10,11 +10,19 @@ import _pulsar
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.errors import JMSSecurityError, ObjectClosedError, OperationTimeoutError, TransportError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSSecurityError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    TransportError,
+)
 from jmsaio.transport.base import Position, ReaderOptions
 from jmsaio.transport.pulsar.consumers import reader as module
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.results import DISCONNECTED
+from jmsaio.transport.pulsar.native.second_look import HOLD
 from tests.kit.native_fakes import FakeMessage, FakeReader
 from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG
@@ -80,6 +88,24 @@ async def test_a_reader_is_moved_to_its_time_until_it_finds_the_same_place_twice
     assert native.sought == [10] * 4
     assert texts(await reader.read(10, HANG)) == ["a", "b"]
     assert await reader.at_end()
+
+
+async def test_a_reader_is_moved_again_when_its_consumer_is_not_connected_yet() -> None:
+    """The broker drops the consumer at each move, and pulsar-client connects it again."""
+    refusals = deque([_pulsar.Result.NotConnected, _pulsar.Result(DISCONNECTED)])
+    [a] = messages(a=10)
+    native = FakeReader(refusals=refusals, landings=deque([[a], [a]]))
+    reader = reader_of(native, 10)
+    await reader.seek(10, HANG)
+    assert native.sought == [10] * 4
+    assert texts(await reader.read(10, HANG)) == ["a"]
+
+
+async def test_a_reader_whose_consumer_stays_without_a_connection_says_so() -> None:
+    native = FakeReader(seeking=_pulsar.Result.NotConnected)
+    with pytest.raises(BrokerUnavailableError, match=f"read {TOPIC} from publish time 5 ms: not connected"):
+        await reader_of(native).seek(5, 0.25)
+    assert len(native.sought) == 2  # after 0 and 0.1 seconds
 
 
 async def test_a_reader_that_found_the_end_at_its_time_twice_is_there() -> None:
@@ -233,3 +259,17 @@ async def test_the_end_is_behind_a_message_that_may_not_be_read_yet() -> None:
     assert texts(await reader.read(10, HANG)) == ["a"]
     assert len(taken) == 3
     assert await reader.at_end()
+
+
+async def test_what_was_not_announced_does_not_overtake_an_answer_that_comes_very_late() -> None:
+    """The thread that brings it waits for a processor: who reads in order would take it for read already."""
+    native = FakeReader()
+    reader = reader_of(native)
+    assert reader._take(10) == []
+    native.queue.extend(FakeMessage(7, index, body=body, batch_size=3) for index, body in ((1, b"b"), (2, b"c")))
+    while not reader._native_consumer.holds:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(5 * HOLD)
+    assert reader._take(10) == []
+    native.deliver(FakeMessage(7, 0, body=b"a", batch_size=3))
+    assert texts(await reader.read(10, HANG)) == ["a", "b", "c"]

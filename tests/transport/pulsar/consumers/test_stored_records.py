@@ -38,6 +38,7 @@ def test_of_a_batch_only_the_first_and_the_last_are_asked_for_their_places() -> 
     natives = [FakeMessage(4, index, batch_size=5) for index in range(5)] + [FakeMessage(5, 0, batch_size=3)]
     records = records_of(*natives)
     assert [record.message_id for record in records] == [*(WireId(1, 4, -1, n) for n in range(5)), WireId(1, 5, -1, 0)]
+    assert [record.batch_size for record in records] == [5] * 5 + [3]
     assert [native.asked.count("message_id") for native in natives] == [1, 0, 0, 0, 1, 1]
 
 

@@ -33,8 +33,8 @@ def test_nothing_is_asked_before_it_is_used() -> None:
 
 
 def test_a_record_has_all_parts_of_its_native_message() -> None:
-    record = record_of(FakeMessage(4, 2, key="k"))
-    assert record.key == "k"
+    record = record_of(FakeMessage(4, 2, key="k", batch_size=9))
+    assert (record.key, record.batch_size, record_of(FakeMessage()).batch_size) == ("k", 9, 0)
     assert (record.event_time, record.publish_time) == (11, 12)
     assert record.sequence_id is None
     assert record.size == 4 + 400

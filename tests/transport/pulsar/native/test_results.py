@@ -54,8 +54,8 @@ def test_each_result_becomes_its_error(name: str, kind: type[JMSError]) -> None:
 def test_only_answers_of_the_moment_pass() -> None:
     passing = {name for name, code in RESULTS.items() if passes(translate(code, "x"))}
     assert passing == {
-        "BrokerMetadataError", "BrokerPersistenceError", "Disconnected", "LookupError", "ServiceUnitNotReady",
-        "TooManyLookupRequestException",
+        "BrokerMetadataError", "BrokerPersistenceError", "Disconnected", "LookupError", "NotConnected",
+        "ServiceUnitNotReady", "TooManyLookupRequestException",
     }  # fmt: skip
     assert not passes(JMSError("of our own"))
 
