@@ -1,7 +1,8 @@
 """Fixtures for every test, and the one place that decides which tests can't run on this machine.
 
-Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`, `secure_broker`) need the real broker, tests marked
-``java`` (or using `java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both come from Maven.
+Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`, `secure_broker`, `oauth_broker`) need the real broker,
+tests marked ``java`` (or using `java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both
+come from Maven.
 Where a JDK or Maven is missing, or nothing can be downloaded, these tests are deselected and the last lines of the run
 say so; with ``CI=true`` that makes the run fail. So does a run that leaves out the files that need the extra ``spark``.
 """
@@ -27,7 +28,9 @@ from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     _second_broker,
     connection,
     each_kind_of_broker,
+    issuer,
     name,
+    oauth_broker,
     own_broker,
     pulsar_broker,
     secure_broker,
@@ -70,11 +73,13 @@ SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 __all__ = [
     "_second_broker",
     "connection",
+    "issuer",
     "java_classpath",
     "java_peer_dir",
     "javac",
     "maven_jars",
     "name",
+    "oauth_broker",
     "own_broker",
     "pulsar_broker",
     "secure_broker",

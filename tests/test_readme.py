@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,13 @@ import pytest
 from jmsaio.cli import main
 from jmsaio.cli.app import app
 from tests.support.documents import Block, all_blocks, blocks, commands, documents, links
+from tests.support.issuer import AUDIENCE, CLIENT, SECRET, Issuer
+from tests.support.secure import PASSWORD, OAuthBroker, SecureBroker
 
 #: Seconds that one block or command may take.
 TIME_LIMIT = 60
+#: The broker of the security guide.
+SECURE = "pulsar+ssl://broker.example:6651"
 #: Commands that change nothing outside this process; all others are compared with their help text only.
 HARMLESS = (["demo"], ["guide"], ["--version"], ["--help"])
 
@@ -27,7 +32,30 @@ def names_a_broker(block: Block) -> bool:
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     tree = compile(block.text, str(block), "exec", flags=flags, dont_inherit=True)
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return block.executed and any("pulsar://" in text for text in strings)
+    return block.executed and any("pulsar://" in text or SECURE in text for text in strings)
+
+
+def secured(source: str, request: pytest.FixtureRequest) -> str:
+    """A block of the security guide with the addresses, files and secrets of the brokers of the tests."""
+    broker: SecureBroker = request.getfixturevalue("secure_broker")
+    folder = broker.authority.parent
+    real = {
+        "/run/secrets/jms.token": str(broker.token_file()),
+        "/run/secrets/client": str(folder / "app"),
+        "/etc/ssl/pulsar-ca.pem": str(broker.authority),
+        "the password": PASSWORD,
+    }
+    if "oauth2" in source:
+        oauth: OAuthBroker = request.getfixturevalue("oauth_broker")
+        issuer: Issuer = request.getfixturevalue("issuer")
+        key = oauth.key.with_name("client.json")
+        key.write_text(json.dumps({"client_id": CLIENT, "client_secret": SECRET}))
+        real |= {"https://login.example": issuer.url, "/run/secrets/client.json": str(key), "urn:pulsar": AUDIENCE}
+        real |= {SECURE: oauth.service_url, "https://broker.example:8443": oauth.web_service_url}
+    real = {SECURE: broker.tls_url, "https://broker.example:8443": broker.tls_web_url} | real
+    for name in sorted(real, key=len, reverse=True):
+        source = source.replace(name, real[name])
+    return source
 
 
 def examples() -> list[object]:
@@ -87,6 +115,8 @@ def test_each_python_block_runs_as_pasted(
         url = request.getfixturevalue("pulsar_broker").service_url
         for host in ("localhost", "127.0.0.1"):
             source = source.replace(f"pulsar://{host}:6650", url)
+    if SECURE in source:
+        source = secured(source, request)
     execute(source, str(block))
 
 

@@ -1,6 +1,6 @@
 """``Configuration``: every option of a connection factory as one frozen value. It does not read URLs or files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import attrs
@@ -149,9 +149,10 @@ class Configuration:
     auth_plugin: str | None = option(
         None, "authPlugin", "Pulsar's authentication class or its short name", transports=ON_PULSAR
     )
-    auth_params: str | None = option(
-        None, "authParams", "parameters of the authentication", secret=True, transports=ON_PULSAR
-    )
+    auth_params: str | Callable[[], str] | None = option(
+        None, "authParams", "parameters of the authentication; for tokens also a function that returns one, called "
+        "again for each connection", secret=True, transports=ON_PULSAR,
+    )  # fmt: skip
     tls_allow_insecure_connection: bool = option(
         False, "tlsAllowInsecureConnection", "accept any certificate", transports=ON_PULSAR
     )

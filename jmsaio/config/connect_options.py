@@ -5,7 +5,7 @@ Written by ``python -m jmsaio.config.document`` from the declared options; don't
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypedDict
 
 from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
@@ -62,8 +62,9 @@ class ConnectOptions(TypedDict, total=False):
     """Password that create_connection checks."""
     auth_plugin: str | None
     """Pulsar's authentication class or its short name; Pulsar only."""
-    auth_params: str | None
-    """Parameters of the authentication; Pulsar only."""
+    auth_params: str | Callable[[], str] | None
+    """Parameters of the authentication; for tokens also a function that returns one, called again for each connection;
+    Pulsar only."""
     tls_allow_insecure_connection: bool
     """Accept any certificate; Pulsar only."""
     tls_enable_hostname_verification: bool

@@ -143,7 +143,7 @@ def _options(declaring: type, section: Section) -> Iterator[Option]:
 
 
 def _as_option(field: Any, section: Section, key: str, secret: bool, **declared: Any) -> Option:
-    (annotation,) = [each for each in _alternatives(field.type) if each is not NoneType]
+    annotation, *functions = [each for each in _alternatives(field.type) if each is not NoneType]
     kind = _kind(annotation, declared["unit"])
     return Option(
         key=key or field.name,
@@ -152,6 +152,7 @@ def _as_option(field: Any, section: Section, key: str, secret: bool, **declared:
         default=_written_default(field.default, kind, declared["unit"], declared["off"]),
         field=field.name,
         choices=get_args(annotation) if kind is Kind.CHOICE else (),
+        supplied=bool(functions),
         **declared,
     )
 

@@ -30,7 +30,7 @@ Written by ``python -m jmsaio.config.document`` from the declared options; don't
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypedDict
 
 from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
@@ -162,6 +162,7 @@ def _choices(option: Option) -> str:
 
 def _option_type(option: Option) -> str:
     kind = _TYPES.get(option.kind) or _choices(option)
+    kind += " | Callable[[], str]" if option.supplied else ""
     return f"{kind} | None" if option.optional else kind
 
 

@@ -68,6 +68,7 @@ class Option:
             None: it can't be switched off.
         doc: what it does, or why it is not built or has no effect.
         transports: the transports on which it has an effect.
+        supplied: its value may also be a function that returns the text.
     """
 
     key: str
@@ -84,6 +85,7 @@ class Option:
     off: float | None = None
     doc: str = ""
     transports: tuple[str, ...] = EVERYWHERE
+    supplied: bool = False
 
     @property
     def name(self) -> str:

@@ -159,7 +159,9 @@ def _duration(option: Option, number: float, factor: float) -> float | None:
 
 
 def _plain(option: Option, value: object) -> object:
-    """Text, numbers, choices and maps."""
+    """Text, numbers, choices and maps, and functions where they may be."""
+    if option.supplied and callable(value):
+        return value
     if option.kind is Kind.MAP:
         return _map(option, value)
     if option.kind is Kind.CHOICE:

@@ -13,11 +13,12 @@ import pytest
 
 import jmsaio
 from tests.support.broker import LaunchedBroker, TestBroker, external_broker
-from tests.support.secure import SecureBroker
+from tests.support.issuer import Issuer
+from tests.support.secure import OAuthBroker, SecureBroker
 from tests.support.workers import shared_folder
 
 #: Fixtures that need a real broker.
-BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker", "secure_broker"})
+BROKER_FIXTURES = frozenset({"pulsar_broker", "own_broker", "secure_broker", "oauth_broker"})
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +42,21 @@ def secure_broker(pytestconfig: pytest.Config) -> SecureBroker:
     broker = SecureBroker(shared_folder(pytestconfig) / "secure-broker")
     broker.start()
     return broker
+
+
+@pytest.fixture(scope="session")
+def oauth_broker(pytestconfig: pytest.Config) -> OAuthBroker:
+    """The real broker that takes the tokens of an `issuer`, of the whole run and all its processes."""
+    broker = OAuthBroker(shared_folder(pytestconfig) / "oauth-broker")
+    broker.start()
+    return broker
+
+
+@pytest.fixture
+def issuer(oauth_broker: OAuthBroker) -> Iterator[Issuer]:
+    """An OAuth 2.0 server whose tokens `oauth_broker` takes."""
+    with Issuer(oauth_broker.key) as issuer:
+        yield issuer
 
 
 @pytest.fixture(scope="session")

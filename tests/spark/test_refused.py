@@ -19,7 +19,9 @@ from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.stream import StreamReader
 from jmsaio.spark.task import read_range
 from jmsaio.spark.writing import write_batches
-from tests.support.secure import SecureBroker
+from tests.support.issuer import Issuer
+from tests.support.refusals import REFUSALS, Brokers, secrets_of
+from tests.support.secure import OAuthBroker, SecureBroker
 
 SPAN = Range("persistent://public/default/refused", Place(1, 0), Place(1, 1), ((1, 1),))
 SCHEMA = StructType([StructField("text", StringType())])
@@ -54,6 +56,25 @@ _WRONG: dict[str, dict[str, Any]] = {
     "expired": {"lifetime": -60},
     "powerless": {"role": GUEST},
 }
+
+
+@pytest.fixture
+def brokers(secure_broker: SecureBroker, oauth_broker: OAuthBroker, issuer: Issuer) -> Brokers:
+    return Brokers(secure_broker, oauth_broker, issuer)
+
+
+@pytest.mark.parametrize("case", [case for case in REFUSALS if case != "no token file"])  # Spark reads it by itself
+def test_planning_names_cause_and_remedy(brokers: Brokers, case: str) -> None:
+    """An OAuth 2.0 server that does not answer is waited for, as a broker is."""
+    refusal = REFUSALS[case]
+    options = refusal.options(brokers)
+    given = {name: str(value) for name, value in options.items() if name != "brokerServiceUrl"}
+    given |= {"url": str(options["brokerServiceUrl"]), "queue": "refused", "allowInlineSecret": "true"}
+    given["outageTimeout"] = "1h" if refusal.error is JMSSecurityError else "1s"
+    with pytest.raises(refusal.error, match=refusal.words) as told:
+        _plan_batch(parse_options(given, Use.READ))
+    for secret in secrets_of(options):
+        assert secret not in str(told.value)
 
 
 @pytest.mark.parametrize("work", _USES)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
+
+import httpx
 
 from jmsaio.launcher import auth
 from jmsaio.launcher.places import locked
@@ -11,12 +14,17 @@ from jmsaio.launcher.probe import free_ports
 from jmsaio.launcher.settings import parse_settings
 from tests.support.broker import LaunchedBroker
 from tests.support.certificates import make_authority, make_certificate
+from tests.support.issuer import AUDIENCE, CLIENT, make_keys, sign
 
+#: Of the user ``app``.
+PASSWORD = "password-of-the-app"
 _PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 
 
 class SecureBroker(LaunchedBroker):
     """It knows the roles of ``jmsaio broker start --auth token``, by token or by the name in a client's certificate.
+
+    It knows the role ``app`` by its name and `PASSWORD`, too.
 
     Attributes:
         authority: PEM file of the authority that signed the certificates of the broker and of the role ``app``.
@@ -43,12 +51,16 @@ class SecureBroker(LaunchedBroker):
         make_certificate(part, "authority", "broker", "DNS:localhost")
         make_certificate(part, "authority", "app", "DNS:app")
         make_certificate(part, "stranger", "forged", "DNS:app")
+        hashed = ["openssl", "passwd", "-apr1", PASSWORD]
+        line = subprocess.run(hashed, capture_output=True, check=True, text=True, timeout=60).stdout
+        (part / "users").write_text(f"{auth.APP}:{line}", encoding="ascii")
         part.rename(self._certificates)
 
     def _tls_settings(self) -> dict[str, str]:
         broker_port, web_port = free_ports(2)
         return {
-            "authenticationProviders": f"{_PROVIDERS}Token,{_PROVIDERS}Tls",
+            "authenticationProviders": f"{_PROVIDERS}Token,{_PROVIDERS}Tls,{_PROVIDERS}Basic",
+            "basicAuthConf": (self._certificates / "users").as_uri(),
             "authenticationRefreshCheckSeconds": "1",
             "brokerServicePortTls": str(broker_port),
             "webServicePortTls": str(web_port),
@@ -87,7 +99,62 @@ class SecureBroker(LaunchedBroker):
         """The file with the token of a role, which does not expire."""
         return auth.token_file(self._home, role)
 
+    def namespace(self, name: str) -> str:
+        """Create a namespace in which the role ``app`` is allowed to send and receive; its full name."""
+        self.administrate("PUT", f"namespaces/public/{name}")
+        self.allow(f"public/{name}", "produce", "consume")
+        return f"public/{name}"
+
+    def allow(self, namespace: str, *actions: str) -> None:
+        """Let the role ``app`` do this in a namespace, and nothing else."""
+        path = f"namespaces/{namespace}/permissions/{auth.APP}"
+        self.administrate("POST" if actions else "DELETE", path, list(actions))
+
+    def administrate(self, method: str, path: str, body: object = None) -> None:
+        """Call the REST interface as the role ``admin``."""
+        shown = {"Authorization": f"Bearer {self.token(auth.ADMIN)}"}
+        url = f"{self.web_service_url}/admin/v2/{path}"
+        httpx.request(method, url, headers=shown, json=body, timeout=30).raise_for_status()
+
     def certificate(self, name: str = auth.APP) -> str:
         """``authParams`` of the plug-in ``tls``: the certificate and the key of a role; ``forged`` is a stranger's."""
         folder = self._certificates
         return f"tlsCertFile:{folder / f'{name}.pem'},tlsKeyFile:{folder / f'{name}.key'}"
+
+
+class OAuthBroker(LaunchedBroker):
+    """It takes tokens that an `Issuer` signs for the audience `AUDIENCE`, and allows their roles everything.
+
+    Attributes:
+        key: the issuer's private key.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.key = folder / "issuer" / "issuer.key"
+        with locked(folder / "oauth.lock"):
+            if not self.key.exists():
+                (folder / "part").mkdir(parents=True)
+                make_keys(folder / "part")
+                admin = sign(folder / "part" / "issuer.key", sub=auth.ADMIN, aud=AUDIENCE)
+                (folder / "part" / "admin.token").write_text(admin, encoding="ascii")
+                (folder / "part").rename(self.key.parent)
+        settings = {
+            "authenticationEnabled": "true",
+            "authenticationProviders": f"{_PROVIDERS}Token",
+            "authenticationRefreshCheckSeconds": "1",
+            "authorizationEnabled": "true",
+            "superUserRoles": f"{auth.ADMIN},{CLIENT}",
+            "tokenPublicKey": self.key.with_suffix(".pub").as_uri(),
+            "tokenAudienceClaim": "aud",
+            "tokenAudience": AUDIENCE,
+            "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+            "brokerClientAuthenticationParameters": self.key.with_name("admin.token").as_uri(),
+        }
+        super().__init__(folder / "broker", "512m", settings)
+
+    def options(self, plugin: str, params: str) -> dict[str, object]:
+        """What `jmsaio.connect` takes."""
+        return {
+            "brokerServiceUrl": self.service_url, "webServiceUrl": self.web_service_url,
+            "authPlugin": plugin, "authParams": params,
+        }  # fmt: skip

@@ -54,7 +54,7 @@ from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, holds_native, wait_for
 from jmsaio.transport.pulsar.native.closing import NativeClient
-from jmsaio.transport.pulsar.native.connecting import Reach
+from jmsaio.transport.pulsar.native.connecting import Reach, again
 from jmsaio.transport.pulsar.native.handles import ClientHandle, ProducerHandle, ReaderHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.options import (
@@ -186,23 +186,27 @@ class PulsarTransport:
             if answered:
                 await asking
         except (OperationTimeoutError, BrokerUnavailableError, JMSSecurityError) as error:
-            failure = await self._reach.failure(loop.time() - begin)
-            if isinstance(error, JMSSecurityError) and self._reach.refused is None:
+            refused = error if isinstance(error, JMSSecurityError) else None
+            failure = await self._reach.failure(loop.time() - begin, refused)
+            if failure is error:
                 raise
-            raise failure from (self._reach.refused or error)
+            raise failure from (self._reach.error or error)
         finally:
             asking.cancel()
             looking.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.gather(asking, looking, return_exceptions=True)
         if not answered:
-            raise await self._reach.failure(loop.time() - begin) from self._reach.refused
+            raise await self._reach.failure(loop.time() - begin) from self._reach.error
         await self._check_listener(begin + timeout)
 
     async def _ask_broker(self, timeout: float) -> None:
         probe = partial(self._client.get_topic_partitions_async, _PROBE)
+        what, end = f"connect to {self._config.service_url}", self._bridge.loop.time() + timeout
         try:
-            await self._bridge.ask(probe, f"connect to {self._config.service_url}", timeout)
+            if not await wait_for(self._reach.safe(), timeout):
+                raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
+            await self._bridge.ask(probe, what, end - self._bridge.loop.time())
         except (OperationTimeoutError, BrokerUnavailableError):
             raise
         except JMSSecurityError as error:
@@ -351,7 +355,7 @@ class PulsarTransport:
 
         Cancellation: cancels the opening.
         """
-        looking: asyncio.Task[JMSSecurityError] | None = None
+        looking: asyncio.Task[JMSError] | None = None
         with anyio.CancelScope() as scope:
 
             def look() -> None:
@@ -370,13 +374,13 @@ class PulsarTransport:
                         await asyncio.wait({looking})
         assert looking is not None
         refusal = looking.result()
-        raise JMSSecurityError(f"{what}: {refusal}", refusal.error_code) from refusal
+        raise again(what, refusal) from refusal
 
     async def _told(self, error: OperationTimeoutError) -> JMSError:
         """``error``, or with its cause where the broker can't be reached."""
         trouble = await self._reach.trouble()
-        if self._reach.refused is not None:
-            return JMSSecurityError(f"{error}: {self._reach.refused}", "AuthenticationError")
+        if self._reach.error is not None:
+            return again(str(error), self._reach.error)
         if trouble is None:
             return error
         return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")

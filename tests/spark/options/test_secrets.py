@@ -109,9 +109,9 @@ def test_a_file_with_nothing_but_the_token_is_read_again_by_the_plugin(tmp_path:
     file.write_text(CANARY)
     credentials = read_credentials(plugin, resolve(plugin, "file:to ken", tmp_path))
     assert credentials is not None
-    assert credentials.token() == CANARY
+    assert credentials.read_token() == CANARY
     file.write_text("rotated")
-    assert credentials.token() == "rotated"
+    assert credentials.read_token() == "rotated"
 
 
 @pytest.mark.parametrize("content", [f"{CANARY}\n", f"token:{CANARY}"])
@@ -119,7 +119,7 @@ def test_a_file_with_more_than_the_token_is_read_for_each_connection(tmp_path: P
     (tmp_path / "t").write_text(content)
     credentials = read_credentials("token", resolve("token", "file:t", tmp_path))
     assert credentials is not None
-    assert credentials.token() == CANARY
+    assert credentials.read_token() == CANARY
     (tmp_path / "t").write_text("rotated\n")
     assert resolve("token", "file:t", tmp_path) == "rotated"
 

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 _NO_RIGHT = "Unauthorized to"
 
 
-def error_of(status: int, reason: str, what: str, credentials: Credentials | None = None) -> Exception:
-    """The error for a refusal with that HTTP status; ``what`` is the call, shown with those credentials."""
+def error_of(status: int, reason: str, what: str, credentials: Credentials | None = None, token: str = "") -> Exception:
+    """The error for a refusal with that HTTP status of a call, ``what``, that showed these credentials."""
     if status in (401, 403):
         if status == 403 or _NO_RIGHT in reason:
             return JMSSecurityError(f"{what}: the credentials have no right to do this [{status}] ({reason})")
         words = "" if reason.startswith("<") else f" ({reason})"  # a page for browsers
-        return JMSSecurityError(f"{what}: the broker refused the credentials [{status}]{words}: {flaw(credentials)}")
+        said = f"{what}: the broker refused the credentials [{status}]{words}: {flaw(credentials, token)}"
+        return JMSSecurityError(said)
     if status == 404:
         return NotFoundError(f"{what}: does not exist ({reason})")
     return AdminError(f"{what}: status {status} ({reason})", status)

@@ -1,11 +1,21 @@
-"""Why a connection failed: the operating system's words, and what TLS found."""
+"""Why a connection failed: the operating system's words, what TLS found, and whether a port speaks TLS."""
 
 from __future__ import annotations
 
 import os
 import socket
 import ssl
+from contextlib import suppress
+from urllib.parse import urlsplit
 
+import anyio
+from anyio.abc import ByteStream
+from anyio.streams.tls import TLSStream
+
+#: Seconds for the look whether a port speaks TLS.
+_LOOK = 2.0
+#: OpenSSL's reasons when what answers is no TLS.
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 #: OpenSSL's codes for a certificate without the name, or the address, that was connected to.
 _WRONG_HOST = (62, 64)
 
@@ -27,7 +37,7 @@ def _words(error: BaseException | None) -> str:
 
 
 def distrust(error: BaseException | None, address: str) -> str | None:
-    """What to do about a TLS connection that failed because one side does not trust the other; None for other errors.
+    """What to do about a TLS connection that fails because a side has no TLS or trust; None for other errors.
 
     Args:
         error: of a network library; the errors behind it count, too.
@@ -43,6 +53,42 @@ def distrust(error: BaseException | None, address: str) -> str | None:
         words = (error.reason or "").lower().replace("_", " ")
         remedy = "check the client's certificate, in authParams with authPlugin=tls or in tlsCertificateFilePath"
         return f"{address} refuses the TLS connection ({words}); {remedy}"
+    if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
+        return without_tls(address)
     if isinstance(error, BaseExceptionGroup):
         return distrust(error.exceptions[0], address)
     return None if error is None else distrust(error.__cause__ or error.__context__, address)
+
+
+def without_tls(address: str) -> str:
+    """What to do about an address that speaks no TLS, but should."""
+    return f"{address} speaks no TLS: give its port with TLS, or write pulsar:// (REST: http://)"
+
+
+def with_tls(address: str) -> str:
+    """What to do about an address that speaks TLS, but should not."""
+    return f"{address} speaks TLS: write pulsar+ssl:// (REST: https://), or give its port without TLS"
+
+
+async def speaks_tls(connection: ByteStream, host: str) -> bool:
+    """Whether TLS is spoken on a TCP connection. Nothing is trusted, and nothing shown. The caller limits the time."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        await TLSStream.wrap(connection, hostname=host, ssl_context=context, standard_compatible=False)
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # it wants a certificate, or another version
+    except (anyio.BrokenResourceError, anyio.EndOfStream):
+        return False
+    return True
+
+
+async def missing_tls(url: str) -> str | None:
+    """What to do about an ``http://`` URL whose port speaks TLS; None for others. Takes two seconds at most."""
+    parts = urlsplit(url)
+    host, found = parts.hostname or "", False
+    if parts.scheme == "http":
+        with anyio.move_on_after(_LOOK), suppress(OSError):
+            async with await anyio.connect_tcp(host, parts.port or 80) as connection:
+                found = await speaks_tls(connection, host)
+    return with_tls(url) if found else None

@@ -2,7 +2,7 @@
 
 Plug-ins: token, tls, basic, oauth2, by short name or by the name of Pulsar's Java class. Parameters are JSON or the
 plug-in's own text (``token:xxx``, ``file:///path``, ``tlsCertFile:a,tlsKeyFile:b``), as Pulsar's Java client reads
-them.
+them. For tokens they can be a function that returns one.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import base64
 import enum
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
+import anyio.to_thread
 import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, JMSSecurityError
+from jmsaio.transport.pulsar.admin.oauth import OAuthTokens, is_token, with_key
 
 
 class AuthKind(enum.Enum):
@@ -50,7 +52,6 @@ _SPELLINGS = {
 _REMARKS = {
     AuthKind.TLS: "the client's certificate is not one that the broker knows; check the files in authParams",
     AuthKind.BASIC: "wrong user or password; check authParams",
-    AuthKind.OAUTH2: "check issuer and key in authParams, and the audience and scope that the broker wants",
 }
 
 _NEEDED: dict[AuthKind, tuple[tuple[str, ...], ...]] = {
@@ -68,36 +69,72 @@ class Credentials:
     Attributes:
         kind: how the client proves who it is.
         values: parameters by name; never shown.
+        function: returns the token, instead of ``values``. For AuthKind.TOKEN.
+        issued: fetches tokens. For AuthKind.OAUTH2.
     """
 
     kind: AuthKind
     values: Mapping[str, str] = attrs.field(repr=False)
+    function: Callable[[], str] | None = attrs.field(default=None, repr=False)
+    issued: OAuthTokens | None = attrs.field(default=None, eq=False, repr=False)
 
-    def token(self) -> str:
-        """The token; reread from its file, if it is in one. For AuthKind.TOKEN.
+    async def token(self) -> str:
+        """Return the token to show now, "" for a kind without tokens. A function is called in a thread.
 
         Raises:
-            JMSSecurityError: the file can't be read, or holds no token.
+            JMSSecurityError: there is none: the file can't be read, the function fails, or the OAuth 2.0 server refuses
+                the client.
+            BrokerUnavailableError: the OAuth 2.0 server does not answer.
+        """
+        if self.issued is not None:
+            return await self.issued.token()
+        if self.function is not None:
+            return await anyio.to_thread.run_sync(self.read_token, abandon_on_cancel=True)
+        return self.read_token() if self.kind is AuthKind.TOKEN else ""
+
+    def read_token(self) -> str:
+        """Return the token, read again from its file or function. For AuthKind.TOKEN. Blocks as long as these do.
+
+        Raises:
+            JMSSecurityError: the file can't be read, the function fails, or what they give is no token.
         """
         file = self.values.get("file")
-        if file is None:
+        if self.function is not None:
+            place = "the function in authParams"
+            try:
+                token = self.function()
+            except Exception as error:  # its words may show a secret
+                raise JMSSecurityError(f"{place} raised {type(error).__name__}") from error
+            token = token.strip().removeprefix("token:") if isinstance(token, str) else ""
+        elif file is not None:
+            place = f"token file {file}"
+            try:
+                token = Path(file).read_bytes().decode("ascii", "replace").strip()
+            except (OSError, ValueError) as error:  # ValueError: a zero character in the name
+                raise JMSSecurityError(f"{place}: {getattr(error, 'strerror', None) or error}") from error
+        else:
             return self.values["token"]
-        try:
-            token = Path(file).read_bytes().decode("ascii", "replace").strip()
-        except (OSError, ValueError) as error:  # ValueError: a zero character in the name
-            raise JMSSecurityError(f"token file {file}: {getattr(error, 'strerror', None) or error}") from error
-        if not _is_token(token):
-            raise JMSSecurityError(f"token file {file}: does not hold one token")
+        if not is_token(token):
+            raise JMSSecurityError(f"{place}: does not hold one token" if file else f"{place} returned no token")
         return token
 
-    def basic(self) -> str:
-        """Value of the Authorization header. For AuthKind.BASIC."""
-        pair = f"{self.values['username']}:{self.values['password']}"
-        return "Basic " + base64.b64encode(pair.encode()).decode("ascii")
+    def headers(self, token: str) -> dict[str, str]:
+        """Return the headers of a REST call that shows ``token``, or user and password."""
+        if self.kind is AuthKind.BASIC:
+            pair = f"{self.values['username']}:{self.values['password']}"
+            return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode("ascii")}
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def read_credentials(plugin: str | None, parameters: str | None) -> Credentials | None:
+def read_credentials(
+    plugin: str | None, parameters: str | Callable[[], str] | None, trusted: str | None = None
+) -> Credentials | None:
     """Credentials from ``authPlugin`` and ``authParams``; None without a plug-in.
+
+    Args:
+        plugin: short name or Java class.
+        parameters: text, or a function that returns a token.
+        trusted: PEM file of the authorities that may have signed the certificate of an OAuth 2.0 server.
 
     Raises:
         ConfigurationError: an unknown plug-in, or parameters that miss something. The text never shows them.
@@ -111,30 +148,44 @@ def read_credentials(plugin: str | None, parameters: str | None) -> Credentials 
         except ValueError:
             known = ", ".join(one.value for one in AuthKind)
             raise ConfigurationError(f"option authPlugin = {plugin!r}: known are {known}", key="authPlugin") from None
+    if callable(parameters):
+        if kind is not AuthKind.TOKEN:
+            raise ConfigurationError("option authParams: a function is for authPlugin=token only", key="authParams")
+        return Credentials(kind, {}, parameters)
     values = _values(kind, parameters or "")
+    if kind is AuthKind.OAUTH2:
+        values = with_key(values)
     if not any(all(values.get(name) for name in names) for names in _NEEDED[kind]):
         wanted = " or ".join(" and ".join(names) for names in _NEEDED[kind])
         raise ConfigurationError(f"option authParams: {kind.value} needs {wanted}", key="authParams")
     token = values.get("token")
-    if kind is AuthKind.TOKEN and token is not None and not _is_token(token):
+    if kind is AuthKind.TOKEN and token is not None and not is_token(token):
         # An HTTP library would refuse it with a message that shows it.
         raise ConfigurationError("option authParams: the token has a blank or a character beyond ASCII", "authParams")
+    if kind is AuthKind.OAUTH2:
+        return Credentials(kind, values, issued=OAuthTokens(values, trusted))
     return Credentials(kind, values)
 
 
-def flaw(credentials: Credentials | None) -> str:
+def flaw(credentials: Credentials | None, token: str) -> str:
     """What may be wrong with credentials that a broker refuses, and what to do. Shows no secret.
 
-    Raises:
-        JMSSecurityError: the token's file can't be read, or holds no token.
+    Args:
+        credentials: those that were shown, or None.
+        token: the token that was shown, "" if none was.
     """
     if credentials is None:
         return "none are given; set authPlugin and authParams"
-    if credentials.kind is not AuthKind.TOKEN:
-        return _REMARKS[credentials.kind]
     file = credentials.values.get("file")
-    remedy = "give a valid one in authParams" if file is None else f"write a valid one into {file}"
-    return f"{_flaw_of_token(credentials.token())}; {remedy}"
+    if credentials.kind in _REMARKS:
+        return _REMARKS[credentials.kind]
+    if credentials.issued is not None:
+        remedy = "check issuerUrl, audience and scope in authParams"
+    elif credentials.function is not None:
+        remedy = "let the function in authParams return a valid one"
+    else:
+        remedy = "give a valid one in authParams" if file is None else f"write a valid one into {file}"
+    return f"{_flaw_of_token(token)}; {remedy}"
 
 
 def _flaw_of_token(token: str) -> str:
@@ -148,12 +199,9 @@ def _flaw_of_token(token: str) -> str:
         return "the token is no JSON Web Token (JWT)"
     if end is not None and end <= datetime.now(UTC):
         return f"the token expired at {end:%Y-%m-%d %H:%M:%S} UTC"
-    return "the token is not signed with the broker's key, or the broker takes no tokens"
-
-
-def _is_token(text: str) -> bool:
-    """Fit for a header: printable ASCII without blanks, and not empty."""
-    return bool(text) and all("!" <= character <= "~" for character in text)
+    text = "the token is not signed with the broker's key, or the broker takes no tokens"
+    audience = claims.get("aud")
+    return f"{text}, or only tokens for another audience than {audience!r:.200}" if audience else text
 
 
 def _values(kind: AuthKind, text: str) -> dict[str, str]:
@@ -192,14 +240,13 @@ def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.S
     """What a connection with TLS trusts and shows.
 
     Raises:
-        ConfigurationError: a certificate or key that can't be read.
+        JMSSecurityError: a certificate or key that can't be read.
     """
     trusted = config.tls_trust_certs_file_path
     try:
         context = ssl.create_default_context(cafile=trusted)
     except OSError as error:
-        key = "tlsTrustCertsFilePath"
-        raise ConfigurationError(f"option {key} = {trusted!r}: {error.strerror or error}", key=key) from error
+        raise _no_tls(f"option tlsTrustCertsFilePath = {trusted!r}", error) from error
     if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
         context.check_hostname = False
     if config.tls_allow_insecure_connection:
@@ -213,6 +260,9 @@ def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.S
         try:
             context.load_cert_chain(certificate, private_key)
         except OSError as error:  # ssl.SSLError is one
-            text = f"certificate {certificate} with key {private_key}: {error.strerror or error}"
-            raise ConfigurationError(text, key="tlsCertificateFilePath") from error
+            raise _no_tls(f"certificate {certificate} with key {private_key}", error) from error
     return context
+
+
+def _no_tls(what: str, error: OSError) -> JMSSecurityError:
+    return JMSSecurityError(f"TLS is not possible: {what}: {error.strerror or error}", "AuthenticationError")

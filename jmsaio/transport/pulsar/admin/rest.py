@@ -18,7 +18,6 @@ import tenacity
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
-    ConfigurationError,
     InvalidDestinationError,
     JMSSecurityError,
     NotFoundError,
@@ -30,8 +29,8 @@ from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
-from jmsaio.transport.pulsar.admin.causes import cause_of, distrust
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials, tls_context
+from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, missing_tls
+from jmsaio.transport.pulsar.admin.credentials import Credentials, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
@@ -87,8 +86,7 @@ def open_admin(config: Configuration, check: Check | None = None) -> RestAdmin:
         check: proves before each call that this is the broker's own interface (``SameCluster.check``).
 
     Raises:
-        ConfigurationError: credentials that can't be used, or a bad URL. (Certificates are read, and OAuth 2.0 is
-            refused, by the first call.)
+        ConfigurationError: credentials that can't be used, or a bad URL. (Certificates are read by the first call.)
     """
     return RestAdmin(config, check)
 
@@ -104,7 +102,8 @@ class RestAdmin:
         self._config = config
         self._check = check
         self._url = base_url(config.web_service_url)
-        self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params)
+        trusted = config.tls_trust_certs_file_path
+        self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params, trusted)
         self._client: httpx.AsyncClient | None = None
         self._closed = False
 
@@ -368,8 +367,20 @@ class RestAdmin:
         checked: bool = True,
     ) -> httpx.Response:  # fmt: skip
         """One call with its repetitions; the answer as it came. ``checked``: once the cluster is proved the same."""
-        if self._client is None:  # to load it takes 0.2 s, which the loop must not wait for
-            await anyio.to_thread.run_sync(import_module, "httpx")
+        limit = self._config.operation_timeout
+        try:
+            with anyio.fail_after(limit):
+                if self._client is None:  # to load it takes 0.2 s, which the loop must not wait for
+                    await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
+                if checked and self._check is not None:
+                    await self._check(path, what, partial(self.consumers, what))
+                return await self._repeated(method, path, query, body, what)
+        except TimeoutError:
+            raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
+
+    async def _repeated(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
+    ) -> httpx.Response:
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -380,15 +391,9 @@ class RestAdmin:
             sleep=anyio.sleep,
         )
         try:
-            with anyio.fail_after(self._config.operation_timeout):
-                if checked and self._check is not None:
-                    await self._check(path, what, partial(self._consumers, what))
-                return await retrying(self._once, method, path, query, body, what)
-        except TimeoutError:
-            limit = self._config.operation_timeout
-            raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
-        except httpx.HTTPError as error:
-            reason = distrust(error, self._url)
+            return await retrying(self._once, method, path, query, body, what)
+        except (httpx.HTTPError, ssl.SSLError) as error:  # a TLS alert in an answer is an SSLError
+            reason = distrust(error, self._url) or await missing_tls(self._url)
             if reason is not None:
                 raise JMSSecurityError(f"{what}: {reason}", "AuthenticationError") from error
             raise AdminError(
@@ -396,7 +401,7 @@ class RestAdmin:
                 " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
             ) from error
 
-    async def _consumers(self, what: str, topic: str) -> set[str]:
+    async def consumers(self, what: str, topic: str) -> set[str]:
         """Names of the consumers and readers of a topic without partitions, whatever cluster this is."""
         answer = await self._answer("GET", f"{topic_path(topic)}/stats", what=what, query=_STATS, checked=False)
         with understanding(what):
@@ -406,12 +411,15 @@ class RestAdmin:
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
     ) -> httpx.Response:
-        url = self._url + path
+        url, credentials = self._url + path, self._credentials
         for _ in range(REDIRECTS + 1):
             client = self._connected(what)
-            headers = self._headers()
+            headers, token = {}, ""
             calling = _calling.set(True)
             try:
+                if credentials is not None:
+                    token = await credentials.token()
+                    headers = credentials.headers(token)
                 answer = await client.request(method, url, params=query, json=body, headers=headers)
             finally:
                 _calling.reset(calling)
@@ -421,7 +429,9 @@ class RestAdmin:
             query = None  # the new address has it
         if answer.is_success:
             return answer
-        raise error_of(answer.status_code, reason_of(answer), what, self._credentials)
+        if answer.status_code == 401 and credentials is not None and credentials.issued is not None:
+            credentials.issued.forget()
+        raise error_of(answer.status_code, reason_of(answer), what, credentials, token)
 
     def _connected(self, what: str) -> httpx.AsyncClient:
         if self._closed:  # looked at before each request: a call may wait for its next attempt meanwhile
@@ -434,18 +444,6 @@ class RestAdmin:
             verify: ssl.SSLContext | bool = tls_context(self._config, self._credentials) if secure else False
             self._client = httpx.AsyncClient(verify=verify, timeout=self._config.operation_timeout, trust_env=False)
         return self._client
-
-    def _headers(self) -> dict[str, str]:
-        credentials = self._credentials
-        if credentials is None or credentials.kind is AuthKind.TLS:
-            return {}
-        if credentials.kind is AuthKind.TOKEN:
-            return {"Authorization": f"Bearer {credentials.token()}"}
-        if credentials.kind is AuthKind.BASIC:
-            return {"Authorization": credentials.basic()}
-        raise ConfigurationError(
-            "REST calls with OAuth 2.0 are not built yet; set jms.usePulsarAdmin=false", key="authPlugin"
-        )
 
 
 def _wanted(record: logging.LogRecord) -> bool:

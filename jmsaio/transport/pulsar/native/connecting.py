@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,8 +21,8 @@ import anyio.abc
 from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.transport.pulsar.admin.causes import cause_of
-from jmsaio.transport.pulsar.admin.credentials import read_credentials
-from jmsaio.transport.pulsar.native.handshake import ACCEPTED, ENCRYPTED, MUTE, NO_TLS, introduce, other_scheme
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, read_credentials
+from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, answers_ping, check_scheme, introduce
 
 _log = logging.getLogger("jmsaio")
 
@@ -37,8 +37,6 @@ _LAST_LOOK = 2.0
 #: Seconds between two looks while pulsar-client opens something: most that takes longer has another reason.
 _LONG_PAUSE = 5.0
 _SILENT = "no answer to a TCP connection"
-#: What does not change while pulsar-client tries again.
-_FINAL = (_SILENT, NO_TLS, ENCRYPTED)
 
 
 class Reach:
@@ -50,20 +48,30 @@ class Reach:
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
-        self._credentials = read_credentials(config.auth_plugin, config.auth_params)
+        trusted = config.tls_trust_certs_file_path
+        self._credentials = read_credentials(config.auth_plugin, config.auth_params, trusted)
         self._url = config.service_url
         self._addresses = urlsplit(config.service_url).netloc.split(",")
         extra: Mapping[str, Any] = config.client
         self._timeout = extra.get("connection_timeout_ms", 10000) / 1000
-        self._causes: dict[str, str | JMSSecurityError] = {}
+        self._causes: dict[str, str | JMSError] = {}
         self._reached: set[str] = set()  # those that took a TCP connection in the last look
 
     @property
-    def refused(self) -> JMSSecurityError | None:
-        """What security had against the connection at the last look; None if an address can be used."""
+    def error(self) -> JMSError | None:
+        """Why no address could be used at the last look, where that is an error of its own; None if one can.
+
+        JMSSecurityError: a broker, or TLS, is against the connection. BrokerUnavailableError: there is no token for it,
+        because the OAuth 2.0 server does not answer.
+        """
         if self._taken:
             return None
-        return next((cause for cause in self._causes.values() if isinstance(cause, JMSSecurityError)), None)
+        return next((cause for cause in self._causes.values() if isinstance(cause, JMSError)), None)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a broker accepted this client at the last look."""
+        return ACCEPTED in self._causes.values()
 
     @property
     def _found(self) -> str:
@@ -82,7 +90,7 @@ class Reach:
             group.start_soon(self._report)
             while True:
                 await self.look(self._timeout)
-                if all(cause in _FINAL or isinstance(cause, JMSSecurityError) for cause in self._causes.values()):
+                if all(cause == _SILENT or isinstance(cause, JMSSecurityError) for cause in self._causes.values()):
                     group.cancel_scope.cancel()
                     return
                 await asyncio.sleep(_PAUSE)
@@ -97,12 +105,30 @@ class Reach:
             _log.warning("no broker answers at %s yet, trying for %g s: %s", self._url, limit, self._found)
             await asyncio.sleep(_LONG_PAUSE)
 
-    async def refusal(self) -> JMSSecurityError | None:
-        """What security has against the connection now, as far as that shows within a second."""
-        await self.look(min(1.0, self._timeout))
-        return self.refused
+    async def safe(self) -> None:
+        """Return when the credentials can be sent: with TLS, or to a broker that answers without it."""
+        credentials = self._credentials
+        if self._config.scheme == "pulsar+ssl" or credentials is None or credentials.kind is AuthKind.TLS:
+            return
+        async with anyio.create_task_group() as group:
+            for address in self._addresses:
+                group.start_soon(self._ping, address, group.cancel_scope)
 
-    async def until_refused(self) -> JMSSecurityError:
+    async def _ping(self, address: str, done: anyio.CancelScope) -> None:
+        """Cancel ``done`` when a broker has answered without TLS."""
+        while True:
+            with anyio.move_on_after(self._timeout), suppress(OSError):
+                async with _connection(address) as stream:
+                    if await answers_ping(stream):
+                        done.cancel()
+            await asyncio.sleep(_PAUSE)
+
+    async def refusal(self) -> JMSError | None:
+        """Why this client can't connect now (see ``error``), as far as that shows within a second."""
+        await self.look(min(1.0, self._timeout))
+        return self.error
+
+    async def until_refused(self) -> JMSError:
         """Wait until the broker refuses this client, and return why."""
         await asyncio.sleep(_PATIENCE)
         while True:
@@ -127,7 +153,7 @@ class Reach:
             self._causes[address] = MUTE if address in self._reached else _SILENT
         except OSError as error:
             self._causes[address] = cause_of(error)
-        except JMSSecurityError as error:
+        except JMSError as error:
             self._causes[address] = error
 
     async def _meet(self, address: str) -> str:
@@ -135,44 +161,63 @@ class Reach:
         with anyio.move_on_after(_SOON):
             async with self._connected(address) as stream:
                 met = await introduce(stream, address, self._config, self._credentials)
-            if met in (ACCEPTED, *_FINAL):
+            if met == ACCEPTED:
                 return met
         if address in self._reached:
             with anyio.move_on_after(_SOON):
                 async with self._connected(address) as stream:
-                    other = await other_scheme(stream, address, self._config)
-                if other is not None:
-                    return other
+                    await check_scheme(stream, address, self._config)
         async with self._connected(address) as stream:
             return await introduce(stream, address, self._config, self._credentials)
 
     @asynccontextmanager
     async def _connected(self, address: str) -> AsyncIterator[anyio.abc.SocketStream]:
-        """A TCP connection to an address."""
-        host, _, port = address.rpartition(":")
-        stream = await anyio.connect_tcp(host.strip("[]"), int(port))
-        try:
+        """A TCP connection to an address, which is noted."""
+        async with _connection(address) as stream:
             if address not in self._reached:
                 self._reached.add(address)
                 self._causes[address] = MUTE
             yield stream
-        finally:
-            with anyio.CancelScope(shield=True):  # closed for good before anyone closes the loop
-                await stream.aclose()
 
     async def trouble(self) -> str | None:
         """Why no address can be reached, as far as that shows within a second; None if one can."""
         await self.look(min(1.0, self._timeout))
         return None if self._taken else self._found
 
-    async def failure(self, seconds: float) -> JMSError:
-        """The error of a connect that took ``seconds``; carries host and port where no one answers."""
-        if not self._causes:
+    async def failure(self, seconds: float, refused: JMSSecurityError | None = None) -> JMSError:
+        """The error of a connect that took ``seconds``; carries host and port where no one answers.
+
+        Args:
+            seconds: the duration of the connect.
+            refused: what pulsar-client said, which does not know why: the answer if no cause shows.
+        """
+        if refused is not None or not self._causes:
             await self.look(min(_LAST_LOOK, self._timeout))
-        if self.refused is not None:
-            return JMSSecurityError(f"connect to {self._url}: {self.refused}", self.refused.error_code)
+        if self.error is not None:
+            return again(f"connect to {self._url}", self.error)
+        if refused is not None:
+            return refused
         host, _, port = self._addresses[0].rpartition(":")
         within = f" within {seconds:.3g} s" if seconds >= _PATIENCE else ""  # an unknown host is reported at once
         return BrokerUnavailableError(
             f"no broker answers at {self._url}{within}: {self._found}", host.strip("[]"), int(port)
         )
+
+
+@asynccontextmanager
+async def _connection(address: str) -> AsyncIterator[anyio.abc.SocketStream]:
+    host, _, port = address.rpartition(":")
+    stream = await anyio.connect_tcp(host.strip("[]"), int(port))
+    try:
+        yield stream
+    finally:
+        with anyio.CancelScope(shield=True):  # closed for good before anyone closes the loop
+            await stream.aclose()
+
+
+def again(what: str, error: JMSError) -> JMSError:
+    """An error of the same kind that says what it keeps from being done."""
+    made = type(error)(f"{what}: {error}", error_code=error.error_code)
+    if isinstance(error, BrokerUnavailableError) and isinstance(made, BrokerUnavailableError):
+        made.host, made.port = error.host, error.port
+    return made

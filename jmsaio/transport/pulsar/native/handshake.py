@@ -6,6 +6,7 @@ A CONNECT frame with the credentials goes over a connection of its own, and the 
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 
 import anyio
 import attrs
@@ -13,26 +14,22 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ConfigurationError, JMSSecurityError
-from jmsaio.transport.pulsar.admin.causes import distrust
+from jmsaio.errors import JMSSecurityError
+from jmsaio.model.varint import read_varint, varint
+from jmsaio.transport.pulsar.admin.causes import distrust, speaks_tls, with_tls, without_tls
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, flaw, tls_context
 
 #: What an address is that accepts this client.
 ACCEPTED = "the broker accepts the connection, but does not answer"
 #: What an address is that takes a TCP connection.
 MUTE = "a TCP connection works, but no one speaks Pulsar's protocol there"
-#: What an address is that speaks no TLS where TLS is asked for, and the other way round: trying again changes nothing.
-NO_TLS = "it speaks no TLS: is it pulsar:// instead of pulsar+ssl://?"
-ENCRYPTED = "it speaks TLS: is it pulsar+ssl:// instead of pulsar://?"
 _PLAIN = "it speaks Pulsar's protocol without TLS, or not at all: is it pulsar:// instead of pulsar+ssl://?"
-#: OpenSSL's reasons when what answers is no TLS.
-_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 _PROTOCOL_VERSION = 19
 _LONGEST_ANSWER = 64 * 1024
 # Numbers of commands and of the field of CommandError with the kind of error.
-_CONNECT, _CONNECTED, _ERROR, _AUTH_CHALLENGE = 2, 3, 14, 36
+_CONNECT, _CONNECTED, _ERROR, _PING, _PONG, _AUTH_CHALLENGE = 2, 3, 14, 18, 19, 36
 _KIND, _AUTHENTICATION_ERROR = 2, 3
-_METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls"}
+_METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token"}
 
 
 async def introduce(
@@ -47,47 +44,58 @@ async def introduce(
         credentials: who this client is, or None.
 
     Raises:
-        JMSSecurityError: the broker refuses the credentials, one side does not trust the other one's certificate, or
-            a file of certificates or credentials can't be read.
+        JMSSecurityError: the broker refuses the credentials, or speaks no TLS; one side does not trust the certificate
+            of the other; a file of certificates or credentials can't be read; an OAuth 2.0 server gives no token.
+        BrokerUnavailableError: the OAuth 2.0 server does not answer.
     """
     stream, context = connection, _trust(config, credentials) if config.scheme == "pulsar+ssl" else None
     try:
         if context is not None:
-            host = address.rpartition(":")[0].strip("[]")
-            stream = await TLSStream.wrap(connection, hostname=host, ssl_context=context, standard_compatible=False)
-        if credentials is not None and credentials.kind is AuthKind.OAUTH2:
-            return MUTE  # only pulsar-client fetches such a token
-        await stream.send(connect_frame(credentials))
-        return await _answer(stream, address, credentials)
+            stream = await TLSStream.wrap(
+                connection, hostname=_host(address), ssl_context=context, standard_compatible=False
+            )
+        elif credentials is not None and not await answers_ping(stream):
+            return MUTE
+        token = "" if credentials is None else await credentials.token()
+        await stream.send(connect_frame(credentials, token))
+        return await _answer(stream, address, credentials, token)
     except (ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
         reason = distrust(error, address)
         if reason is not None:
             raise JMSSecurityError(reason, "AuthenticationError") from error
-        if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
-            return NO_TLS
         return _PLAIN if context is not None else MUTE
 
 
-async def other_scheme(connection: ByteStream, address: str, config: Configuration) -> str | None:
-    """`NO_TLS` or `ENCRYPTED` if the address speaks as the other scheme does; None if that is not sure.
+async def answers_ping(stream: ByteStream) -> bool:
+    """Whether a broker answers a PING, to which it needs no CONNECT before. The caller limits the time.
 
-    It gets no credentials: without TLS anyone could read them. The caller limits the time, and closes the connection.
+    That shows whether credentials can be sent without TLS: to a port with TLS they would only be betrayed.
     """
     try:
-        if config.scheme == "pulsar+ssl":
-            await connection.send(connect_frame(None))
-            return NO_TLS if await _answer(connection, address, None) == ACCEPTED else None
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only whether it speaks TLS is asked
-        host = address.rpartition(":")[0].strip("[]")
-        await TLSStream.wrap(connection, hostname=host, ssl_context=context, standard_compatible=False)
-    except JMSSecurityError:  # a broker that wants credentials, and says so without TLS
-        return NO_TLS
-    except ssl.SSLError as error:
-        return ENCRYPTED if "ALERT" in (error.reason or "") else None
+        await stream.send(_frame(_PING, b""))
+        command = await _receive(stream)
     except (anyio.BrokenResourceError, anyio.EndOfStream):
-        return None
-    return ENCRYPTED
+        return False
+    return command.get(1) == _PONG
+
+
+async def check_scheme(connection: ByteStream, address: str, config: Configuration) -> None:
+    """Find out whether an address that gives no clear answer speaks as the other scheme does.
+
+    It gets no credentials: without TLS anyone could read them. The caller limits the time, and closes the connection.
+
+    Raises:
+        JMSSecurityError: it does.
+    """
+    if config.scheme != "pulsar+ssl":
+        if await speaks_tls(connection, _host(address)):
+            raise JMSSecurityError(with_tls(address), "AuthenticationError")
+    elif await answers_ping(connection):
+        raise JMSSecurityError(without_tls(address), "AuthenticationError")
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
 
 
 def _trust(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
@@ -96,87 +104,72 @@ def _trust(config: Configuration, credentials: Credentials | None) -> ssl.SSLCon
         import certifi  # a dependency of pulsar-client
 
         config = attrs.evolve(config, tls_trust_certs_file_path=certifi.where())
-    try:
-        context = tls_context(config, credentials)
-    except ConfigurationError as error:
-        raise JMSSecurityError(f"TLS is not possible: {error}", "AuthenticationError") from error
+    context = tls_context(config, credentials)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
-async def _answer(stream: ByteStream, address: str, credentials: Credentials | None) -> str:
-    """Read the broker's answer to a CONNECT."""
+async def _receive(stream: ByteStream) -> dict[int, int | bytes]:
+    """The fields of the next command; none if what arrives is no command."""
     data = b""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
         data += await stream.receive()
         if len(data) >= 4 and int.from_bytes(data[:4]) > _LONGEST_ANSWER:
-            return MUTE
-    try:
-        fields = read_fields(data[8 : 8 + int.from_bytes(data[4:8])])
-        command = fields[1]
-        if command in (_CONNECTED, _AUTH_CHALLENGE):
-            return ACCEPTED
-        error = fields[_ERROR]
-        kind = read_fields(error)[_KIND] if command == _ERROR and isinstance(error, bytes) else None
-    except (KeyError, IndexError):
+            return {}
+    return read_fields(data[8 : 8 + int.from_bytes(data[4:8])])
+
+
+async def _answer(stream: ByteStream, address: str, credentials: Credentials | None, token: str) -> str:
+    """Read the broker's answer to a CONNECT."""
+    fields = await _receive(stream)
+    command, error = fields.get(1), fields.get(_ERROR)
+    if command in (_CONNECTED, _AUTH_CHALLENGE):
+        return ACCEPTED
+    kind = read_fields(error).get(_KIND) if command == _ERROR and isinstance(error, bytes) else None
+    if kind is None:
         return MUTE
     if kind != _AUTHENTICATION_ERROR:
         return ACCEPTED  # whatever keeps it from serving now, it does not refuse who this is
     raise JMSSecurityError(
-        f"the broker at {address} refuses the credentials: {flaw(credentials)}", "AuthenticationError"
+        f"the broker at {address} refuses the credentials: {flaw(credentials, token)}", "AuthenticationError"
     )
 
 
-def connect_frame(credentials: Credentials | None) -> bytes:
-    """The CONNECT of a client. Raises JMSSecurityError where the token's file can't be read."""
-    method, data = "none", ""
+def connect_frame(credentials: Credentials | None, token: str) -> bytes:
+    """The CONNECT of a client that shows this token, where its credentials have one."""
+    method, data = "none", token
     if credentials is not None:
         method = _METHODS.get(credentials.kind) or credentials.values.get("method", "basic")
-        if credentials.kind is AuthKind.TOKEN:
-            data = credentials.token()
-        elif credentials.kind is AuthKind.BASIC:
+        if credentials.kind is AuthKind.BASIC:
             data = f"{credentials.values['username']}:{credentials.values['password']}"
-    connect = _text(1, "jmsaio") + _text(3, data) + bytes([4 << 3, _PROTOCOL_VERSION]) + _text(5, method)
-    command = bytes([1 << 3, _CONNECT, _CONNECT << 3 | 2]) + _varint(len(connect)) + connect
-    return (len(command) + 4).to_bytes(4) + len(command).to_bytes(4) + command
+    return _frame(_CONNECT, _text(1, "jmsaio") + _text(3, data) + bytes([4 << 3, _PROTOCOL_VERSION]) + _text(5, method))
+
+
+def _frame(command: int, fields: bytes) -> bytes:
+    """The frame of a command; its own message has the command's number, as in all of them."""
+    data = bytes([1 << 3, command]) + varint(command << 3 | 2) + varint(len(fields)) + fields
+    return (len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data
 
 
 def _text(number: int, value: str) -> bytes:
     """A field of text as protobuf has it."""
     data = value.encode()
-    return bytes([number << 3 | 2]) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    """A number in protobuf's variable length."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
+    return bytes([number << 3 | 2]) + varint(len(data)) + data
 
 
 def read_fields(data: bytes) -> dict[int, int | bytes]:
-    """The numbers and byte strings of a protobuf message by field number. Raises IndexError where it ends too early."""
+    """The numbers and byte strings of a protobuf message by field number, up to where it is none."""
     fields: dict[int, int | bytes] = {}
-    at = 0
-    while at < len(data):
-        tag, at = _read_varint(data, at)
-        value, at = _read_varint(data, at)
-        if tag & 7 == 2:
-            fields[tag >> 3] = data[at : at + value]
-            at += value
-        elif tag & 7 == 0:
-            fields[tag >> 3] = value
-        else:  # no command that answers a CONNECT has another kind
-            raise IndexError(tag)
+    at, end = 0, len(data)
+    with suppress(ValueError):
+        while at < end:
+            tag, at = read_varint(data, at, end)
+            value, at = read_varint(data, at, end)
+            if tag & 7 == 2:
+                fields[tag >> 3] = data[at : at + value]
+                at += value
+            elif tag & 7 == 0:
+                fields[tag >> 3] = value
+            else:  # no command that answers a CONNECT has another kind
+                break
     return fields
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in protobuf's variable length, and where it ends."""
-    value = shift = 0
-    while data[at] & 0x80:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-    return value | data[at] << shift, at + 1

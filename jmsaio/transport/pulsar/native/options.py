@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, overload
 
 import _pulsar
 
 from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
-from jmsaio.errors import ConfigurationError
+from jmsaio.errors import ConfigurationError, JMSError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
+
+_log = logging.getLogger("jmsaio")
 
 #: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
@@ -62,9 +66,11 @@ def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
 
 
 def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
-    if config.scheme != "pulsar+ssl":
-        return
     trusted = config.tls_trust_certs_file_path
+    if config.scheme != "pulsar+ssl":
+        if trusted is not None:  # an OAuth 2.0 server may have TLS
+            native.tls_trust_certs_file_path(trusted)
+        return
     if trusted is None:
         import certifi  # a dependency of pulsar-client, which reads it here, too
 
@@ -79,8 +85,10 @@ def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
 
 
 def authentication(credentials: Credentials) -> _pulsar.Authentication:
-    """pulsar-client's Authentication. No Python function in it: a raising one would end the process."""
+    """pulsar-client's Authentication."""
     values = credentials.values
+    if credentials.function is not None:
+        return _pulsar.AuthenticationToken.create(partial(_token_or_none, credentials))
     if credentials.kind is AuthKind.TOKEN:
         file = values.get("file")
         text = f"file://{os.path.abspath(file)}" if file is not None else f"token:{values['token']}"
@@ -89,7 +97,18 @@ def authentication(credentials: Credentials) -> _pulsar.Authentication:
         return _pulsar.AuthenticationTLS.create(values["tlsCertFile"], values["tlsKeyFile"])
     if credentials.kind is AuthKind.BASIC:
         return _pulsar.AuthenticationBasic.create(values["username"], values["password"], values.get("method", "basic"))
+    if "private_key" in values:  # a colon in a path would be the end of a URL's scheme
+        values = {**values, "private_key": f"file:{values['private_key']}"}
     return _pulsar.AuthenticationOauth2.create(json.dumps(dict(values)))
+
+
+def _token_or_none(credentials: Credentials) -> str:
+    """Return the function's token, or "", which the broker refuses: an error in its thread could end the process."""
+    try:
+        return credentials.read_token()
+    except BaseException as error:
+        _log.warning("no token to connect with: %s", error if isinstance(error, JMSError) else type(error).__name__)
+        return ""
 
 
 def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) -> _pulsar.ProducerConfiguration:

@@ -23,6 +23,7 @@ import attrs
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.transport.base import Admin, LinkChange, LinkListener
 from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.connecting import again
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
 from jmsaio.transport.pulsar.native.missing import MissingReceivers, ReceiverPart
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
@@ -88,7 +89,7 @@ class Watch:
         receivers: those that are open.
         ask_broker: starts a request that needs no consumer; gets the native callback.
         admin: asked why a subscription is missing, or None.
-        refusal: asks the broker whether it refuses the credentials, within a second.
+        refusal: asks the broker whether it refuses the credentials, within a second (``Reach.refusal``).
 
     Attributes:
         listeners: called with each change.
@@ -100,7 +101,7 @@ class Watch:
     receivers: Callable[[], Sequence[ReceiverPart]]
     ask_broker: Callable[[Callable[..., None]], object]
     admin: Admin | None = None
-    refusal: Callable[[], Awaitable[JMSSecurityError | None]] | None = None
+    refusal: Callable[[], Awaitable[JMSError | None]] | None = None
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: float | None = attrs.field(default=None, init=False)
@@ -110,7 +111,7 @@ class Watch:
     _heard: int = attrs.field(default=0, init=False)
     _quiet: float = attrs.field(default=0.0, init=False)
     _question: Question | None = attrs.field(default=None, init=False)
-    _refused: JMSSecurityError | None = attrs.field(default=None, init=False)  # at the last question
+    _refused: JMSError | None = attrs.field(default=None, init=False)  # at the last question
     _refusal_due: float = attrs.field(default=0.0, init=False)
     _turn: int = attrs.field(default=0, init=False)
     _missing: MissingReceivers = attrs.field(init=False)
@@ -221,7 +222,7 @@ class Watch:
             return
         self._refusal_due = now + REFUSAL
         before, self._refused = self._refused, await self.refusal()
-        if self._lost is not None and (before is None) is not (self._refused is None):
+        if self._lost is not None and type(before) is not type(self._refused):
             self._report_loss("pulsar-client is not connected")
 
     def _lose(self, now: float, why: str) -> None:
@@ -231,18 +232,16 @@ class Watch:
 
     def _report_loss(self, why: str) -> None:
         """Report why the link is lost; while the credentials are refused, nothing is sent."""
-        error: JMSError
         lost = f"the connection to {self.address} is lost"
-        if self._refused is not None:
-            error = JMSSecurityError(f"{lost}: {self._refused}", self._refused.error_code)
-        else:
-            error = BrokerUnavailableError(f"{lost}: {why}; it connects again by itself when it can")
+        unknown = BrokerUnavailableError(f"{lost}: {why}; it connects again by itself when it can")
+        error = unknown if self._refused is None else again(lost, self._refused)
         self._refuse()
         self.report(LinkChange(str(error), error, whole=True))
 
     def _refuse(self) -> None:
+        refused = self._refused if isinstance(self._refused, JMSSecurityError) else None
         for sender in self.senders():
-            sender.refuse(self._refused)
+            sender.refuse(refused)
 
     def _find(self, now: float) -> None:
         since, self._lost, self._refused = self._lost, None, None

@@ -64,7 +64,7 @@ def test_no_plugin_is_nobody() -> None:
             JAVA + "oauth2.AuthenticationOAuth2",
             '{"issuerUrl": "https://i", "privateKey": "file:///k", "audience": null}',
             AuthKind.OAUTH2,
-            {"issuer_url": "https://i", "private_key": "file:///k"},
+            {"issuer_url": "https://i", "private_key": "/k"},
         ),
         (
             "oauth2",
@@ -121,14 +121,43 @@ def test_credentials_are_never_shown(plugin: str, parameters: str) -> None:
     assert SECRET not in repr(load("pulsar://h:6650", auth_plugin=plugin, auth_params=parameters))
 
 
-def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
+async def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
     file = tmp_path / "the token"
     file.write_text("first\n")
     credentials = read_credentials("token", f"file://{file}")
     assert credentials is not None
-    assert credentials.token() == "first"
+    assert await credentials.token() == "first"
     file.write_text(" second ")
-    assert credentials.token() == "second"
+    assert await credentials.token() == "second"
+
+
+async def test_a_function_is_called_anew() -> None:
+    tokens = ["first", " token:second\n"]
+    credentials = read_credentials("token", lambda: tokens.pop(0))
+    assert credentials is not None
+    assert await credentials.token() == "first"
+    assert credentials.read_token() == "second"
+
+
+def test_a_function_is_for_tokens_only() -> None:
+    with pytest.raises(ConfigurationError, match="a function is for authPlugin=token only"):
+        read_credentials("oauth2", str)
+
+
+@pytest.mark.parametrize("given", ["", "two words", None, 5, b"bytes"])
+async def test_a_function_without_a_token_is_refused(given: Any) -> None:
+    with pytest.raises(JMSSecurityError, match="the function in authParams returned no token"):
+        await Credentials(AuthKind.TOKEN, {}, lambda: given).token()
+
+
+async def test_an_error_of_a_function_is_named_without_its_words() -> None:
+    def fail() -> str:
+        raise KeyError(SECRET)
+
+    with pytest.raises(JMSSecurityError, match="the function in authParams raised KeyError") as caught:
+        await Credentials(AuthKind.TOKEN, {}, fail).token()
+    assert SECRET not in str(caught.value)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"s3cr3t two", b"s3cr3t\nX-Injected: 1", b"s3cr3t\xff\xfe"])
@@ -136,19 +165,19 @@ def test_a_file_without_one_token_is_refused(tmp_path: Path, content: bytes) -> 
     file = tmp_path / "token"
     file.write_bytes(content)
     with pytest.raises(JMSSecurityError, match="does not hold one token") as caught:
-        Credentials(AuthKind.TOKEN, {"file": str(file)}).token()
+        Credentials(AuthKind.TOKEN, {"file": str(file)}).read_token()
     assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["missing", ".", "zero\0"])
 def test_a_token_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(JMSSecurityError, match="token file"):
-        Credentials(AuthKind.TOKEN, {"file": str(tmp_path / name)}).token()
+        Credentials(AuthKind.TOKEN, {"file": str(tmp_path / name)}).read_token()
 
 
 def test_the_basic_header_holds_name_and_password_in_utf8() -> None:
-    header = Credentials(AuthKind.BASIC, {"username": "änn", "password": "p:w"}).basic()
-    scheme, _, value = header.partition(" ")
+    headers = Credentials(AuthKind.BASIC, {"username": "änn", "password": "p:w"}).headers("")
+    scheme, _, value = headers["Authorization"].partition(" ")
     assert scheme == "Basic"
     assert base64.b64decode(value).decode() == "änn:p:w"
 
@@ -177,6 +206,7 @@ def _claims(**claims: object) -> str:
     [
         (_claims(sub="a", exp=1000), "the token expired at 1970-01-01 00:16:40 UTC; give a valid one in authParams"),
         (_claims(sub="a"), "the token is not signed with the broker's key, or the broker takes no tokens; give"),
+        (_claims(sub="a", aud=["b", "c"]), "or only tokens for another audience than ['b', 'c']; give"),
         (_claims(sub="a", exp="soon"), "no JSON Web Token"),
         (_claims(sub="a", exp=1e300), "no JSON Web Token"),
         ("e30.WzFd.c2ln", "no JSON Web Token"),
@@ -185,6 +215,6 @@ def _claims(**claims: object) -> str:
     ],
 )
 def test_what_is_wrong_with_a_token_is_found_without_showing_it(token: str, words: str) -> None:
-    found = flaw(Credentials(AuthKind.TOKEN, {"token": token}))
+    found = flaw(Credentials(AuthKind.TOKEN, {"token": token}), token)
     assert words in found
     assert token not in found

@@ -8,9 +8,11 @@ import json
 import logging
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import parse_qsl, urlsplit
@@ -33,7 +35,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, Position
-from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin, open_admin, rest
 from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
@@ -475,15 +477,6 @@ async def test_a_token_file_is_read_for_each_call(make_admin: MakeAdmin, tmp_pat
     assert [one.headers["authorization"] for one in server.requests] == ["Bearer first", "Bearer second"]
 
 
-async def test_oauth2_is_refused_by_name(make_admin: MakeAdmin) -> None:
-    parameters = '{"issuerUrl": "https://i", "privateKey": "file:///k"}'
-    async with scripted(Answer(204)) as server:
-        error = await failure(make_admin(server.url, auth_plugin="oauth2", auth_params=parameters).partitions(TOPIC))
-    assert isinstance(error, ConfigurationError)
-    assert "OAuth 2.0" in str(error)
-    assert server.requests == []
-
-
 @pytest.mark.parametrize("option", ["tls_trust_certs_file_path", "tls_certificate_file_path"])
 @pytest.mark.parametrize("content", [None, "no certificate"])
 async def test_bad_certificates_are_named(
@@ -493,7 +486,7 @@ async def test_bad_certificates_are_named(
     if content is not None:
         file.write_text(content)
     error = await failure(make_admin("https://127.0.0.1:1", **{option: str(file)}).partitions(TOPIC))
-    assert isinstance(error, ConfigurationError)
+    assert isinstance(error, JMSSecurityError)
     assert str(file) in str(error)
 
 
@@ -837,3 +830,21 @@ async def test_the_http_library_is_not_loaded_on_the_loops_thread() -> None:
     async with scripted(Answer(200, {"partitions": 3})) as server:
         ran = await anyio.run_process([sys.executable, "-c", _FIRST_USE, server.url])
     assert ran.stdout.decode().split() == ["httpx", "False", "3"]
+
+
+async def test_a_slow_load_of_the_http_library_counts_in_the_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading, loaded = threading.Event(), threading.Event()
+
+    def load_slowly(name: str) -> object:
+        loading.wait(30)
+        loaded.set()
+        return import_module(name)
+
+    monkeypatch.setattr(rest, "import_module", load_slowly)
+    admin = open_admin(load("pulsar://localhost:6650?webServiceUrl=http://127.0.0.1:9", operation_timeout=0.1))
+    with pytest.raises(AdminError, match=r"no answer of http://127.0.0.1:9 within 0.1 s"):
+        await admin.partitions("persistent://public/default/orders")
+    assert not loaded.is_set()
+    loading.set()
+    await anyio.to_thread.run_sync(loaded.wait, 30)
+    await admin.aclose()

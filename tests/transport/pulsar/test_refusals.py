@@ -1,0 +1,85 @@
+"""Whoever is refused is told the cause and what to do, by whatever he calls, and no secret."""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+import uuid
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.to_thread
+import pytest
+
+import jmsaio
+from jmsaio.cli import main
+from jmsaio.config import load
+from jmsaio.transport.pulsar.admin import open_admin
+from tests.support.issuer import Issuer
+from tests.support.refusals import REFUSALS, Brokers, Options, secrets_of
+from tests.support.secure import OAuthBroker, SecureBroker
+
+#: Seconds that a refusal may take on a crowded machine; pulsar-client itself would try again for 30.
+SOON = 15.0
+
+
+async def connect(options: Options) -> None:
+    async with jmsaio.connect(options):
+        pass
+
+
+async def send(options: Options) -> None:
+    async with jmsaio.connect(options) as connection, connection.create_session() as session:
+        await (await session.create_producer(session.create_queue("refused"))).send("body")
+
+
+async def receive(options: Options) -> None:
+    async with jmsaio.connect(options) as connection, connection.create_session() as session:
+        await (await session.create_consumer(session.create_queue("refused"))).receive(timeout=1)
+
+
+async def ask_rest(options: Options) -> None:
+    admin = open_admin(load(options))
+    try:
+        await admin.stats(f"persistent://public/default/{uuid.uuid4()}")
+    finally:
+        await admin.aclose()
+
+
+CALLS: tuple[Callable[[Options], Awaitable[None]], ...] = (connect, send, receive, ask_rest)
+
+
+@pytest.fixture
+def brokers(secure_broker: SecureBroker, oauth_broker: OAuthBroker, issuer: Issuer) -> Brokers:
+    return Brokers(secure_broker, oauth_broker, issuer)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+@pytest.mark.parametrize("case", REFUSALS)
+async def test_a_refusal_names_cause_and_remedy(
+    brokers: Brokers, case: str, call: Callable[[Options], Awaitable[None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal = REFUSALS[case]
+    options = refusal.options(brokers)
+    caplog.set_level(logging.DEBUG)
+    if refusal.reached and call is connect:
+        await connect(options)
+        return
+    with anyio.fail_after(SOON), pytest.raises(refusal.error, match=refusal.words) as told:
+        await call(options)
+    shown = "".join(traceback.format_exception(told.value)) + repr(told.value) + caplog.text
+    for secret in secrets_of(options):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_command_says_it_and_fails(brokers: Brokers, case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = REFUSALS[case]
+    options = refusal.options(brokers)
+    settings = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+    assert main(["send", "refused", "body", *settings]) == 1
+    said = capsys.readouterr().err
+    assert re.search(refusal.words, said), said
+    for secret in secrets_of(options):
+        assert secret not in said
