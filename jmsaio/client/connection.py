@@ -279,8 +279,9 @@ class Connection(AsyncClosing):
         """The transport lost the broker or a subscription, or has it again."""
         if change.whole:
             self._runtime.outage = change.error
-            refusal = change.error if isinstance(change.error, JMSSecurityError) else None
-            for inbox in [inbox for session in self._runtimes for inbox in session.inboxes.open]:
+        refusal = change.error if isinstance(change.error, JMSSecurityError) else None
+        for inbox in [inbox for session in self._runtimes for inbox in session.inboxes.open]:
+            if change.whole or inbox.receiver.own is change.receiver:
                 inbox.refuse(refusal)
         if change.error is not None:
             self._runtime.reports.lost(change.error)

@@ -73,11 +73,13 @@ class LinkChange:
         text: a sentence for the log.
         error: what was lost; None when it is back.
         whole: it concerns the link to the broker, not a subscription alone.
+        receiver: the receiver that it concerns alone, if there is one.
     """
 
     text: str
     error: JMSError | None = None
     whole: bool = False
+    receiver: object = None
 
 
 #: Called with changes of the link, on the loop's thread.

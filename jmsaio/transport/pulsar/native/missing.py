@@ -28,6 +28,8 @@ _STAYS = frozenset(
     {"TopicNotFound", "SubscriptionNotFound", "ConsumerBusy", "AuthorizationError", "AuthenticationError"}
     | {"IncompatibleSchema"}
 )
+#: The refusal of a client that had the right before: it is reported at once, and nothing is sent or received meanwhile.
+NO_RIGHT = "AuthorizationError"
 #: Seconds that looking for the reason may take.
 _REASON_TIMEOUT = 3.0
 
@@ -103,7 +105,8 @@ class MissingReceivers:
             if not all(native.is_connected() for native in receiver.natives):
                 self._missing.setdefault(receiver, Missing(now, now + MISSING, log))
             elif (missing := self._missing.pop(receiver, None)) is not None and missing.reported:
-                self.report(LinkChange(f"subscription {receiver.subscription.name} receives again"))
+                text = f"subscription {receiver.subscription.name} receives again"
+                self.report(LinkChange(text, receiver=receiver))
 
     def restart(self, now: float) -> None:
         """The link is back: all of them have been missing only from now on."""
@@ -113,10 +116,12 @@ class MissingReceivers:
     async def look_for_reasons(self, now: float) -> None:
         """Find out why consumers are missing although the broker answers, and report it once."""
         for receiver, missing in list(self._missing.items()):
-            if missing.reported or now < missing.due or not receiver.natives:
+            if missing.reported or not receiver.natives:
+                continue
+            refusal = _refusal(receiver, missing)
+            if now < missing.due and (refusal is None or refusal.name != NO_RIGHT):
                 continue
             missing.due = now + MISSING
-            refusal = _refusal(receiver, missing)
             if refusal is not None and refusal.name in _STAYS:
                 error: JMSError | None = _refused(receiver, refusal)
             else:
@@ -128,7 +133,7 @@ class MissingReceivers:
                 )
             if error is not None and self._missing.get(receiver) is missing:
                 missing.reported = True
-                self.report(LinkChange(str(error), error))
+                self.report(LinkChange(str(error), error, receiver=receiver))
 
     async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
         """An error if, by the broker's statistics, another consumer has the exclusive subscription."""
@@ -153,8 +158,9 @@ def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
     """The last refusal of one of its consumers, as far as pulsar-client's log has it."""
     subscription = receiver.subscription
     topics = {str(native.topic()) for native in receiver.natives if not native.is_connected()}
+    denied = NATIVE_LOG.refusals_of_topics(missing.log)
     for topic in topics if subscription.pattern is None else (None,):
-        found = NATIVE_LOG.refusal_of_return(missing.log, topic, subscription.name)
+        found = NATIVE_LOG.refusal_of_return(missing.log, topic, subscription.name) or denied.get(topic or "")
         if found is not None:
             return found
     return None

@@ -34,6 +34,8 @@ _LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\
 _log = logging.getLogger("jmsaio")
 _ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
 _REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
+_REFUSED_SENDER = re.compile(r"\[(.+), .*\] Failed to reconnect producer: (\w+) ?(.*)")
+_REFUSED_LOOKUP = re.compile(r"Lookup failed for (.+), result (\w+) ?(.*)")
 _REFUSED_AGAIN = re.compile(r"\[(.+), (.+), \d+\] Failed to reconnect consumer: (\w+)")
 
 #: ConsumerImpl's line about an entry whose checksum is wrong, or that can't be decompressed.
@@ -196,6 +198,14 @@ class NativeLog:
     def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
         """As ``refusal``, of a consumer that connects again, which pulsar-client reports nowhere else."""
         return self._refusal(_REFUSED_AGAIN, count, topic, subscription)
+
+    def refusals_of_topics(self, count: int) -> dict[str, Refusal]:
+        """Refused look-ups and returns of producers after ``count`` lines; the last one by the topic's full name."""
+        found = {}
+        for line in self.since(count):
+            if match := _REFUSED_LOOKUP.fullmatch(line.text) or _REFUSED_SENDER.fullmatch(line.text):
+                found[match[1]] = Refusal(match[2], match[3])
+        return found
 
     def _refusal(
         self, pattern: re.Pattern[str], count: int, topic: str | None, subscription: str | None

@@ -25,9 +25,9 @@ from jmsaio.transport.base import Admin, LinkChange, LinkListener
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.connecting import again
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
-from jmsaio.transport.pulsar.native.missing import MissingReceivers, ReceiverPart
+from jmsaio.transport.pulsar.native.missing import NO_RIGHT, MissingReceivers, ReceiverPart
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
-from jmsaio.transport.pulsar.native.results import DISCONNECTED
+from jmsaio.transport.pulsar.native.results import DISCONNECTED, translate
 from jmsaio.transport.pulsar.native.stalled import StalledReceivers
 
 #: Seconds between two looks.
@@ -113,6 +113,7 @@ class Watch:
     _question: Question | None = attrs.field(default=None, init=False)
     _refused: JMSError | None = attrs.field(default=None, init=False)  # at the last question
     _refusal_due: float = attrs.field(default=0.0, init=False)
+    _denied: set[SenderPart] = attrs.field(factory=set, init=False)  # the right to send was taken from these
     _turn: int = attrs.field(default=0, init=False)
     _missing: MissingReceivers = attrs.field(init=False)
     _stalled: StalledReceivers = attrs.field(init=False)
@@ -176,7 +177,27 @@ class Watch:
         if self._question is None and (urgent or now - self._quiet >= QUIET):
             self._ask(now, receivers)
         self._missing.look(now, receivers, self._log)
+        self._look_at_rights()
         self._log = NATIVE_LOG.read()
+
+    def _look_at_rights(self) -> None:
+        """Refuse what is sent to a topic that this client has lost the right to, until it is connected there again."""
+        refusals = NATIVE_LOG.refusals_of_topics(self._log)
+        senders = self.senders()
+        self._denied = {sender for sender in self._denied if sender in senders}
+        for sender in senders if refusals or self._denied else ():
+            away = {str(native.topic()) for native in sender.natives if not native.is_connected()}
+            denied = [topic for topic in away & refusals.keys() if refusals[topic].name == NO_RIGHT]
+            if not away and sender in self._denied:
+                self._denied.discard(sender)
+                sender.refuse(None)
+            elif denied and sender not in self._denied:
+                self._denied.add(sender)
+                what = f"the broker closed the producer of {denied[0]}; it comes back when the right is granted again"
+                error = translate(_Result.AuthorizationError, what, refusals[denied[0]].reason)
+                assert isinstance(error, JMSSecurityError)
+                sender.refuse(error)
+                self.report(LinkChange(str(error), error))
 
     def _was_heard(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
         """Whether the broker was heard since the last look."""

@@ -220,6 +220,18 @@ def test_a_refusal_of_a_consumer_that_comes_back() -> None:
     assert log.refusal(0, TOPIC, "jms-queue") is None
 
 
+def test_topics_that_are_refused_are_found() -> None:
+    """A look-up, and a producer that comes back; the last refusal of each topic counts."""
+    log = own_log()
+    head = "2026-11-24 00:38:51.137 ERROR [11]"
+    write(log, f"{head} BinaryProtoLookupService:1 | Lookup failed for {TOPIC}, result ServiceUnitNotReady\n")
+    write(log, f"{head} ProducerImpl:1 | [{TOPIC}, p-1] Failed to reconnect producer: AuthorizationError its words\n")
+    write(log, f"{head} BinaryProtoLookupService:1 | Lookup failed for {TOPIC}2, result AuthorizationError no right\n")
+    right = Refusal("AuthorizationError", "its words")
+    assert log.refusals_of_topics(0) == {TOPIC: right, f"{TOPIC}2": Refusal("AuthorizationError", "no right")}
+    assert log.refusals_of_topics(log.read()) == {}
+
+
 def test_the_reason_is_that_of_the_same_thread() -> None:
     """What another connection was told is no reason for this one."""
     log = own_log()
