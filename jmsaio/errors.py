@@ -20,7 +20,7 @@
     ├── TransactionRolledBackError      commit ended in a rollback
     ├── IllegalArgumentError            an argument that is never acceptable; also a ValueError
     │   └── IllegalArgumentTypeError    an argument of a wrong type; also a TypeError
-    ├── ConfigurationError              an option that is unknown, not built yet, or has a wrong value
+    ├── ConfigurationError              an option that is unknown, not supported, or has a wrong value
     ├── DataLossError                   stored messages that were to be read are gone
     └── TransportError                  the broker or the way to it
         ├── BrokerUnavailableError      can't be reached; carries host and port

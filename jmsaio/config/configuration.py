@@ -170,8 +170,9 @@ class Configuration:
         30.0, "operationTimeoutMs", "longest time for one request to the broker", unit="ms", low=1
     )
     send_window_bytes: int = option(
-        64 * MIB, "memoryLimitBytes", "most bytes sent and not yet confirmed, per sender", unit="bytes", low=1
-    )
+        64 * MIB, "memoryLimitBytes", "most bytes sent and not yet confirmed, per sender; 0: no limit", unit="bytes",
+        low=0,
+    )  # fmt: skip
 
     strict_client_id: bool = option(
         False, "", "refuse an unshared durable subscription of a connection without client id"

@@ -78,7 +78,7 @@ class ConnectOptions(TypedDict, total=False):
     operation_timeout: Duration
     """Longest time for one request to the broker."""
     send_window_bytes: int
-    """Most bytes sent and not yet confirmed, per sender."""
+    """Most bytes sent and not yet confirmed, per sender; 0: no limit."""
     strict_client_id: bool
     """Refuse an unshared durable subscription of a connection without client id."""
     acknowledge_scope: Literal["session", "group"]
@@ -133,9 +133,9 @@ class ConnectOptions(TypedDict, total=False):
     batching_max_publish_delay: Duration
     """Longest wait for a batch to fill; Pulsar only."""
     batching_max_messages: int
-    """Most messages in a batch; Pulsar only."""
+    """Most messages in a batch; 0 and below: no limit; Pulsar only."""
     batching_max_bytes: int
-    """Most bytes in a batch; Pulsar only."""
+    """Most bytes in a batch; 0 and below: half the largest message; Pulsar only."""
     send_timeout: Duration
     """Without an answer in this time the send is in doubt; 0: wait forever."""
     compression_type: Literal["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]
@@ -146,6 +146,8 @@ class ConnectOptions(TypedDict, total=False):
     """Name that the broker shows."""
     access_mode: Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"]
     """Who else may send to the topic; Pulsar only."""
+    message_routing_mode: Literal["RoundRobinPartition", "SinglePartition"]
+    """Partitions of messages without a group id: all in turn, or one that each sender chooses at random."""
     initial_sequence_id: int | None
     """Sequence id before the first message's."""
     batcher_builder: Literal["DEFAULT", "KEY_BASED"]

@@ -14,7 +14,6 @@ from jmsaio.errors import ConfigurationError
 
 CryptoFailureAction = Literal["FAIL", "DISCARD", "CONSUME"]
 RegexSubscriptionMode = Literal["PersistentOnly", "NonPersistentOnly", "AllTopics"]
-_NATIVE = "pulsar-client has no such setting"
 
 
 @declares(Section.NACK_BACKOFF, Section.ACK_TIMEOUT_BACKOFF)
@@ -117,7 +116,6 @@ class ConsumerConfig:
         optional=True,
     )  # fmt: skip
     consumer_name: str | None = option(None, "consumerName", "name that the broker shows")
-    priority_level: int = option(0, "priorityLevel", _NATIVE, low=0, status=Status.NOT_BUILT)
     read_compacted: bool = option(False, "readCompacted", "read the compacted topic", transports=ON_PULSAR)
     pattern_auto_discovery_period: float = option(
         60.0, "patternAutoDiscoveryPeriod", "how often a pattern looks for new topics", unit="s", low=1,
@@ -125,6 +123,12 @@ class ConsumerConfig:
     )  # fmt: skip
     regex_subscription_mode: RegexSubscriptionMode = option(
         "PersistentOnly", "regexSubscriptionMode", "topics that a pattern matches", transports=ON_PULSAR
+    )
+    auto_update_partitions: bool = option(
+        True, "autoUpdatePartitions", "receive from partitions that the topic gets later", transports=ON_PULSAR
+    )
+    auto_update_partitions_interval: float = option(
+        60.0, "autoUpdatePartitionsIntervalSeconds", "how often to look for them", unit="s", low=1, transports=ON_PULSAR
     )
     replicate_subscription_state: bool = option(
         False, "replicateSubscriptionState", "geo-replicate the subscription's position", transports=ON_PULSAR

@@ -61,7 +61,7 @@ _OWN_OF_CONNECT = "client_id"
 
 
 def tables() -> str:
-    """Every option that is built, in tables, and after them the names that are known but not built."""
+    """Every option that works, in tables, and after them the names that are refused, or accepted without an effect."""
     connection, client = directory(Section.CONNECTION).options, directory(Section.CLIENT).options
     jms = [option for option in connection if option.key.startswith("jms.")]
     ours = [option for option in connection if option.key == option.field]
@@ -73,7 +73,7 @@ def tables() -> str:
         _table("JMS", jms),
         _table("Our own", ours),
         *(_table(title, options) for title, options in streams.items()),
-        _unbuilt("Known, not built yet: refused", everything, Status.NOT_BUILT),
+        _unbuilt("Refused, unless the value is what happens anyway", everything, Status.NOT_BUILT),
         _unbuilt("Accepted, without an effect here", everything, Status.NO_EFFECT),
     ]
     return "\n\n".join(parts)

@@ -1,9 +1,9 @@
 """Options of Starlight that have no field here: known by name, and refused or accepted without an effect.
 
 An option that would change what happens to messages, or how secure the connection is, is refused unless it asks for
-what happens anyway. An option that concerns only speed, time limits, threads or Java itself is accepted, with any
-value: a map that works in Java loads. The options that jmsaio can set are declared on the fields of ``Configuration``,
-``ProducerConfig``, ``ConsumerConfig`` and the classes that these hold.
+what happens anyway; its reason says what to write instead. An option that concerns only speed, time limits, threads or
+Java itself is accepted, with any value: a map that works in Java loads. The options that jmsaio can set are declared on
+the fields of ``Configuration``, ``ProducerConfig``, ``ConsumerConfig`` and the classes that these hold.
 """
 
 from __future__ import annotations
@@ -12,13 +12,25 @@ from functools import partial
 
 from jmsaio.config.options import Kind, Option, Section, Status
 
-_F, _T, _I, _C, _M, _S = Kind.FLAG, Kind.TEXT, Kind.INTEGER, Kind.CHOICE, Kind.MAP, Kind.SECRET
-_JKS = "Java key stores are not read; give PEM files: tlsTrustCertsFilePath, tlsCertificateFilePath, tlsKeyFilePath"
+_F, _T, _I, _C, _M, _S, _L = Kind.FLAG, Kind.TEXT, Kind.INTEGER, Kind.CHOICE, Kind.MAP, Kind.SECRET, Kind.LIST
+_KEY_STORES = (
+    "jmsaio reads PEM files, not Java's key stores. This makes one for tlsTrustCertsFilePath of trust.jks: "
+    "`keytool -importkeystore -srckeystore trust.jks -destkeystore trust.p12 -deststoretype PKCS12 && "
+    "openssl pkcs12 -in trust.p12 -nokeys -out trust.pem`; and this one for both tlsCertificateFilePath and "
+    "tlsKeyFilePath of client.jks: "
+    "`keytool -importkeystore -srckeystore client.jks -destkeystore client.p12 -deststoretype PKCS12 && "
+    "openssl pkcs12 -in client.p12 -nodes -out client.pem`. A PKCS12 store needs openssl only"
+)
+_STORE = "belongs to useKeyStoreTls"
 _NATIVE = "pulsar-client has no such setting"
 _CALL = "decided by the destination and by the call that creates the consumer, as in Java"
-_PLAIN = "messages are not encrypted"
+_PLAIN = "messages are not encrypted; encrypt the body in the application"
+_INTERNAL = "for Pulsar's own use"
 _NO_POOL = "there is no ConnectionConsumer"
-_PROXY = "connections take the direct way"
+_PROXY = f"{_NATIVE}; a Pulsar proxy needs none: name it in brokerServiceUrl"
+_LEVELS = f"{_NATIVE}: all consumers have priority level 0; leave it out"
+_SSL_FACTORY = "org.apache.pulsar.common.util.DefaultPulsarSslFactory"
+_AUTH = "use authPlugin and authParams"
 
 
 def _row(
@@ -37,25 +49,34 @@ def _accepted(section: Section, key: str, doc: str, kind: Kind = _T) -> Option:
 _TOP, _PRODUCER, _CONSUMER = Section.CONNECTION, Section.PRODUCER, Section.CONSUMER
 
 CONNECTION = (
+    _built(_TOP, "useTls", _F, False, "true: TLS also where the URL begins with pulsar://, on the port given there"),
     _refused(_TOP, "enableTransaction", _F, False,
-             "pulsar-client has no transactions; the embedded broker always has them"),
+             "pulsar-client has no transactions; jms.emulateTransactions=true emulates them, and the embedded broker "
+             "always has them"),
     _refused(_TOP, "jms.useServerSideFiltering", _F, False,
              "selectors run in the client, and those that administrators set on subscriptions are not applied"),
-    _refused(_TOP, "useTls", _F, False, "write pulsar+ssl:// in front of the host; beside that it is accepted"),
-    _refused(_TOP, "tlsCiphers", _T, None, _NATIVE),
-    _refused(_TOP, "tlsProtocols", _T, None, _NATIVE),
+    _refused(_TOP, "serviceUrl", _T, None, "use brokerServiceUrl, which Java needs, too"),
+    _refused(_TOP, "authPluginClassName", _T, None, _AUTH),
+    _refused(_TOP, "authParamMap", _M, None, _AUTH),
+    _refused(_TOP, "originalPrincipal", _T, None, f"{_NATIVE}; it is for proxies that act for others"),
+    _refused(_TOP, "tlsCiphers", _L, None, f"{_NATIVE}; limit the ciphers at the broker, and leave it out here"),
+    _refused(_TOP, "tlsProtocols", _L, ("TLSv1.2", "TLSv1.3"),
+             f"{_NATIVE}: it speaks TLS 1.2 and 1.3; limit them at the broker, and leave it out here"),
+    _refused(_TOP, "sslFactoryPlugin", _C, None, "names a Java class; leave it out", "",
+             _SSL_FACTORY, f"com.datastax.oss.pulsar.jms.shaded.{_SSL_FACTORY}"),
+    _refused(_TOP, "useKeyStoreTls", _F, False, _KEY_STORES),
     _refused(_TOP, "proxyServiceUrl", _T, None, _PROXY),
-    _refused(_TOP, "dnsServerAddresses", _T, None, "names are resolved as the system does"),
     _refused(_TOP, "socks5ProxyAddress", _T, None, _PROXY),
-    _refused(_TOP, "socks5ProxyUsername", _T, None, _PROXY),
-    _refused(_TOP, "socks5ProxyPassword", _S, None, _PROXY),
-    _refused(_TOP, "useKeyStoreTls", _F, False, _JKS),
-    _refused(_TOP, "tlsTrustStorePath", _T, None, _JKS),
-    _refused(_TOP, "tlsTrustStorePassword", _S, None, _JKS),
-    _refused(_TOP, "tlsKeyStorePath", _T, None, _JKS),
-    _refused(_TOP, "tlsKeyStorePassword", _S, None, _JKS),
-    _accepted(_TOP, "tlsTrustStoreType", "belongs to tlsTrustStorePath"),
-    _accepted(_TOP, "tlsKeyStoreType", "belongs to tlsKeyStorePath"),
+    _refused(_TOP, "dnsServerAddresses", _L, None,
+             "the system resolves names, perhaps to other brokers; set its name servers and leave it out here"),
+    _accepted(_TOP, "tlsTrustStoreType", _STORE),
+    _accepted(_TOP, "tlsTrustStorePath", _STORE),
+    _accepted(_TOP, "tlsTrustStorePassword", _STORE, _S),
+    _accepted(_TOP, "tlsKeyStoreType", _STORE),
+    _accepted(_TOP, "tlsKeyStorePath", _STORE),
+    _accepted(_TOP, "tlsKeyStorePassword", _STORE, _S),
+    _accepted(_TOP, "tlsHostnameVerificationEnable", "Starlight, too, reads tlsEnableHostnameVerification instead"),
+    _accepted(_TOP, "sslFactoryPluginParams", "belongs to sslFactoryPlugin"),
     _accepted(_TOP, "sslProvider", "names a Java library; pulsar-client and the REST client use OpenSSL"),
     _accepted(_TOP, "autoCertRefreshSeconds", _NATIVE),
     _accepted(_TOP, "jms.refreshServerSideFiltersPeriod", "belongs to jms.useServerSideFiltering"),
@@ -67,54 +88,60 @@ CONNECTION = (
     _accepted(_TOP, "lookupTimeoutMs", "a lookup takes at most operationTimeoutMs"),
     _accepted(_TOP, "requestTimeoutMs", "a call of the REST interface takes at most operationTimeoutMs"),
     _accepted(_TOP, "readTimeoutMs", "a call of the REST interface takes at most operationTimeoutMs"),
-    _accepted(_TOP, "connectionsPerBroker", _NATIVE),
-    _accepted(_TOP, "connectionMaxIdleSeconds", _NATIVE),
-    _accepted(_TOP, "useTcpNoDelay", _NATIVE),
+    _accepted(_TOP, "connectionsPerBroker", f"{_NATIVE}: one connection to each broker"),
+    _accepted(_TOP, "connectionMaxIdleSeconds", f"{_NATIVE}: idle connections stay"),
+    _accepted(_TOP, "useTcpNoDelay", f"{_NATIVE}: it is always on"),
     _accepted(_TOP, "maxLookupRequest", _NATIVE),
-    _accepted(_TOP, "maxLookupRedirects", _NATIVE),
+    _accepted(_TOP, "maxLookupRedirects", f"{_NATIVE}: at most 20"),
     _accepted(_TOP, "maxNumberOfRejectedRequestPerConnection", _NATIVE),
-    _accepted(_TOP, "keepAliveIntervalSeconds", _NATIVE),
-    _accepted(_TOP, "initialBackoffIntervalNanos", _NATIVE),
-    _accepted(_TOP, "maxBackoffIntervalNanos", _NATIVE),
+    _accepted(_TOP, "keepAliveIntervalSeconds", f"{_NATIVE}: every 30 s"),
+    _accepted(_TOP, "initialBackoffIntervalNanos", f"{_NATIVE}: 0.1 s"),
+    _accepted(_TOP, "maxBackoffIntervalNanos", f"{_NATIVE}: 60 s"),
     _accepted(_TOP, "enableBusyWait", _NATIVE),
     _accepted(_TOP, "dnsLookupBindAddress", _NATIVE),
     _accepted(_TOP, "dnsLookupBindPort", _NATIVE),
+    _accepted(_TOP, "lookupProperties", _NATIVE, _M),
     _accepted(_TOP, "proxyProtocol", "belongs to proxyServiceUrl"),
+    _accepted(_TOP, "socks5ProxyUsername", "belongs to socks5ProxyAddress"),
+    _accepted(_TOP, "socks5ProxyPassword", "belongs to socks5ProxyAddress", _S),
     _accepted(_TOP, "description", _NATIVE),
 )  # fmt: skip
 
 PRODUCER = (
     _built(_PRODUCER, "blockIfQueueFull", _F, None,
            "accepted: send always waits for room, without blocking the event loop"),
-    _built(_PRODUCER, "hashingScheme", _C, "JavaStringHash", "hash of the group id", "", "JavaStringHash"),
-    _refused(_PRODUCER, "autoUpdatePartitions", _F, True, "new partitions are always used"),
-    _refused(_PRODUCER, "initialSubscriptionName", _T, None, _NATIVE),
-    _refused(_PRODUCER, "encryptionKeys", _T, None, _PLAIN),
+    _refused(_PRODUCER, "hashingScheme", _C, "JavaStringHash",
+             "JavaStringHash, Starlight's default, is used; leave it out, in Java, too", "", "JavaStringHash"),
+    _refused(_PRODUCER, "initialSubscriptionName", _T, None,
+             f"{_NATIVE}; send to a Queue, whose subscription is created first, or open its consumer first"),
+    _refused(_PRODUCER, "encryptionKeys", _L, None, _PLAIN),
     _refused(_PRODUCER, "cryptoKeyReader", _T, None, _PLAIN),
-    _refused(_PRODUCER, "messageRoutingMode", _C, "RoundRobinPartition", "by group id, else in turn", "",
-             "RoundRobinPartition"),
     _accepted(_PRODUCER, "cryptoFailureAction", "belongs to encryptionKeys"),
-    _accepted(_PRODUCER, "autoUpdatePartitionsIntervalSeconds", _NATIVE),
     _accepted(_PRODUCER, "batchingPartitionSwitchFrequencyByPublishDelay", _NATIVE),
     _accepted(_PRODUCER, "chunkMaxMessageSize", "chunks are as large as the broker allows"),
-    _accepted(_PRODUCER, "lazyStartPartitionedProducers", "each partition's producer is created on first use"),
+    _accepted(_PRODUCER, "lazyStartPartitionedProducers", "the producers of all partitions are created at once"),
     _accepted(_PRODUCER, "maxPendingMessages", "use send_window_messages"),
     _accepted(_PRODUCER, "maxPendingMessagesAcrossPartitions", "use send_window_messages"),
     _accepted(_PRODUCER, "multiSchema", "messages are bytes"),
+    _accepted(_PRODUCER, "nonPartitionedTopicExpected", _INTERNAL),
+    _accepted(_PRODUCER, "replProducer", _INTERNAL),
+    _accepted(_PRODUCER, "topicName", "decided by the destination, as in Java"),
 )  # fmt: skip
 
 CONSUMER = (
-    _refused(_CONSUMER, "autoUpdatePartitions", _F, True, "new partitions are always used"),
+    _refused(_CONSUMER, "priorityLevel", _I, 0, _LEVELS),
+    _refused(_CONSUMER, "topicConfigurations", _L, None, _LEVELS),
     _refused(_CONSUMER, "cryptoKeyReader", _T, None, _PLAIN),
-    _refused(_CONSUMER, "expireTimeOfIncompleteChunkedMessageMillis", _I, 60000, _NATIVE, "ms"),
-    _refused(_CONSUMER, "resetIncludeHead", _F, False, _NATIVE),
-    _refused(_CONSUMER, "retryEnable", _F, False, _NATIVE),
+    _refused(_CONSUMER, "expireTimeOfIncompleteChunkedMessageMillis", _I, 60000,
+             "pulsar-client waits 60 s for the chunks of a message; leave it out", "ms"),
+    _refused(_CONSUMER, "retryEnable", _F, False, "there is no retry letter topic; use deadLetterPolicy"),
     _refused(_CONSUMER, "startPaused", _F, False, "use auto_start=False or connection.stop()"),
     _accepted(_CONSUMER, "acknowledgementsGroupTimeMicros", "acknowledgements are grouped for at most 130 ms"),
     _accepted(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _NATIVE),
-    _accepted(_CONSUMER, "autoUpdatePartitionsIntervalSeconds", _NATIVE),
     _accepted(_CONSUMER, "maxAcknowledgmentGroupSize", _NATIVE),
+    _accepted(_CONSUMER, "maxPendingChuckedMessage", "a misspelling; write maxPendingChunkedMessage"),
     _accepted(_CONSUMER, "negativeAckPrecisionBitCnt", _NATIVE),
+    _accepted(_CONSUMER, "resetIncludeHead", "JMS can't move a subscription"),
     _accepted(_CONSUMER, "poolMessages", "concerns Java's memory only"),
     _accepted(_CONSUMER, "tickDurationMillis", _NATIVE),
     _accepted(_CONSUMER, "topicNames", _CALL),

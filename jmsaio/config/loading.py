@@ -15,7 +15,7 @@ from jmsaio.config.consumer import ConsumerConfig
 from jmsaio.config.declaring import directory, groups, written_names
 from jmsaio.config.keywords import KEYWORDS, check_unambiguous, find_keyword
 from jmsaio.config.mapping import flatten, take_group
-from jmsaio.config.options import Directory, Option, Section, Status
+from jmsaio.config.options import Directory, Kind, Option, Section, Status
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.schemes import SCHEMES, Broker, default_broker
 from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
@@ -82,8 +82,11 @@ def load(
     keywords: dict[str, object] = dict(options)
     source, broker = _read(config)
     source, broker = _locate(source, broker, keywords, environ)
-    for name in _implied(broker, source, keywords):
+    used = broker or _named_by_web(source, keywords)
+    for name in SCHEMES[used.scheme].implied:
         source.pop(name, None)
+    if written(_TOP.find("useTls")[0], source.pop("useTls", False)):
+        broker = _by_tls(used)
     parts = _Parts(values={"without_effect": _without_effect(source, keywords)})
     _take_written(parts, source)
     held = {field: keywords.pop(field, None) for field in _GROUPS}
@@ -141,6 +144,9 @@ def _take_written(parts: _Parts, source: dict[str, object]) -> None:
         parts.written[field] = dict(own or written_group or {})
     parts.client = dict(take_group(source, "client") or {})
     _take_flat(parts, source)
+    for option in (each for each in _TOP.options if each.kind is Kind.MAP):  # known by name only
+        if given_map := take_group(source, option.key):
+            written(option, given_map)
     for name, value in flatten(source).items():
         check_unambiguous(name.partition(".")[0])
         option, own_name = _TOP.find(name)
@@ -170,12 +176,19 @@ def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
         parts.written[field][name] = value
 
 
-def _implied(broker: Broker | None, source: Mapping[str, object], keywords: Mapping[str, object]) -> frozenset[str]:
-    """Options that hold for the transport anyway."""
-    if broker is None:
-        web = [given[name] for given in (keywords, source) for name in _WEB & given.keys()]
-        broker = parse_broker(check_web_url(str(web[0]))) if web else default_broker()
-    return SCHEMES[broker.scheme].implied
+def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> Broker:
+    """The broker where no URL names it: the one behind the REST interface, else the default one."""
+    web = [given[name] for given in (keywords, source) for name in _WEB & given.keys()]
+    return parse_broker(check_web_url(str(web[0]))) if web else default_broker()
+
+
+def _by_tls(broker: Broker) -> Broker:
+    """The broker by TLS, at the same port: in Java ``useTls`` wins over the scheme of the URL."""
+    scheme, _, hosts = broker.service_url.partition("://")
+    if scheme != "pulsar":
+        reason = f"option useTls = True: write https:// instead of {scheme}:// in front of the broker's host"
+        raise ConfigurationError(reason, key="useTls")
+    return parse_broker(f"pulsar+ssl://{hosts}")
 
 
 def _without_effect(source: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[str, ...]:

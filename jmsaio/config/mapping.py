@@ -35,7 +35,7 @@ def take_group(source: dict[str, object], key: str) -> Mapping[str, object] | No
     """
     nested = source.pop(key, None)
     if nested is not None and not isinstance(nested, Mapping):
-        raise ConfigurationError(f"option {key} is a group of options, not the value {nested!r}", key=key)
+        raise ConfigurationError(f"option {key} is a group of options, not {type(nested).__name__}", key=key)
     dotted = [name for name in source if name.startswith(f"{key}.")]
     group = dict(nested) if nested is not None else {}
     for name in dotted:

@@ -22,6 +22,7 @@ class Kind(enum.Enum):
     DURATION = "duration"
     CHOICE = "choice"
     MAP = "map"
+    LIST = "list"
 
 
 class Section(enum.Enum):

@@ -32,11 +32,12 @@ class ProducerConfig:
         0.001, "batchingMaxPublishDelayMicros", "longest wait for a batch to fill", unit="us", transports=ON_PULSAR
     )
     batching_max_messages: int = option(
-        1000, "batchingMaxMessages", "most messages in a batch", low=1, transports=ON_PULSAR
+        1000, "batchingMaxMessages", "most messages in a batch; 0 and below: no limit", transports=ON_PULSAR
     )
     batching_max_bytes: int = option(
-        131072, "batchingMaxBytes", "most bytes in a batch", unit="bytes", low=1, transports=ON_PULSAR
-    )
+        131072, "batchingMaxBytes", "most bytes in a batch; 0 and below: half the largest message", unit="bytes",
+        transports=ON_PULSAR,
+    )  # fmt: skip
     send_timeout: float = option(
         30.0, "sendTimeoutMs", "without an answer in this time the send is in doubt; 0: wait forever", unit="ms"
     )
@@ -46,6 +47,16 @@ class ProducerConfig:
     )
     producer_name: str | None = option(None, "producerName", "name that the broker shows")
     access_mode: AccessMode = option("Shared", "accessMode", "who else may send to the topic", transports=ON_PULSAR)
+    message_routing_mode: Literal["RoundRobinPartition", "SinglePartition"] = option(
+        "RoundRobinPartition", "messageRoutingMode",
+        "partitions of messages without a group id: all in turn, or one that each sender chooses at random",
+    )  # fmt: skip
+    auto_update_partitions: bool = option(
+        True, "autoUpdatePartitions", "send to partitions that the topic gets later", transports=ON_PULSAR
+    )
+    auto_update_partitions_interval: float = option(
+        60.0, "autoUpdatePartitionsIntervalSeconds", "how often to look for them", unit="s", low=1, transports=ON_PULSAR
+    )
     initial_sequence_id: int | None = option(
         None, "initialSequenceId", "sequence id before the first message's", low=0, high=2**63 - 1
     )
@@ -59,9 +70,14 @@ class ProducerConfig:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)
-        if self.chunking_enabled and self.batching_enabled:
+        if self.chunking_enabled and self.batches:
             reason = "option producerConfig.chunkingEnabled = True needs producerConfig.batchingEnabled = False"
             raise ConfigurationError(reason, key="producerConfig.chunkingEnabled")
+
+    @property
+    def batches(self) -> bool:
+        """True when messages are sent in batches, of more than one message."""
+        return self.batching_enabled and self.batching_max_messages != 1
 
     def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
         """The fields that ``overrides`` would set, with their values. Arguments and errors as for ``merge``."""

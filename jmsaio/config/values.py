@@ -72,7 +72,8 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
 
 
 def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
-    """``value`` as ``read`` reads it; of an option that is not built only what happens anyway, its default.
+    """``value`` as ``read`` reads it; of an option that is not built only what happens anyway: nothing, its default or
+    one of its choices.
 
     The value of an option without an effect is not looked at.
     """
@@ -81,7 +82,7 @@ def _if_built(option: Option, value: object, read: Callable[[Option, object], ob
     if option.status is Status.BUILT:
         return read(option, value)
     try:
-        if read(option, value) == default(option):
+        if read(option, value) in (None, default(option), *option.choices):
             return default(option)
     except ConfigurationError:
         return _refuse_unbuilt(option, value)
@@ -90,7 +91,7 @@ def _if_built(option: Option, value: object, read: Callable[[Option, object], ob
 
 def _refuse_unbuilt(option: Option, value: object) -> NoReturn:
     reason = f": {option.doc}" if option.doc else ""
-    raise refuse(option, value, f"this option is known but not built yet{reason}") from None
+    raise refuse(option, value, f"this option is known but not supported{reason}") from None
 
 
 def _written(option: Option, value: object) -> object:
@@ -164,6 +165,8 @@ def _plain(option: Option, value: object) -> object:
         return value
     if option.kind is Kind.MAP:
         return _map(option, value)
+    if option.kind is Kind.LIST:
+        return _list(option, value)
     if option.kind is Kind.CHOICE:
         return _choice(option, _text(option, value))
     if option.kind is Kind.INTEGER:
@@ -207,6 +210,14 @@ def _map(option: Option, value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise refuse(option, value, "needs a map")
     return {str(key): _text(option, item) for key, item in value.items()}
+
+
+def _list(option: Option, value: object) -> tuple[str, ...] | None:
+    """The texts in order; None if there are none. In a URL they have commas between them."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list | tuple | set | frozenset):
+        raise refuse(option, value, f"needs a list, not {type(value).__name__}")
+    return tuple(sorted(_text(option, item) for item in items if item != "")) or None
 
 
 def _in(unit: str) -> str:

@@ -9,7 +9,8 @@ Pure functions of a record and the number of partitions, so a transport may call
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
 
 from jmsaio.model.wire import OutgoingRecord
 
@@ -27,6 +28,16 @@ def java_string_hash(text: str) -> int:
         for index in range(0, len(units), 2):
             value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return value & 0x7FFFFFFF
+
+
+def make_turns(mode: str, uniform: Callable[[], float]) -> Iterator[int]:
+    """What chooses the partition of a record without a group id, modulo the number of partitions.
+
+    Args:
+        mode: ``RoundRobinPartition``, all in turn, or ``SinglePartition``, one for all (``messageRoutingMode``).
+        uniform: gives random numbers in [0, 1).
+    """
+    return repeat(math.floor(uniform() * 2**31)) if mode == "SinglePartition" else count()
 
 
 def linear_partition(priority: int, partitions: int, uniform: float) -> int:

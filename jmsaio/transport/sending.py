@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Final
 
 from jmsaio.config import Configuration
@@ -25,7 +26,7 @@ def sender_options(configuration: Configuration, route: Route | None, settled: S
         settled=settled,
         route=route,
         window_records=configuration.send_window_messages,
-        window_bytes=configuration.send_window_bytes,
+        window_bytes=configuration.send_window_bytes or sys.maxsize,
     )
 
 

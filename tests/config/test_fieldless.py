@@ -1,16 +1,25 @@
 """The names that Starlight documents: each is known, refused by name, used, or listed as one without an effect."""
 
+import json
 import pathlib
 import re
+import shlex
+import subprocess
+import uuid
+from functools import partial
+from typing import Any
 
 import attrs
 import pytest
 
+import jmsaio
 import jmsaio.config
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.config.declaring import directory
 from jmsaio.config.options import Kind, Option, Section, Status
 from jmsaio.errors import ConfigurationError
+from jmsaio.launcher import tools
+from tests.support.secure import SecureBroker
 
 CONNECTION = (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options)
 PRODUCER = directory(Section.PRODUCER).options
@@ -66,6 +75,8 @@ def test_the_default_may_always_be_written(option: Option) -> None:
     if option.default is None or option.name == "brokerServiceUrl" or option.kind is Kind.SECRET:
         return
     text = str(option.default).lower() if option.kind is Kind.FLAG else str(option.default)
+    if option.kind is Kind.LIST:
+        text = ",".join(sorted(option.default, reverse=True))  # type: ignore[call-overload]  # a tuple of texts
     config = load({option.name: text, "brokerServiceUrl": "memory:"} if text else {"brokerServiceUrl": "memory:"})
     assert attrs.evolve(config, client={}) == load("memory:")
 
@@ -75,9 +86,9 @@ def test_the_default_may_always_be_written(option: Option) -> None:
 )  # fmt: skip
 def test_what_is_not_built_is_refused_by_name(option: Option) -> None:
     other = {
-        Kind.FLAG: str(option.default is not True).lower(), Kind.TEXT: "x", Kind.SECRET: "x", Kind.INTEGER: "777",
-    }.get(option.kind, option.choices[-1] if option.choices else "x")  # fmt: skip
-    sentence = f"option {re.escape(option.name)}.* known but not built yet"
+        Kind.FLAG: str(option.default is not True).lower(), Kind.INTEGER: "777", Kind.MAP: {"x": "y"},
+    }.get(option.kind, "x")  # fmt: skip
+    sentence = f"option {re.escape(option.name)}.* known but not supported"
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         load({option.name: other, "brokerServiceUrl": "pulsar://h"})
     assert caught.value.key == option.name
@@ -89,7 +100,7 @@ def test_defaults_may_be_written_and_what_is_not_built_may_not(option: Option) -
     if option.default is not None:
         assert base.merge({option.key: option.default}) == base
     if option.status is Status.NOT_BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
-        with pytest.raises(Exception, match=f"option {option.name}.* known but not built yet"):
+        with pytest.raises(Exception, match=f"option {option.name}.* known but not supported"):
             base.merge({option.key: {Kind.FLAG: not option.default, Kind.INTEGER: 777}.get(option.kind, "x")})
 
 
@@ -124,6 +135,182 @@ def test_options_without_an_effect_are_listed_under_keywords_too() -> None:
         "consumerConfig.deadLetterPolicy.retryLetterTopic",
     )
     assert load("memory:", consumer=config.consumer).without_effect == ()
+
+
+#: Legal values of Java, none of them the default here: all keys of Starlight, and all of Pulsar's client.
+JAVA: dict[str, Any] = {
+    "brokerServiceUrl": "pulsar+ssl://a:6651,b:6651", "webServiceUrl": "https://a:8443", "serviceUrl": "pulsar://c:6650",
+    "jms.systemNamespace": "shop/orders", "jms.clientId": "billing", "jms.queueSubscriptionName": "queue",
+    "jms.topicSharedSubscriptionType": "Key_Shared", "jms.useExclusiveSubscriptionsForSimpleConsumers": "false",
+    "jms.usePulsarAdmin": "false", "jms.allowTemporaryTopicWithoutAdmin": "true",
+    "jms.precreateQueueSubscription": "false", "jms.precreateQueueSubscriptionConsumerQueueSize": 1,
+    "jms.waitForServerStartupTimeout": "5000", "jms.enableClientSideEmulation": True,
+    "jms.useServerSideFiltering": True, "jms.acknowledgeRejectedMessages": True,
+    "jms.refreshServerSideFiltersPeriod": 60, "jms.enableJMSPriority": True, "jms.priorityMapping": "non-linear",
+    "jms.emulateTransactions": "true", "jms.transactionsStickyPartitions": True,
+    "jms.forceDeleteTemporaryDestinations": True, "jms.sessionListenersThreads": 8,
+    "jms.maxMessagesLimitsParallelism": True, "jms.connectionConsumerStopTimeout": 1000, "jms.maxNumOfProducers": "50",
+    "jms.producerAutoCloseTimeoutSec": 60, "jms.useCredentialsFromCreateConnection": True, "jms.tckUsername": "u",
+    "jms.tckPassword": "p", "jms.useSharedJNDIContext": True, "enableTransaction": True,
+    "authPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken", "authParams": "token:abc",
+    "authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken", "authParamMap": {"token": "abc"},
+    "originalPrincipal": "admin", "useTls": True, "tlsAllowInsecureConnection": True,
+    "tlsEnableHostnameVerification": False, "tlsHostnameVerificationEnable": True, "tlsTrustCertsFilePath": "ca.pem",
+    "tlsKeyFilePath": "key.pem", "tlsCertificateFilePath": "cert.pem", "useKeyStoreTls": True,
+    "tlsTrustStoreType": "PKCS12", "tlsTrustStorePath": "trust.p12", "tlsTrustStorePassword": "changeit",
+    "tlsKeyStoreType": "PKCS12", "tlsKeyStorePath": "key.p12", "tlsKeyStorePassword": "changeit",
+    "tlsCiphers": ["TLS_AES_128_GCM_SHA256"], "tlsProtocols": ["TLSv1.3"], "sslProvider": "Conscrypt",
+    "sslFactoryPlugin": "com.example.Ssl", "sslFactoryPluginParams": "x", "autoCertRefreshSeconds": 60,
+    "operationTimeoutMs": 20000, "lookupTimeoutMs": 20000, "requestTimeoutMs": 20000, "readTimeoutMs": 20000,
+    "statsIntervalSeconds": 60, "numIoThreads": 4, "numListenerThreads": 4, "connectionsPerBroker": 2,
+    "connectionMaxIdleSeconds": 60, "useTcpNoDelay": False, "concurrentLookupRequest": 100, "maxLookupRequest": 1000,
+    "maxLookupRedirects": 5, "maxNumberOfRejectedRequestPerConnection": 10, "keepAliveIntervalSeconds": 10,
+    "connectionTimeoutMs": 5000, "initialBackoffIntervalNanos": 10**8, "maxBackoffIntervalNanos": 30 * 10**9,
+    "enableBusyWait": True, "listenerName": "internal", "memoryLimitBytes": 0, "proxyServiceUrl": "pulsar://proxy:6650",
+    "proxyProtocol": "SNI", "dnsLookupBindAddress": "10.0.0.1", "dnsLookupBindPort": 5353,
+    "dnsServerAddresses": ["10.0.0.2:53"], "socks5ProxyAddress": "socks:1080", "socks5ProxyUsername": "u",
+    "socks5ProxyPassword": "p", "description": "billing", "lookupProperties": {"zone": "a"},
+}  # fmt: skip
+JAVA_PRODUCER: dict[str, Any] = {
+    "batchingEnabled": False, "batchingMaxPublishDelayMicros": 500, "batchingMaxMessages": -1, "batchingMaxBytes": 0,
+    "sendTimeoutMs": 5000, "blockIfQueueFull": True, "maxPendingMessages": 1000,
+    "maxPendingMessagesAcrossPartitions": 50000, "compressionType": "LZ4", "chunkingEnabled": True,
+    "chunkMaxMessageSize": 1000, "hashingScheme": "Murmur3_32Hash", "producerName": "p", "accessMode": "Exclusive",
+    "initialSequenceId": 5, "autoUpdatePartitions": False, "autoUpdatePartitionsIntervalSeconds": 5,
+    "lazyStartPartitionedProducers": True, "initialSubscriptionName": "s", "encryptionKeys": ["k"],
+    "cryptoKeyReader": "com.example.Keys", "cryptoFailureAction": "SEND", "batcherBuilder": "KEY_BASED",
+    "batchingPartitionSwitchFrequencyByPublishDelay": 5, "messageRoutingMode": "SinglePartition", "multiSchema": False,
+    "nonPartitionedTopicExpected": True, "replProducer": True, "topicName": "t", "properties": {"a": "b"},
+}  # fmt: skip
+JAVA_CONSUMER: dict[str, Any] = {
+    "useSchema": True, "receiverQueueSize": 10, "maxTotalReceiverQueueSizeAcrossPartitions": 100,
+    "ackTimeoutMillis": 30000, "negativeAckRedeliveryDelayMicros": 10**6, "acknowledgementsGroupTimeMicros": 0,
+    "maxAcknowledgmentGroupSize": 10, "ackReceiptEnabled": True, "batchIndexAckEnabled": False, "consumerName": "c",
+    "priorityLevel": 1, "readCompacted": True, "patternAutoDiscoveryPeriod": 5, "regexSubscriptionMode": "AllTopics",
+    "replicateSubscriptionState": True, "maxPendingChunkedMessage": 5, "maxPendingChuckedMessage": 5,
+    "autoAckOldestChunkedMessageOnQueueFull": True, "expireTimeOfIncompleteChunkedMessageMillis": 1000,
+    "autoUpdatePartitions": False, "autoUpdatePartitionsIntervalSeconds": 5, "poolMessages": True,
+    "cryptoKeyReader": "com.example.Keys", "cryptoFailureAction": "CONSUME", "retryEnable": True, "startPaused": True,
+    "resetIncludeHead": True, "autoScaledReceiverQueueSizeEnabled": True, "negativeAckPrecisionBitCnt": 4,
+    "tickDurationMillis": 500, "topicNames": ["t"], "topicsPattern": ".*",
+    "topicConfigurations": [{"priorityLevel": 1}],
+    "subscriptionName": "s", "subscriptionType": "Shared", "subscriptionMode": "Durable",
+    "subscriptionProperties": {"a": "b"}, "subscriptionInitialPosition": "Earliest", "properties": {"a": "b"},
+    "deadLetterPolicy": {
+        "maxRedeliverCount": 2, "deadLetterTopic": "d", "initialSubscriptionName": "s", "retryLetterTopic": "r",
+    },
+    "negativeAckRedeliveryBackoff": {"minDelayMs": 10, "maxDelayMs": 100, "multiplier": 3.0},
+    "ackTimeoutRedeliveryBackoff": {"minDelayMs": 10, "maxDelayMs": 100, "multiplier": 3.0},
+}  # fmt: skip
+
+
+def _of_status(options: tuple[Option, ...], given: dict[str, Any], *statuses: Status) -> dict[str, Any]:
+    """The part of a map whose options have one of these states."""
+    return {option.key: given[option.key] for option in options if option.status in statuses}
+
+
+def test_every_key_of_java_has_one_of_three_states() -> None:
+    """It works, it is accepted and listed as one without an effect, or it is refused."""
+    fine = (Status.BUILT, Status.NO_EFFECT)
+    ours = {option.key for option in CONNECTION if option.key == option.field}
+    connection = tuple(option for option in CONNECTION if option.key not in ours)
+    assert {option.key for option in connection} == JAVA.keys()
+    assert {option.key for option in PRODUCER} == JAVA_PRODUCER.keys()
+    groups = {"deadLetterPolicy", "negativeAckRedeliveryBackoff", "ackTimeoutRedeliveryBackoff"}
+    assert {option.key for option in CONSUMER} | groups == JAVA_CONSUMER.keys()
+    producer = _of_status(PRODUCER, JAVA_PRODUCER, *fine)
+    consumer = _of_status(CONSUMER, JAVA_CONSUMER, *fine) | {name: JAVA_CONSUMER[name] for name in groups}
+    config = load(_of_status(connection, JAVA, *fine) | {"producerConfig": producer, "consumerConfig": consumer})
+    assert set(config.without_effect) == {option.name for option in IDLE}
+    usual = load("pulsar://h")
+    for held, basis, options in (
+        (config, usual, connection), (config.producer, usual.producer, PRODUCER),
+        (config.consumer, usual.consumer, CONSUMER),
+    ):  # fmt: skip
+        for option in options:
+            if option.field and option.section is not Section.CLIENT and option.status is Status.BUILT:
+                assert getattr(held, option.field) != getattr(basis, option.field), option.name
+    assert config.client.keys() == {option.field for option in directory(Section.CLIENT).options}
+    assert config.consumer.dead_letter is not None and config.consumer.ack_timeout_backoff is not None
+    prefixed = ((connection, JAVA), (PRODUCER, JAVA_PRODUCER), (CONSUMER, JAVA_CONSUMER))
+    for options, given in prefixed:
+        for option in options:
+            if option.status is Status.NOT_BUILT:
+                with pytest.raises(ConfigurationError, match=re.escape(option.doc)) as refused:
+                    load({"brokerServiceUrl": "pulsar://h", option.name: given[option.key]})
+                assert refused.value.key == option.name
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"webServiceUrl": "http://localhost:8080", "brokerServiceUrl": "pulsar://localhost:6650"},
+        {"webServiceUrl": "http://localhost:8080", "enableTransaction": "false", "jms.emulateTransactions": "true"},
+        {"jms.precreateQueueSubscription": "true"},
+        {
+            "webServiceUrl": "https://h:443", "brokerServiceUrl": "pulsar+ssl://h:6651", "authParams": "token:abc",
+            "authPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken", "enableTransaction": False,
+            "producerConfig": {"batchingEnabled": True, "batcherBuilder": "KEY_BASED"},
+        },
+        {"jms.useExclusiveSubscriptionsForSimpleConsumers": "false", "jms.clientId": "c", "tlsTrustCertsFilePath": ""},
+        {
+            "consumerConfig": {
+                "receiverQueueSize": 1, "ackTimeoutMillis": 1000,
+                "deadLetterPolicy": {"maxRedeliverCount": 1, "deadLetterTopic": "d", "initialSubscriptionName": "s"},
+                "negativeAckRedeliveryBackoff": {"minDelayMs": 10, "maxDelayMs": 100, "multiplier": 2.0},
+                "ackTimeoutRedeliveryBackoff": {"minDelayMs": 10, "maxDelayMs": 100, "multiplier": 2.0},
+            },
+        },
+    ],
+)  # fmt: skip
+def test_the_maps_of_starlights_documentation_load_unchanged(config: dict[str, Any]) -> None:
+    assert load(config).without_effect == ()
+
+
+def test_the_complete_defaults_of_the_java_client_load(java_classpath: str, java_peer_dir: pathlib.Path) -> None:
+    """No key of its three configuration classes is missing here."""
+    command = [str(tools.find("java")), "-cp", f"{java_classpath}:{java_peer_dir}", "Defaults"]
+    found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    assert len(found) >= 30
+    config = load({"brokerServiceUrl": "pulsar://h", **found})
+    assert config.consumer.negative_ack_redelivery_delay == 60.0
+    assert "keepAliveIntervalSeconds" in config.without_effect
+
+
+def _run(folder: pathlib.Path, command: str, passwords: str) -> None:
+    """Run a command that asks for passwords, with them; ``keytool`` is the one beside Java."""
+    keytool = str(pathlib.Path(str(tools.find("java"))).resolve().with_name("keytool"))
+    words = [keytool if word == "keytool" else word for word in shlex.split(f"{command} {passwords}")]
+    subprocess.run(words, cwd=folder, capture_output=True, check=True, timeout=120)
+
+
+async def test_the_commands_of_the_refusal_convert_javas_key_stores(
+    tmp_path: pathlib.Path, secure_broker: SecureBroker
+) -> None:
+    """They are in the error; only the passwords are added, which they ask for. A broker takes what they make."""
+    with pytest.raises(ConfigurationError) as refused:
+        load("pulsar+ssl://h?useKeyStoreTls=true&tlsTrustStorePath=trust.jks")
+    commands = re.findall("`(.*?)`", str(refused.value))
+    guide = pathlib.Path(jmsaio.__file__).with_name("guide") / "migrating.md"
+    assert len(commands) == 2 and "\n".join(commands) in guide.read_text(encoding="utf-8")
+    run = partial(_run, tmp_path)
+    certificate, key = (each.partition(":")[2] for each in secure_broker.certificate().split(","))
+    store = "-storepass changeit -noprompt"
+    run(f"keytool -importcert -keystore trust.jks -alias ca -file {secure_broker.authority}", f"-storetype JKS {store}")
+    run(f"openssl pkcs12 -export -in {certificate} -inkey {key} -out a.p12", "-passout pass:changeit")
+    passwords = "-srcstorepass changeit -deststorepass changeit -noprompt"
+    run("keytool -importkeystore -srckeystore a.p12 -destkeystore client.jks -deststoretype JKS", passwords)
+    for importing, extracting in (command.split(" && ") for command in commands):
+        run(importing, passwords)
+        run(extracting, "-passin pass:changeit")
+    both = tmp_path / "client.pem"
+    options = secure_broker.options(tls=True, plugin="tls", params=f"tlsCertFile:{both},tlsKeyFile:{both}")
+    options["tlsTrustCertsFilePath"] = str(tmp_path / "trust.pem")
+    async with jmsaio.connect(options) as connection, connection.create_session() as session:
+        queue = session.create_queue(f"key-stores-{uuid.uuid4()}")
+        await (await session.create_producer(queue)).send("x")
+        message = await (await session.create_consumer(queue)).receive(timeout=30)
+        assert message is not None and message.text == "x"
 
 
 def _code(*parts: str) -> str:

@@ -110,12 +110,19 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
         ({"consumerConfig": {"recieverQueueSize": 1}}, "consumerConfig.recieverQueueSize", "receiverQueueSize"),
         ({"consumerConfig": {"deadLetterPolicy": {"maxRedeliver": 1}}},
          "consumerConfig.deadLetterPolicy.maxRedeliver", "maxRedeliverCount"),
-        ("pulsar://h?jms.useServerSideFiltering=true", "jms.useServerSideFiltering", "known but not built yet"),
-        ({"enableTransaction": True, "webServiceUrl": "http://h"}, "enableTransaction", "known but not built yet"),
+        ("pulsar://h?enableTransaction=true", "enableTransaction", "known but not supported"),
+        ({"enableTransaction": True, "webServiceUrl": "http://h"}, "enableTransaction", "known but not supported"),
         ("pulsar://h?enableTransaction=true", "enableTransaction", "pulsar-client has no transactions"),
         ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
-        ("pulsar://h?useTls=true", "useTls", "write pulsar+ssl://"),
-        ({"webServiceUrl": "http://h", "useTls": True}, "useTls", "write pulsar+ssl://"),
+        ("http://h?useTls=true", "useTls", "write https://"),
+        ({"webServiceUrl": "http://h", "useTls": True}, "useTls", "write https://"),
+        ({"useTls": "yes", "brokerServiceUrl": "pulsar://h"}, "useTls", "must be true or false"),
+        ({"tlsProtocols": ["TLSv1.3"]}, "tlsProtocols", "TLS 1.2 and 1.3"),
+        ({"tlsCiphers": {"a": "b"}}, "tlsCiphers.a", "unknown option"),
+        ({"tlsCiphers": 5}, "tlsCiphers", "not supported"),
+        ({"authParamMap": {"token": "x"}}, "authParamMap", "use authPlugin and authParams"),
+        ({"lookupProperties": "x", "lookupPropertie": "x"}, "lookupProperties", "group of options"),
+        ({"sslFactoryPlugin": "com.example.Ssl"}, "sslFactoryPlugin", "Java class"),
         ({"jms.clientId": "a", "client_id": "b"}, "jms.clientId", "given twice"),
         ({"producerConfig": {}, "producer": {"batching_enabled": False}}, "producerConfig", "given twice"),
         ({"consumerConfig": 5}, "consumerConfig", "group of options"),
@@ -174,7 +181,8 @@ SECRETS = {
 
 @pytest.mark.parametrize("wrong", [{}, {"jms.clientID": "x"}, {"tck_password": "other s3cret"}, {"authPlugin": None},
                                    {"tlsTrustStorePassword": "s3cret"}, {"socks5ProxyPassword": "s3cret"},
-                                   {"authParams": ["s3cret"]}])  # fmt: skip
+                                   {"authParams": ["s3cret"]}, {"authParamMap": "s3cret"},
+                                   {"authParamMap": {"token": "s3cret"}}])  # fmt: skip
 def test_secrets_are_never_shown(wrong: dict[str, object]) -> None:
     try:
         config = load(SECRETS | wrong)
@@ -233,6 +241,30 @@ def test_a_size_above_its_upper_bound_is_refused(name: str) -> None:
 )
 def test_use_tls_is_accepted_where_it_says_what_happens_anyway(config: Any) -> None:
     assert load(config).without_effect == ()
+
+
+@pytest.mark.parametrize(
+    "config", ["pulsar://h?useTls=true", {"brokerServiceUrl": "pulsar://h:6650", "useTls": "true"}]
+)
+def test_use_tls_wins_over_the_scheme_as_in_java(config: Any) -> None:
+    assert load(config) == load("pulsar+ssl://h:6650")
+    assert load("pulsar://a:1,b:2?useTls=true").service_url == "pulsar+ssl://a:1,b:2"
+    named = load({"webServiceUrl": "http://h:80", "brokerServiceUrl": "pulsar://h", "useTls": True})
+    assert (named.scheme, named.web_service_url) == ("pulsar+ssl", "http://h:80")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"tlsProtocols": ["TLSv1.3", "TLSv1.2"], "tlsCiphers": [], "dnsServerAddresses": [], "service_url": "memory:"},
+        "memory:?tlsProtocols=TLSv1.3,TLSv1.2&tlsCiphers=",
+        "memory:?tlsProtocols=&sslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+        {"producer": {"encryptionKeys": []}, "consumer": {"topicConfigurations": []}, "brokerServiceUrl": "memory:"},
+        {"authParamMap": {}, "useKeyStoreTls": "false", "brokerServiceUrl": "memory:"},
+    ],
+)
+def test_lists_and_names_that_ask_for_what_happens_anyway_are_accepted(config: Any) -> None:
+    assert load(config) == load("memory:")
 
 
 def test_a_map_of_a_java_service_loads() -> None:

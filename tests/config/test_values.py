@@ -84,3 +84,12 @@ def test_numbers_are_bounded(unit: str, most: int) -> None:
     assert given(bounded, 5) == 5
     with pytest.raises(ConfigurationError, match="at most 5"):
         given(bounded, 6)
+
+
+def test_a_list_is_one_of_texts_whatever_its_order() -> None:
+    names = Option("x.names", Section.CONNECTION, Kind.LIST, None, "names")
+    assert written(names, ["b", "a"]) == given(names, {"a", "b"}) == written(names, "b,a") == ("a", "b")
+    assert written(names, "") is written(names, []) is None
+    for value in (5, {"a": "b"}, [["a"]]):
+        with pytest.raises(ConfigurationError, match=r"option x\.names"):
+            written(names, value)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 
 import pytest
 
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.rules.routing import java_string_hash, linear_partition, make_route, non_linear_partition
+from jmsaio.rules.routing import java_string_hash, linear_partition, make_route, make_turns, non_linear_partition
 
 LINEAR = {
     4: [0, 0, 0, 1, 1, 2, 2, 2, 3, 3],
@@ -87,3 +88,9 @@ def test_the_largest_random_number_stays_within_the_partitions(partitions: int) 
     """Just below 1, so that adding it may round up to the next whole number."""
     largest = math.nextafter(1.0, 0.0)
     assert max(linear_partition(priority, partitions, largest) for priority in range(10)) < partitions
+
+
+def test_records_without_a_group_take_turns_or_stay_together() -> None:
+    assert list(islice(make_turns("RoundRobinPartition", lambda: 0.9), 3)) == [0, 1, 2]
+    for uniform, partition in ((0.0, 0), (0.5, 0), (1 - 2**-53, 3)):
+        assert {turn % 4 for turn in islice(make_turns("SinglePartition", lambda: uniform), 9)} == {partition}  # noqa: B023  # used at once

@@ -72,3 +72,8 @@ def test_a_sender_is_made_as_configured() -> None:
         config.send_window_messages,
         config.send_window_bytes,
     )
+
+
+def test_a_memory_limit_of_zero_is_none() -> None:
+    options = sender_options(load("memory:?memoryLimitBytes=0"), None, tell_nobody)
+    assert options.window_bytes >= 2**62

@@ -7,7 +7,7 @@ import copy
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import count
+from random import random
 from typing import NamedTuple, cast
 
 from jmsaio.errors import (
@@ -19,7 +19,7 @@ from jmsaio.errors import (
     TransactionRolledBackError,
 )  # fmt: skip
 from jmsaio.model.wire import OutgoingRecord, WireId
-from jmsaio.rules.routing import java_string_hash
+from jmsaio.rules.routing import java_string_hash, make_turns
 from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
@@ -87,7 +87,7 @@ class MemorySender:
         for log in logs:
             self._sequence_ids.last[log.name] = log.sequence_ids.get(self._name, -1) if first is None else first
         self._sequence = max(self._sequence_ids.last.values())
-        self._turn = count()
+        self._turn = make_turns(options.config.message_routing_mode, random)
         self._outcomes: list[_Outcome] = []
         self._scheduled = False
         self._waiting: deque[_Waiting] = deque()

@@ -38,8 +38,8 @@ def test_options_are_checked_as_load_checks_them() -> None:
     connection, configuration = check_connection("pulsar://host", {"jms.clientId": "x"}, inline=False)
     assert connection == {"brokerServiceUrl": "pulsar://host", "jms.clientId": "x"}
     assert configuration == load(connection)
-    with pytest.raises(ConfigurationError, match="option useTls = 'true': this option is known but not built yet"):
-        check_connection("pulsar://host", {"useTls": "true"}, inline=False)
+    with pytest.raises(ConfigurationError, match="option enableTransaction = 'true': this option is known but not"):
+        check_connection("pulsar://host", {"enableTransaction": "true"}, inline=False)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,7 @@ def test_options_are_checked_as_load_checks_them() -> None:
     [
         ("authParams", "token:canary", True),
         ("jms.tckPassword", "canary", True),
+        ("tlsTrustStorePassword", "canary", True),
         ("consumerConfig.properties.canary", "canary", True),
         ("authParams", "file:canary", False),
         ("jms.clientId", "canary", False),

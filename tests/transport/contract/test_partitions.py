@@ -92,3 +92,14 @@ async def test_records_given_back_on_a_partition_come_again(harness: Harness) ->
     again = await inbox.take(4)
     assert sorted(texts(again)) == sorted(texts(records[:4]))
     assert {each.redelivery_count for each in again} == {1}
+
+
+async def test_a_sender_may_send_all_without_a_key_to_one_partition(harness: Harness) -> None:
+    topic = await _partitioned(harness)
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, message_routing_mode="SinglePartition")
+    await harness.send(sender, *[record(str(number)) for number in range(9)])
+    assert len({each.message_id.partition for each in await inbox.take(9)}) == 1
+    await harness.send(sender, *[record(key, key=key) for key in ("grp", "\u00fc")])
+    keyed = {texts([each])[0]: each.message_id.partition for each in await inbox.take(2)}
+    assert keyed == {"grp": 102629 % PARTITIONS, "\u00fc": 252 % PARTITIONS}

@@ -26,9 +26,6 @@ from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandl
 from jmsaio.transport.pulsar.native.options import consumer_configuration, native_position
 from jmsaio.transport.together import together
 
-#: Seconds between two looks at the number of partitions.
-PARTITIONS_CHECK = 60.0
-
 
 @attrs.define(eq=False)
 class Subscriber:
@@ -77,7 +74,7 @@ class Subscriber:
                 lists = await together(map(self.partitions, subscription.topics))
                 topics = [name for names in lists for name in names]
                 await self._add(receiver, subscription, topics)
-                if topics != list(subscription.topics):
+                if topics != list(subscription.topics) and subscription.config.auto_update_partitions:
                     self._follow(receiver)
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -171,7 +168,7 @@ class Subscriber:
         # What is in a new partition was sent after the subscription was created: all of it is received.
         subscription = attrs.evolve(receiver.subscription, position=Position.EARLIEST)
         while not receiver.closed:
-            await asyncio.sleep(PARTITIONS_CHECK)
+            await asyncio.sleep(subscription.config.auto_update_partitions_interval)
             if receiver.stopped:
                 continue
             try:

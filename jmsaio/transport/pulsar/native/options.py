@@ -120,7 +120,7 @@ def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) 
     Raises:
         ConfigurationError: chunking together with batching, which pulsar-client can't do.
     """
-    if config.chunking_enabled and config.batching_enabled:
+    if config.chunking_enabled and config.batches:
         raise ConfigurationError(
             "option producerConfig.chunkingEnabled: pulsar-client chunks only with batchingEnabled=false",
             key="producerConfig.chunkingEnabled",
@@ -129,10 +129,11 @@ def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) 
     native.block_if_queue_full(False)
     native.max_pending_messages(0)
     native.max_pending_messages_across_partitions(0)
-    native.batching_enabled(config.batching_enabled)
-    native.batching_max_messages(config.batching_max_messages)
+    native.batching_enabled(config.batches)
+    if config.batches:  # pulsar-client refuses 1
+        native.batching_max_messages(_limit(config.batching_max_messages, 2**31 - 1))
     # A batch of several records never comes near the broker's limit, so a group never fails for its size.
-    native.batching_max_allowed_size_in_bytes(min(config.batching_max_bytes, MAX_MESSAGE_SIZE // 2))
+    native.batching_max_allowed_size_in_bytes(_limit(config.batching_max_bytes, MAX_MESSAGE_SIZE // 2))
     native.batching_max_publish_delay_ms(max(1, round(config.batching_max_publish_delay * 1000)))
     if config.batcher_builder == "KEY_BASED":
         native.batching_type(_pulsar.BatchingType.KeyBased)
@@ -147,6 +148,10 @@ def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) 
     for name, value in {**config.properties, **metadata}.items():
         native.property(name, value)
     return native
+
+
+def _limit(given: int, most: int) -> int:
+    return min(given, most) if given > 0 else most
 
 
 def consumer_configuration(subscription: Subscription, queue_size: int) -> _pulsar.ConsumerConfiguration:

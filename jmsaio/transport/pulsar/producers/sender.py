@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from random import random
 from typing import Any
 
 import _pulsar
@@ -20,7 +22,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.rules.routing import java_string_hash
+from jmsaio.rules.routing import java_string_hash, make_turns
 from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ProducerHandle
@@ -34,8 +36,6 @@ from jmsaio.transport.slices import in_slices
 _SMALL = 32 * 1024
 #: Bytes that the broker needs beside payload and properties.
 _OVERHEAD = 10 * 1024
-#: Seconds between two looks at the number of partitions, while records are sent.
-PARTITIONS_CHECK = 60.0
 
 #: Gives the topic's partitions by full name, or the topic itself.
 ListPartitions = Callable[[], Awaitable[list[str]]]
@@ -59,17 +59,18 @@ class PulsarSender:
         self._options = options
         self._on_closed = closed
         self._partition_producers: list[PartitionProducer] = []
-        self._turn = 0
-        self._sequence_ids = SequenceIds(topic, config.batching_enabled)
+        self._turn = make_turns(config.message_routing_mode, random)
+        self._sequence_ids = SequenceIds(topic, config.batches)
         self._window = Window(options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
         self._refusal: JMSSecurityError | None = None
         self._closing: asyncio.Future[None] | None = None
-        batched = config.batching_enabled and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
+        batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
         self._grouped = batched and bridge.hears_log  # or the failure of a batch would not be told
         compressed = config.compression_type.upper() != "NONE"
         self._limit = None if compressed or config.chunking_enabled else MAX_MESSAGE_SIZE - _OVERHEAD
         self._checked = bridge.loop.time()
+        self._look_after = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
         self._growth: asyncio.Task[None] | None = None
         self._list_partitions: ListPartitions
         self._open_producer: OpenProducer
@@ -218,17 +219,13 @@ class PulsarSender:
         route = self._options.route
         index = None if route is None else route(record, count)
         if index is None:
-            if record.key is not None:
-                index = java_string_hash(record.key) % count
-            else:
-                index = self._turn % count
-                self._turn += 1
-        return self._partition_producers[index]
+            index = next(self._turn) if record.key is None else java_string_hash(record.key)
+        return self._partition_producers[index % count]
 
     def _left(self) -> None:
         """Records have left the window: look after the topic's growth now and then."""
         now = self._bridge.loop.time()
-        if now - self._checked > PARTITIONS_CHECK and self._growth is None and self._failure is None:
+        if now - self._checked > self._look_after and self._growth is None and self._failure is None:
             self._checked = now
             self._growth = self._bridge.task(self._grow())
 

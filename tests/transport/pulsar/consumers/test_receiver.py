@@ -13,7 +13,6 @@ from jmsaio.config import Backoff, ProducerConfig
 from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
-from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import HOLD
 from tests.kit.records import record, texts
 from tests.support.broker import TestBroker
@@ -207,17 +206,17 @@ async def test_all_partitions_are_received_acknowledged_and_moved(kit: Kit) -> N
         await box.receiver.seek(WireId(1, 1, 7), HANG)
 
 
-async def test_new_partitions_are_received_from_their_beginning(
-    kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object
-) -> None:
-    """Partitions that a topic gets later are received from, from their beginning."""
+async def test_new_partitions_are_received_from_their_beginning(kit: Kit, pulsar_broker: object) -> None:
+    """Partitions that a topic gets later are received from, from their beginning, unless that is switched off."""
     import httpx
 
-    monkeypatch.setattr(subscriber, "PARTITIONS_CHECK", 0.2)
     admin = kit.transport.admin
     assert admin is not None
     await admin.create_topic(kit.topic, 1)
-    box = await kit.box(position=Position.LATEST)
+    box = await kit.box(position=Position.LATEST, auto_update_partitions_interval=1)
+    still = await kit.box(
+        name="still", position=Position.LATEST, auto_update_partitions_interval=1, auto_update_partitions=False
+    )
     path = kit.topic.replace("://", "/")
     async with httpx.AsyncClient() as http:
         url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/partitions"  # type: ignore[attr-defined]  # TestBroker
@@ -226,15 +225,16 @@ async def test_new_partitions_are_received_from_their_beginning(
     records = await box.take(10)
     assert sorted(texts(records)) == NUMBERS
     assert {one.message_id.partition for one in records} == {0, 1}
+    assert {one.message_id.partition for one in await still.take(5)} == {0}
+    assert len(still.receiver.topics) == 1
 
 
 async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be opening a consumer."""
-    monkeypatch.setattr(subscriber, "PARTITIONS_CHECK", 0.01)
     assert kit.transport.admin is not None
     await kit.transport.admin.create_topic(kit.topic, 2)
     slow = SlowLook()
-    box = await kit.box()
+    box = await kit.box(auto_update_partitions_interval=1)
     opener = kit.transport._subscriber  # type: ignore[attr-defined] # no part of the seam
     monkeypatch.setattr(type(opener), "partitions", lambda self, topic: slow.look())
     with anyio.fail_after(HANG):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import _pulsar
+import attrs
 import certifi
 import pytest
 
@@ -67,6 +68,20 @@ def test_producer_options_reach_pulsar_client() -> None:
     assert (native.producer_name(), native.initial_sequence_id()) == ("p", 5)
     assert native.access_mode() == _pulsar.ProducerAccessMode.WaitForExclusive
     assert native.send_timeout_millis() == 0  # ours fails what is in doubt, record by record
+
+
+@pytest.mark.parametrize(("given", "native"), [(5, 5), (2, 2), (0, 2**31 - 1), (-1, 2**31 - 1)])
+def test_every_limit_of_a_batch_that_java_takes_reaches_pulsar_client(given: int, native: int) -> None:
+    found = producer_configuration(ProducerConfig(batching_max_messages=given, batching_max_bytes=given), {})
+    assert found.batching_enabled() and found.batching_max_messages() == native
+    assert found.batching_max_allowed_size_in_bytes() == (given if given > 0 else options.MAX_MESSAGE_SIZE // 2)
+
+
+def test_a_batch_of_one_message_is_none() -> None:
+    """pulsar-client takes two at least."""
+    config = ProducerConfig(batching_max_messages=1)
+    assert not producer_configuration(config, {}).batching_enabled()
+    assert producer_configuration(attrs.evolve(config, chunking_enabled=True), {}).chunking_enabled()
 
 
 @pytest.mark.parametrize("compression", get_args(Compression))

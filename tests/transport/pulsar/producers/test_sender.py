@@ -30,7 +30,6 @@ from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SenderOptions, SubscriptionType
 from jmsaio.transport.pulsar.native.bridge import Bridge
-from jmsaio.transport.pulsar.producers import sender as sender_module
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
 from jmsaio.transport.slices import SLICE
 from tests.kit.native_fakes import FakeProducer
@@ -218,14 +217,15 @@ async def test_a_eachgoes_by_route_then_key_then_in_turn(kit: Kit) -> None:
     assert sorted(map(str, outcomes.stored)) == sorted(str(one.message_id) for one in records.values())
 
 
-async def test_new_partitions_are_sent_to(kit: Kit, monkeypatch: pytest.MonkeyPatch, pulsar_broker: object) -> None:
+async def test_new_partitions_are_sent_to(kit: Kit, pulsar_broker: object) -> None:
+    """Unless ``autoUpdatePartitions`` is off."""
     import httpx
 
-    monkeypatch.setattr(sender_module, "PARTITIONS_CHECK", 0.1)
     admin = kit.transport.admin
     assert admin is not None
     await admin.create_topic(kit.topic, 1)
-    sender = await kit.sender()
+    sender = await kit.sender(config=ProducerConfig(auto_update_partitions_interval=1))
+    still = await kit.sender(config=ProducerConfig(auto_update_partitions_interval=1, auto_update_partitions=False))
     path = kit.topic.replace("://", "/")
     async with httpx.AsyncClient() as http:
         url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/partitions"  # type: ignore[attr-defined]  # TestBroker
@@ -235,14 +235,17 @@ async def test_new_partitions_are_sent_to(kit: Kit, monkeypatch: pytest.MonkeyPa
         while seen != {0, 1, 2}:
             outcomes = await send(sender, *"123456")
             seen |= {place.partition for place in outcomes.stored if place is not None}
+            await send(still, *"123456")
             await anyio.sleep(0.05)
+    await anyio.sleep(0.2)  # a look that has begun would have ended
+    assert len(still.natives) == 1 < len(sender.natives)  # type: ignore[attr-defined]  # no part of the seam
 
 
 async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be opening a producer."""
-    monkeypatch.setattr(sender_module, "PARTITIONS_CHECK", 0.0)
     slow = SlowLook()
     sender = await kit.sender()
+    monkeypatch.setattr(sender, "_look_after", 0.0)
     monkeypatch.setattr(sender, "_list_partitions", slow.look)
     await send(sender, "a")
     await anyio.lowlevel.checkpoint()
