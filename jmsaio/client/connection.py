@@ -210,6 +210,15 @@ class Connection(AsyncClosing):
         """
         return Opening(self._create_session(mode, acknowledge_scope))
 
+    def create_queue_session(self, transacted: bool, mode: AcknowledgeMode | int) -> Opening[Session]:
+        """Create a session, as in JMS 1.1: ``create_session(mode)``, or ``create_session(TRANSACTED)``.
+
+        It serves queues and topics, whichever of the two names created it.
+        """
+        return self.create_session(AcknowledgeMode.TRANSACTED if transacted else mode)
+
+    create_topic_session = create_queue_session
+
     async def _create_session(self, mode: AcknowledgeMode | int, scope: str | None) -> Session:
         self._runtime.home.check()
         self._check_open()

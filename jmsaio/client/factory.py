@@ -122,6 +122,8 @@ class ConnectionFactory(AsyncClosing):
         """
         return await self._connect(user, password, client_id, owned=False, read_max=queue_browser_read_max)
 
+    create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
+
     async def create_context(
         self,
         mode: AcknowledgeMode | int = AcknowledgeMode.AUTO,

@@ -103,6 +103,8 @@ class MessageProducer(PlainSends, AsyncClosing):
             )  # fmt: skip
         return await send
 
+    publish = send  # its name in JMS 1.1
+
     @overload
     async def send_async(
         self,

@@ -226,6 +226,11 @@ class Session(AsyncClosing):
             ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED_DURABLE, name, selector or None)
         )
 
+    # Their names in JMS 1.1.
+    create_subscriber = create_receiver = create_consumer
+    create_durable_subscriber = create_durable_consumer
+    create_publisher = create_sender = create_producer
+
     def _consumer(self, request: ConsumerRequest) -> Opening[MessageConsumer]:
         return Opening(self._open_consumer(request))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import jmsaio
+from jmsaio import AcknowledgeMode
+from tests.client.helpers import take
 
 #: The getters of each class.
 GETTERS: dict[type[Any], str] = {
@@ -33,22 +36,24 @@ GETTERS: dict[type[Any], str] = {
 #: Everything else that each class shows under completion: what JMS has, and nothing internal.
 CALLS: dict[type[Any], str] = {
     jmsaio.ConnectionFactory: (
-        "close configuration create_connection create_context queue_browser_read_max set_queue_browser_read_max"
+        "close configuration create_connection create_context create_queue_connection create_topic_connection "
+        "queue_browser_read_max set_queue_browser_read_max"
     ),
     jmsaio.Connection: (
-        "client_id close closed configuration create_session exception_listener metadata queue_browser_read_max "
-        "set_client_id set_exception_listener start stop"
+        "client_id close closed configuration create_queue_session create_session create_topic_session "
+        "exception_listener metadata queue_browser_read_max set_client_id set_exception_listener start stop"
     ),
     jmsaio.Session: (
         "acknowledge acknowledge_mode close closed commit create_browser create_bytes_message create_consumer "
-        "create_durable_consumer create_map_message create_message create_object_message create_producer "
-        "create_queue create_shared_consumer create_shared_durable_consumer create_stream_message "
-        "create_temporary_queue create_temporary_topic create_text_message create_topic recover request rollback "
+        "create_durable_consumer create_durable_subscriber create_map_message create_message create_object_message "
+        "create_producer create_publisher create_queue create_receiver create_sender create_shared_consumer "
+        "create_shared_durable_consumer create_stream_message create_subscriber create_temporary_queue "
+        "create_temporary_topic create_text_message create_topic recover request rollback "
         "transacted unsubscribe"
     ),
     jmsaio.MessageProducer: (
         "close closed delivery_delay delivery_mode destination disable_message_id disable_message_timestamp "
-        "priority send send_async set_delivery_delay set_delivery_mode set_disable_message_id "
+        "priority publish send send_async set_delivery_delay set_delivery_mode set_disable_message_id "
         "set_disable_message_timestamp set_priority set_time_to_live time_to_live"
     ),
     jmsaio.MessageConsumer: (
@@ -179,3 +184,28 @@ async def test_a_contexts_calls_do_what_those_of_its_session_do() -> None:
         await context.commit()
         async with context.create_consumer(jmsaio.Queue("q")) as consumer:
             assert await consumer.receive_body(str, timeout=20) == "kept"
+
+
+async def test_the_names_of_jms_1_1_do_the_same(url: str, name: Callable[[str], str]) -> None:
+    async with jmsaio.ConnectionFactory(url) as factory:
+        connection = await factory.create_topic_connection(client_id=name("client"))
+        await connection.start()
+        async with connection.create_topic_session(False, AcknowledgeMode.AUTO) as session:
+            topic, queue = session.create_topic(name("topic")), session.create_queue(name("queue"))
+            durable = await session.create_durable_subscriber(topic, "durable", "n > 1", True)
+            plain = await session.create_subscriber(topic)
+            publisher = await session.create_publisher(topic)
+            for number in (1, 2):
+                await publisher.publish(str(number), properties={"n": number})
+            assert [message.text for message in await take(plain, 2)] == ["1", "2"]
+            assert durable.get_message_selector() == "n > 1" and durable.get_no_local()
+            assert await durable.receive_no_wait() is None
+            await (await session.create_sender(queue)).send("x")
+            assert [message.text for message in await take(await session.create_receiver(queue), 1)] == ["x"]
+            await durable.close()
+            await session.unsubscribe("durable", topic)
+        async with connection.create_queue_session(False, AcknowledgeMode.CLIENT) as session:
+            assert session.acknowledge_mode is AcknowledgeMode.CLIENT and not session.transacted
+    async with jmsaio.connect(f"{url}{'&' if '?' in url else '?'}jms.emulateTransactions=true") as connection:
+        async with connection.create_queue_session(True, AcknowledgeMode.AUTO) as session:
+            assert session.transacted

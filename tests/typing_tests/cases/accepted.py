@@ -63,3 +63,11 @@ async def opens_in_tasks(session: jmsaio.Session, queue: jmsaio.Queue) -> None:
         task = group.create_task(session.create_producer(queue))
     assert_type(task.result(), jmsaio.MessageProducer)
     assert_type(asyncio.run(jmsaio.connect("memory:")), jmsaio.Connection)
+
+
+async def names_of_jms_1_1(factory: jmsaio.ConnectionFactory, topic: jmsaio.Topic, queue: jmsaio.Queue) -> None:
+    connection = await factory.create_topic_connection("user", "password")
+    session = await connection.create_topic_session(False, jmsaio.AcknowledgeMode.CLIENT)
+    assert_type(await session.create_durable_subscriber(topic, "s", "a = 1", True), jmsaio.MessageConsumer)
+    assert_type(await session.create_receiver(queue), jmsaio.MessageConsumer)
+    assert_type(await (await session.create_publisher(topic)).publish("x", priority=5), jmsaio.Receipt)
