@@ -210,6 +210,10 @@ class Configuration:
     memory_limit: int = option(
         256 * MIB, "", "most bytes that an embedded broker stores", unit="bytes", low=1, transports=ON_MEMORY
     )
+    filters: bool = option(
+        False, "", "the embedded broker runs selectors as Starlight's filter plugin does, from now on for every client",
+        transports=ON_MEMORY,
+    )  # fmt: skip
     listener_concurrency: int = option(
         1, "", "listener calls at the same time, per session; at most 1000", low=1, high=1000
     )

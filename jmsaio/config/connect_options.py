@@ -108,6 +108,9 @@ class ConnectOptions(TypedDict, total=False):
     consumers of a subscription together, maxUnackedMessagesPerSubscription (200000); Pulsar only."""
     memory_limit: int
     """Most bytes that an embedded broker stores; embedded broker only."""
+    filters: bool
+    """The embedded broker runs selectors as Starlight's filter plugin does, from now on for every client; embedded
+    broker only."""
     listener_concurrency: int
     """Listener calls at the same time, per session; at most 1000."""
     max_local_redeliveries: int

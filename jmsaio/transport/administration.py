@@ -160,6 +160,15 @@ class Admin(Protocol):
         Cancelling changes nothing.
         """
 
+    async def entry_filters(self, topic: str) -> frozenset[str]:
+        """Names of the filters that the broker applies to what it sends to consumers of a topic.
+
+        Raises:
+            NotFoundError: no such topic.
+            JMSSecurityError: no right to see it, which only an administrator of the tenant has.
+            AdminError: the broker failed.
+        """
+
     async def schema_type(self, topic: str, version: int) -> str:
         """Type of a schema of a topic (with its partitions, if it has any), such as STRING or AVRO.
 

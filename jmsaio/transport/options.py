@@ -21,6 +21,18 @@ Settled = Callable[[Sequence[Token], WireId | None, JMSError | None], None]
 #: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the transport.
 Route = Callable[[OutgoingRecord, int], int | None]
 
+#: Keys that Starlight's filter plugin reads: in the metadata of a consumer and in the properties of a subscription, ...
+FILTERING, SELECTOR = "jms.filtering", "jms.selector"
+#: ... and in the metadata of a consumer only. What becomes of rejected messages, and whose messages to leave out.
+REJECT_ACTION, FORCE_DROP = "jms.selector.reject.action", "jms.force.drop.rejected"
+NOT_FROM = "jms.filter.JMSConnectionID"
+#: Key of the metadata of a consumer: "queue" or "topic".
+DESTINATION_TYPE = "jms.destination.type"
+#: Name of the plugin among the entry filters of a broker.
+PLUGIN = "jms"
+#: ``error_code`` of the TransportError of a subscription whose metadata is larger than the broker's limit.
+METADATA_TOO_LARGE = "MetadataTooLarge"
+
 #: Property of a durable subscription: "true" when its consumers may share it, else "false". See ``Subscription``.
 SHARED_PROPERTY = "jmsaio.shared"
 
@@ -85,7 +97,8 @@ class Subscription:
             values, or that was made for other topics, is deleted with what it holds and recreated; if it has
             consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
             Without ``Capabilities.replaces_properties`` the subscription is resumed as it is.
-        selective: this consumer rejects some of what it is sent, and gives that back.
+        selective: this consumer, or the broker for it and others, rejects records and gives them back. They count as
+            failed only if an application of this process gave them back.
     """
 
     topics: tuple[str, ...]

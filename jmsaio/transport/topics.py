@@ -8,10 +8,11 @@ from jmsaio.errors import InvalidDestinationError, NotFoundError
 from jmsaio.model.destinations import Resolved
 from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.transport.administration import Admin
+from jmsaio.transport.options import Subscription
 
 
-async def list_topics(admin: Admin, resolved: Resolved) -> list[str]:
-    """The full names of a destination's topics, partitioned ones by the name of the whole.
+async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[str]:
+    """The full names of the topics of a destination or subscription, partitioned ones by the name of the whole.
 
     Listed topics come in the order of the list, and need not exist. Those that a pattern matches exist now, and come in
     the order of their names.

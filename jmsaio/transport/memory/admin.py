@@ -11,6 +11,7 @@ from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, T
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
+from jmsaio.transport.options import PLUGIN
 
 
 class MemoryAdmin:
@@ -112,6 +113,13 @@ class MemoryAdmin:
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
         """The one ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
         return (await self.log(topic)).ledgers
+
+    async def entry_filters(self, topic: str) -> frozenset[str]:
+        """The plugin's name if the broker plays it. See ``Admin.entry_filters``."""
+        with self._broker.lock:
+            self._broker.check_up()
+            self._broker.find(topic)
+            return frozenset({PLUGIN} if self._broker.filters else ())
 
     async def schema_type(self, topic: str, version: int) -> str:
         """Raise NotFoundError: the embedded broker has no schemas."""

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
-from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, ObjectClosedError, TransactionRolledBackError
+from jmsaio.errors import (
+    ConsumerBusyError,
+    JMSError,
+    NotFoundError,
+    ObjectClosedError,
+    TransactionRolledBackError,
+    TransportError,
+)
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport import base
 from jmsaio.transport.base import LinkChange, Position, Transaction, Wake
@@ -21,6 +28,21 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subs
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
+from jmsaio.transport.options import METADATA_TOO_LARGE
+
+#: Bytes of the metadata of a consumer; Pulsar's ``maxConsumerMetadataSize``.
+METADATA = 1024
+
+
+#: Properties of subscriptions that were replaced: none was.
+_NONE: Mapping[Partition, Mapping[str, str]] = {}
+
+
+def _check_metadata(wanted: base.Subscription) -> None:
+    """Refuse metadata that Pulsar refuses, too."""
+    metadata = {**wanted.config.properties, **wanted.metadata}
+    if sum(len(name) + len(value) for name, value in metadata.items()) > METADATA:
+        raise TransportError(f"metadata has a max size of {METADATA} bytes", METADATA_TOO_LARGE)
 
 
 class Attachment:
@@ -48,6 +70,7 @@ class MemoryReceiver:
     Raises:
         ConsumerBusyError: a subscription is taken; none is joined then.
         InvalidDestinationError: a name or pattern that can't be.
+        TransportError: the metadata is too large.
     """
 
     __slots__ = (
@@ -82,20 +105,19 @@ class MemoryReceiver:
         self._stopped = False
         self.armed = True
         self.pattern: re.Pattern[str] = re.compile(r"(?!)")
+        _check_metadata(wanted)
         logs = [log for topic in wanted.topics for log in self._broker.open(topic)]
         if wanted.pattern is not None:
             self.pattern = compile_pattern(wanted.pattern)
             logs += [log for found in self._broker.matching(self.pattern).values() for log in found]
             self._broker.watchers.append(self)
         try:
-            if wanted.replace:
-                renew(self._broker, wanted, logs)
-            self._join(logs)
+            self._join(logs, renew(self._broker, wanted, logs) if wanted.replace else {})
         except JMSError:
             self._leave()
             raise
 
-    def _join(self, logs: Sequence[Partition]) -> None:
+    def _join(self, logs: Sequence[Partition], kept: Mapping[Partition, Mapping[str, str]] = _NONE) -> None:
         wanted = self._wanted
         total = len(self._attached) + len(logs)
         for log in logs:
@@ -107,13 +129,13 @@ class MemoryReceiver:
                 kinds = ("durable", "not durable") if subscription.durable else ("not durable", "durable")
                 raise ConsumerBusyError(f"subscription {wanted.name!r} of {log.name} is {kinds[0]}, not {kinds[1]}")
             if new or wanted.replace:
-                subscription.properties.update(wanted.properties)
+                subscription.properties.update({**kept.get(log, {}), **wanted.properties})
             size = self._queue_size(log, total)
             self._attach(log, subscription, size)
 
     def _attach(self, log: Source, subscription: BrokerSubscription, size: int) -> None:
         """Join a subscription; while the receiver is stopped the new consumer takes nothing."""
-        consumer = subscription.join(self, self._wanted.type, self._wanted.config, size)
+        consumer = subscription.join(self, self._wanted.type, self._wanted.config, size, self._wanted.metadata)
         self._attached[log] = Attachment(subscription, consumer)
         self._note()
         if self._stopped:

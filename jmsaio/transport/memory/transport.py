@@ -47,7 +47,7 @@ class MemoryTransport:
 
     Args:
         broker: the broker.
-        config: options; used are ``memory_limit``, ``use_pulsar_admin`` and ``enable_jms_priority``.
+        config: options; used are ``memory_limit``, ``use_pulsar_admin``, ``enable_jms_priority`` and ``filters``.
     """
 
     def __init__(self, broker: Broker, config: Configuration) -> None:
@@ -62,6 +62,7 @@ class MemoryTransport:
         self._closed = False
         with broker.lock:
             broker.connect(self)
+            broker.filters = broker.filters or config.filters
 
     @property
     def capabilities(self) -> Capabilities:

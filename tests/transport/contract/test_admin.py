@@ -194,3 +194,14 @@ async def test_a_terminated_topic(harness: Harness, partitions: int) -> None:
         await admin.partitions(topic)
     with pytest.raises(NotFoundError):
         await admin.terminate_topic(topic)
+
+
+async def test_the_filters_of_a_topic(harness: Harness) -> None:
+    plain, parted = harness.topic(), harness.topic()
+    await harness.admin.create_topic(plain)
+    await harness.admin.create_topic(parted, 2)
+    found = await harness.admin.entry_filters(plain)
+    assert found <= {"jms"}  # the broker of the tests has the plugin, an embedded one by an option
+    assert await harness.admin.entry_filters(f"{parted}-partition-1") == found
+    with pytest.raises(NotFoundError):
+        await harness.admin.entry_filters(harness.topic())

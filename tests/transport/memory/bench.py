@@ -60,7 +60,7 @@ class Bench:
         size: int = 1000,
         **config: Any,
     ) -> Consumer:
-        consumer = subscription.join(FakePort(), type_, ConsumerConfig(receiver_queue_size=size, **config), size)
+        consumer = subscription.join(FakePort(), type_, ConsumerConfig(receiver_queue_size=size, **config), size, {})
         SUBSCRIPTIONS[consumer] = subscription
         return consumer
 

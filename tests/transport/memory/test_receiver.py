@@ -402,7 +402,7 @@ async def test_a_subscription_that_is_gone_after_an_outage_ends_the_receiver(
         if taken_away == "by a deletion":
             broker.remove(subscriptions_of(log)["s"], None)
         else:
-            subscriptions_of(log)["s"].join(FakePort(), SubscriptionType.EXCLUSIVE, ConsumerConfig(), 1)
+            subscriptions_of(log)["s"].join(FakePort(), SubscriptionType.EXCLUSIVE, ConsumerConfig(), 1, {})
     await asyncio.sleep(0)
     expected: type[JMSError] = NotFoundError if taken_away == "by a deletion" else ConsumerBusyError
     with pytest.raises(expected):

@@ -93,6 +93,7 @@ class Broker:
         units: open transactions.
         faults: scripted faults, for tests.
         down: it can't be reached, for tests.
+        filters: it plays Starlight's filter plugin.
         blocked: senders that wait for memory.
         deduplicates: it leaves out records whose sequence id their producer has sent before.
         disturbed: senders have to look closely: it is down, faults of sends are to come, or it deduplicates.
@@ -113,6 +114,7 @@ class Broker:
         self.units: set[Unit] = set()
         self.faults = Faults()
         self.down = False
+        self.filters = False
         self.deduplicates = False
         self.disturbed = False
         self._numbers = 0

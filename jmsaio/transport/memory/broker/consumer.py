@@ -6,6 +6,7 @@ import heapq
 import sys
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Protocol
 
@@ -37,6 +38,7 @@ class Consumer:
     Attributes:
         port: the receiver's end.
         config: consumerConfig.
+        metadata: what the filter plugin reads.
         name: its name, for the order of failover consumers.
         number: grows with each consumer of the broker.
         queue: records sent to it that the application has not taken: its permits are what is free here.
@@ -51,14 +53,23 @@ class Consumer:
     """
 
     __slots__ = (
-        "_dispatcher", "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "name", "number",
-        "parked", "port", "queue", "stopped", "taken", "waiting",
+        "_dispatcher", "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "metadata", "name",
+        "number", "parked", "port", "queue", "stopped", "taken", "waiting",
     )  # fmt: skip
 
-    def __init__(self, dispatcher: Dispatcher, port: Port, config: ConsumerConfig, number: int, size: int) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        port: Port,
+        config: ConsumerConfig,
+        number: int,
+        size: int,
+        metadata: Mapping[str, str],
+    ) -> None:
         self._dispatcher = dispatcher
         self.port = port
         self.config = config
+        self.metadata = metadata
         self.name = config.consumer_name or f"{number:08d}"
         self.number = number
         self.queue: deque[StoredRecord] = deque()

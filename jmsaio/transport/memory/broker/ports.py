@@ -16,6 +16,7 @@ class Services(Protocol):
     timers: Timers
     steady: Callable[[], float]
     used: int
+    filters: bool
 
     def steady_at(self, time: float) -> float:
         """The steady time of a moment, which is given in seconds since the epoch."""

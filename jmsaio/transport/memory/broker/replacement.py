@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport import base
@@ -15,7 +15,9 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subs
 _log = logging.getLogger("jmsaio")
 
 
-def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) -> None:
+def renew(
+    broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]
+) -> Mapping[Partition, Mapping[str, str]]:
     """Delete what ``wanted.name`` stood for, if that was something else. Called with the broker's lock held.
 
     Looked at are durable subscriptions of that name, on any topic of the broker, that have every property of
@@ -25,6 +27,9 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) 
         broker: the broker.
         wanted: what is subscribed to, with ``replace``.
         logs: its topics.
+
+    Returns:
+        The properties of what was deleted; those that others set are to be kept.
 
     Raises:
         ConsumerBusyError: the other one has consumers, or is unshared and this one shared, or the reverse.
@@ -41,7 +46,7 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) 
                 f"{wanted.name!r} of {subscription.log.name} is {kind}: unsubscribe it first, or use another name"
             )
     if _same(found, wanted, logs):
-        return
+        return {}
     for log, subscription in found.items():
         if subscription.consumers:
             raise ConsumerBusyError(
@@ -54,6 +59,7 @@ def renew(broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]) 
             "messages kept for it are dropped", wanted.name, log.name, subscription.size,
         )  # fmt: skip
         broker.remove(subscription, None)
+    return {log: subscription.properties for log, subscription in found.items()}
 
 
 def _marked(subscription: BrokerSubscription, wanted: base.Subscription) -> bool:

@@ -23,6 +23,7 @@ from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, judge
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
 from jmsaio.transport.memory.broker.ports import Port, Services
@@ -88,7 +89,7 @@ class BrokerSubscription:
             self.returned.delay(record, due, None)
             return
         solo = self._policy.solo
-        if solo is not None and not self.returned.ready:
+        if solo is not None and not self.returned.ready and not self.log.broker.filters:
             if len(solo.queue) >= solo.capacity:
                 self.backlog.append(record)
                 return
@@ -118,7 +119,29 @@ class BrokerSubscription:
                 returned.take_first()
             else:
                 backlog.popleft()
-            self._deliver(record, consumer)
+            accepting = self._accepting(record, consumer) if self.log.broker.filters else consumer
+            if accepting is not None:
+                self._deliver(record, accepting)
+
+    def _accepting(self, record: StoredRecord, consumer: Consumer) -> Consumer | None:
+        """Ask the filter plugin for ``consumer``, then for the others in turn.
+
+        Returns:
+            The consumer that gets the record; None if it was removed, or is offered again later.
+        """
+        for turn in range(len(self.consumers)):
+            chosen = consumer if turn == 0 else self._policy.pick(record)
+            if chosen is None:
+                break
+            verdict = judge(record, chosen.metadata, self.properties)
+            if verdict is Verdict.ACCEPT:
+                return chosen
+            self._policy.settled(record)
+            if verdict is Verdict.REJECT:
+                self.forget(record)
+                return None
+        self.returned.delay(record, self.services.steady() + RESCHEDULED, None)
+        return None
 
     def _deliver(self, record: StoredRecord, consumer: Consumer) -> None:
         number = record.number
@@ -179,7 +202,7 @@ class BrokerSubscription:
         self._policy.room(consumer)
         backlog = self.backlog
         # No choice, and nothing to look up: what was never delivered has no count.
-        if self._policy.solo is consumer and not self.returned.ready:
+        if self._policy.solo is consumer and not self.returned.ready and not self.log.broker.filters:
             queue, held = consumer.queue, consumer.held
             for _ in range(min(consumer.capacity - len(queue), len(backlog))):
                 record = backlog.popleft()
@@ -263,7 +286,9 @@ class BrokerSubscription:
         self._policy.settled(record)
         self.returned.put_back(record)
 
-    def join(self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int) -> Consumer:
+    def join(
+        self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int, metadata: Mapping[str, str]
+    ) -> Consumer:
         """Add a consumer.
 
         Raises:
@@ -277,7 +302,7 @@ class BrokerSubscription:
         if not self.consumers:
             self.type = type_
             self._policy = policy_for(type_, self.log.partition)
-        consumer = Consumer(self, port, config, self.log.broker.next_number(), size)
+        consumer = Consumer(self, port, config, self.log.broker.next_number(), size, metadata)
         self.consumers.append(consumer)
         replaced = self._policy.joined(consumer)
         if replaced is not None:

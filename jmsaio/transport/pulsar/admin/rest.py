@@ -23,7 +23,7 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
-from jmsaio.model.partitions import partition_names
+from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
@@ -248,6 +248,14 @@ class RestAdmin:
         internal = await self._internal(topic, what)
         with understanding(what):
             return tuple(Ledger(*one) for one in read_ledgers(internal))
+
+    async def entry_filters(self, topic: str) -> frozenset[str]:
+        """Names of the filters that the broker applies to a topic. See ``Admin.entry_filters``."""
+        path, what = f"{topic_path(split_partition(topic)[0])}/entryFilters", f"filters of {topic}"
+        found = await self._call("GET", path, query={"applied": "true"}, what=what)
+        with understanding(what):
+            names = (found or {}).get("entryFilterNames") or ""
+            return frozenset(filter(None, names.replace(" ", "").split(",")))
 
     async def schema_type(self, topic: str, version: int) -> str:
         """Type of a schema of a topic. See ``Admin.schema_type``."""

@@ -20,7 +20,9 @@ _log = logging.getLogger("jmsaio")
 _LOOKS = 2
 
 
-async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable[[str], None]) -> tuple[str, ...]:
+async def delete_other(
+    admin: Admin | None, wanted: Subscription, warn: Callable[[str], None]
+) -> Mapping[str, Mapping[str, str]]:
     """Delete the subscription that ``wanted`` replaces, if there is one.
 
     Args:
@@ -29,29 +31,30 @@ async def delete_other(admin: Admin | None, wanted: Subscription, warn: Callable
         warn: takes a warning where the properties of the subscription can't be read.
 
     Returns:
-        The topics whose subscription is to get the properties once it exists.
+        The topics whose subscription is to get the properties once it exists, and what it is to get besides: the
+        properties that others set on the deleted one, such as the selector of an operator.
 
     Raises:
         ConsumerBusyError: the other one has consumers, or is shared otherwise.
     """
     if admin is None:
-        return ()  # the client was told: Capabilities.replaces_properties
+        return {}  # the client was told: Capabilities.replaces_properties
     if wanted.pattern is not None:
         warn_unknown(warn, "a topics pattern")
-        return ()
+        return {}
     try:
         for _ in range(_LOOKS):
             found = await _look(admin, wanted)
             if not wanted.replace:
-                return tuple(topic for topic in wanted.topics if topic not in found)
+                return {topic: {} for topic in wanted.topics if topic not in found}
             _check_sharing(found, wanted)
             if all(_same(properties, wanted) for properties in found.values()):
-                return tuple(topic for topic in wanted.topics if not _marked(found.get(topic, {}), wanted))
+                return {topic: {} for topic in wanted.topics if not _marked(found.get(topic, {}), wanted)}
             if await _delete(admin, wanted, tuple(found)):
-                return wanted.topics
+                return {topic: found.get(topic, {}) for topic in wanted.topics}
     except (AdminError, JMSSecurityError) as error:
         warn_unknown(warn, str(error))
-        return ()
+        return {}
     raise ConsumerBusyError(
         f"the durable subscription {wanted.name!r} is active with another selector or noLocal; close its consumers "
         "first, or use another name"
@@ -120,13 +123,16 @@ async def _count(admin: Admin, topic: str, statistics: SubscriptionStats) -> int
         return statistics.backlog
 
 
-async def write_properties(admin: Admin | None, wanted: Subscription, topics: tuple[str, ...]) -> None:
-    """Add the properties of ``wanted`` to its subscription on ``topics``. Raises AdminError and JMSSecurityError."""
+async def write_properties(admin: Admin | None, wanted: Subscription, topics: Mapping[str, Mapping[str, str]]) -> None:
+    """Add the properties of ``wanted`` to its subscription on ``topics``, after those that each is to get besides.
+
+    Raises AdminError and JMSSecurityError.
+    """
     if admin is None:
         return
-    for topic in topics:
+    for topic, others in topics.items():
         properties = await admin.subscription_properties(topic, wanted.name)
-        await admin.set_subscription_properties(topic, wanted.name, {**properties, **wanted.properties})
+        await admin.set_subscription_properties(topic, wanted.name, {**properties, **others, **wanted.properties})
 
 
 def warn_unknown(warn: Callable[[str], None], why: str) -> None:

@@ -16,7 +16,8 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError
+from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, TransportError
+from jmsaio.transport.options import METADATA_TOO_LARGE
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.native.results import passes, translate
@@ -31,6 +32,8 @@ _PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _GRACE = 1.0
 #: Refusals that stay: nothing but an administrator changes them.
 _FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
+#: The broker's words for a consumer whose properties are too long. pulsar-client takes that for a passing failure.
+_TOO_LARGE = "metadata has a max size"
 #: The native consumer or reader.
 Opened = TypeVar("Opened")
 #: What a question is answered with.
@@ -158,6 +161,8 @@ class Attempts(Generic[Opened]):
             refusal = NATIVE_LOG.refusal(position, self.topic, self.subscription)
             if refusal is not None:
                 self._refusal = refusal
+                if _TOO_LARGE in refusal.reason:
+                    raise TransportError(f"{self.what}: {refusal.reason}", METADATA_TOO_LARGE)
                 if refusal.name in _FINAL:
                     raise translate(_FINAL[refusal.name], self.what, refusal.reason)
                 return None
