@@ -41,6 +41,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="tiny amounts: shows that every row runs")
     parser.add_argument("--spark", action="store_true", help="with the rows of Spark (pip install 'jmsaio[spark]')")
     parser.add_argument("--spark-messages", type=int, metavar="N", help="messages of a row of Spark (default 200000)")
+    parser.add_argument(
+        "--filtered-messages", type=int, metavar="N", help="messages of which one in 1000 matches (default 100000)"
+    )
     parser.add_argument("--only", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio", help="loop of the asyncio rows")
     parser.add_argument("--uvloop", action="store_true", help="with each asyncio row also the same row on uvloop")
@@ -74,7 +77,8 @@ def tell(progress: Progress) -> None:
 
 def _workload(options: argparse.Namespace) -> Workload:
     usual = Workload.smoke() if options.smoke else Workload()
-    return usual if options.spark_messages is None else attrs.evolve(usual, spark_messages=options.spark_messages)
+    given = {"spark_messages": options.spark_messages, "filtered_messages": options.filtered_messages}
+    return attrs.evolve(usual, **{name: value for name, value in given.items() if value is not None})
 
 
 @contextlib.contextmanager

@@ -32,6 +32,17 @@ def pulsar_scenarios(url: str) -> list[Scenario]:
     ]  # fmt: skip
 
 
+def filter_scenarios(url: str) -> list[Scenario]:
+    """A selector in the client and at the broker at ``url``, which has the filter plugin."""
+    here = "benchmarks.filtering"
+    return [
+        Scenario("filter.client", "selector in the client", Group.FILTER, f"{here}:in_client", url,
+                 prepare=f"{here}:fill", timeout=900.0),
+        Scenario("filter.broker", "selector at the broker", Group.FILTER, f"{here}:at_broker", url,
+                 prepare=f"{here}:fill", timeout=900.0),
+    ]  # fmt: skip
+
+
 def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
     """The Java peer on the broker at ``url``."""
     extra = {CLASS_PATH: class_path, WEB_URL: web_url}
@@ -54,6 +65,7 @@ def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list
         *pulsar_scenarios(url),
         *java,
         *broker_scenarios(jmsaio_url(url, web_url)),
+        *filter_scenarios(jmsaio_url(url, web_url)),
         *layer_scenarios(),
         *embedded_scenarios(),
     ]

@@ -16,6 +16,7 @@ REFERENCES = {
     Group.LATENCY: ("latency.raw", "latency.pulsar-asyncio", "latency.java"),
     Group.EMBEDDED: ("embedded.bare",),
     Group.SELECTOR: (),
+    Group.FILTER: ("filter.client",),
     Group.IDLE: (),
     # The rows of the layer and of Spark name those that they are compared with.
     Group.LAYER: (),

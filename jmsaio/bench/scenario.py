@@ -16,6 +16,7 @@ class Group(enum.Enum):
     LAYER = "The JMS layer alone: CPU of a message"
     EMBEDDED = "Embedded broker"
     SELECTOR = "Selector"
+    FILTER = "One message in 1,000 of a backlog matches: messages of the backlog a second"
     IDLE = "Idle consumers"
     SPARK_READ = "Spark: read"
     SPARK_PARTS = "Spark: CPU of the parts of a read"
@@ -51,6 +52,7 @@ METRICS = {
     Group.LAYER: Metric("cpu_us", "us CPU", 1),
     Group.EMBEDDED: RATE,
     Group.SELECTOR: RATE,
+    Group.FILTER: RATE,
     Group.IDLE: Metric("kb_each", "kB each", 1),
     Group.SPARK_READ: RATE,
     Group.SPARK_PARTS: Metric("cpu_us", "us CPU", 1),

@@ -28,7 +28,11 @@ SPARK_FOOT = (
     "hand the columns that the source builds (columns). Ready batches are made before the query and need no broker."
 )
 #: What else is said of a row, by metric.
-_NOTES = {"jvm_cpu_us": "{:.1f} us CPU of the JVM", "bytes_row": "{:.0f} bytes a row"}
+_NOTES = {
+    "jvm_cpu_us": "{:.1f} us CPU of the JVM",
+    "bytes_row": "{:.0f} bytes a row",
+    "bytes_out": "{:,.0f} bytes received",
+}
 
 
 def render_table(report: Report, width: int | None = None, color: bool = False) -> str:

@@ -27,6 +27,7 @@ class Workload:
         seconds: length of a latency row.
         warm_messages: messages of a latency row that are sent first and not counted.
         evaluations: selector evaluations of one measurement.
+        filtered_messages: messages of a backlog of which one in a thousand matches a selector.
         consumers: idle consumers whose memory is measured.
         sessions: sessions that share these consumers.
         jvm_rounds: rounds of the Java peer in one JVM, of which only the last, warm one counts.
@@ -45,6 +46,7 @@ class Workload:
     seconds: float = 8.0
     warm_messages: int = 1_000
     evaluations: int = 1_000_000
+    filtered_messages: int = 100_000
     consumers: int = 1_000
     sessions: int = 10
     jvm_rounds: int = 3
@@ -61,6 +63,7 @@ class Workload:
             seconds=1.0,
             warm_messages=100,
             evaluations=20_000,
+            filtered_messages=2_000,
             consumers=50,
             sessions=5,
             jvm_rounds=1,

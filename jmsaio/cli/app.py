@@ -17,6 +17,7 @@ from jmsaio.cli.guide import guide
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import SendingStopped, send
 from jmsaio.cli.spark.group import spark
+from jmsaio.cli.subscription import subscription
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
 from jmsaio.errors import (
@@ -56,7 +57,7 @@ def app(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (demo, send, receive, browse, bench, broker, sweep, spark, guide):
+for command in (demo, send, receive, browse, bench, broker, subscription, sweep, spark, guide):
     app.add_command(command)
 
 

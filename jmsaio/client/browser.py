@@ -19,6 +19,8 @@ from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, plan
+from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec import RecordSource, decode_with
 from jmsaio.codec.view import due
 from jmsaio.config import ConsumerConfig
@@ -129,7 +131,8 @@ class QueueBrowser(AsyncClosing):
         ``jms.enableJMSPriority`` changes the order for consumers only.
 
         At most ``queue_browser_read_max`` messages are examined (0: no limit). Messages that are expired, not yet
-        due, or not selected are left out; one that can't be read is left out with a report.
+        due, not selected, or excluded by the selector of the queue's subscription are left out; one that can't be
+        read is left out with a report.
 
         Raises:
             IllegalStateError: the admin interface is switched off; browsing needs it.
@@ -143,17 +146,19 @@ class QueueBrowser(AsyncClosing):
         """The same messages one by one, read as they are asked for."""
         self._runtime.home.check()
         self._check_open()
-        limit = self._runtime.connection.configuration.queue_browser_read_max
+        connection = self._runtime.connection
+        limit = connection.configuration.queue_browser_read_max
         examined = 0
-        started = self._runtime.connection.timers.milliseconds()
+        started = connection.timers.milliseconds()
+        wanted = Filter(self._selector, subscription=await self._read_selectors())
         async with aclosing(self._records(started)) as records:
             async for record in records:
                 examined += 1
                 try:
-                    message = self._open(record, started)
+                    message = self._open(record, started, wanted)
                 except SchemaNeededError as needed:
                     await needed.learn()
-                    message = self._open(record, started)
+                    message = self._open(record, started, wanted)
                 if message is not None:
                     yield message
                 if examined == limit:
@@ -163,11 +168,24 @@ class QueueBrowser(AsyncClosing):
         for message in await self.get_enumeration():
             yield message
 
-    def _open(self, record: ReceivedRecord, now: int) -> Message | None:
+    async def _read_selectors(self) -> SubscriptionSelectors:
+        """The selectors that operators have set on the subscription of the queue."""
+        connection = self._runtime.connection
+        return await connection.selectors.open(
+            plan(
+                ConsumerRequest(self._queue, ConsumerKind.QUEUE),
+                connection.client_id,
+                connection.configuration,
+                self._runtime.mode,
+                "",
+            ).subscription
+        )
+
+    def _open(self, record: ReceivedRecord, now: int, wanted: Filter) -> Message | None:
         try:
             if due(record, now):
                 return None
-            if Filter(selector=self._selector).rejects(record, now) is not None:
+            if wanted.rejects(record, now) is not None:
                 return None
             connection = self._runtime.connection
             source = RecordSource(

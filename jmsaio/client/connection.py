@@ -344,6 +344,7 @@ class Connection(AsyncClosing):
             async with anyio.create_task_group() as group:
                 self._group = group
                 self._runtime.transport.link_listeners.add(self._link_changed)
+                group.start_soon(self._runtime.selectors.run)
                 self._task.running.set()
                 try:
                     await self._task.requested.wait()

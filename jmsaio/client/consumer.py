@@ -335,11 +335,22 @@ class MessageConsumer(AsyncClosing):
     message_listener = property(get_message_listener, doc="The listener, or None.")
 
     def get_message_selector(self) -> str | None:
-        """The selector's text, None when there is none. Raises ObjectClosedError."""
-        self._check_open()
-        return self._selector
+        """The selector's text, None when there is none.
 
-    message_selector = property(get_message_selector, doc="The selector's text, None when there is none.")
+        A selector that an operator has set on the subscription stands before the consumer's own:
+        ``(region = 'EU') AND (amount > 3)``.
+
+        Raises:
+            ObjectClosedError: the consumer is closed.
+        """
+        self._check_open()
+        selectors = self._inbox.filter.subscription
+        common = None if selectors is None else selectors.text
+        if common is None or self._selector is None:
+            return common or self._selector
+        return f"({common}) AND ({self._selector})"
+
+    message_selector = property(get_message_selector, doc="The selector's text, see ``get_message_selector``.")
 
     @property
     def destination(self) -> Destination:

@@ -113,6 +113,10 @@ class Context(AsyncClosing):
         """See ``Session.unsubscribe``."""
         await self._session.unsubscribe(name, topic)
 
+    async def set_subscription_selector(self, name: str | None, destination: Destination, selector: str | None) -> None:
+        """See ``Session.set_subscription_selector``."""
+        await self._session.set_subscription_selector(name, destination, selector)
+
     async def acknowledge(self) -> None:
         """See ``Session.acknowledge``."""
         await self._session.acknowledge()

@@ -19,9 +19,11 @@ from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_inbox
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.senders.options import SendOptions
-from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
+from jmsaio.client.subscriptions.selectors import set_selector
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.errors import IllegalStateError, JMSError
+from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable
@@ -265,6 +267,39 @@ class Session(AsyncClosing):
         await unsubscribe(
             connection.transport.admin, connection.configuration, connection.broker, connection.client_id, name, topic
         )
+
+    async def set_subscription_selector(self, name: str | None, destination: Destination, selector: str | None) -> None:
+        """Set the selector of a subscription: it holds for all its consumers, Java's, too, beside their own ones.
+
+        It is evaluated by the rules of Starlight's filter plugin; a warning says if these differ from those of JMS.
+        Consumers apply it within ``jms.refreshServerSideFiltersPeriod`` at the latest. The messages that it excludes
+        are removed from the subscription.
+
+        Args:
+            name: name of a durable subscription of this client id; None for the subscription of a queue, which is
+                created if it is missing.
+            destination: the queue or topic.
+            selector: the selector; None or "" removes it.
+
+        Raises:
+            InvalidSelectorError: the plugin can't read it.
+            InvalidDestinationError: a pattern, or a name with a queue, or a topic without a name.
+            NotFoundError: there is no such subscription.
+            IllegalStateError: the admin interface is switched off.
+
+        Cancelling: it may have been set.
+        """
+        runtime, known = self._runtime, as_destination(destination)
+        runtime.check_call()
+        check_optional_text(name, "name")
+        check_optional_text(selector, "selector")
+        connection = runtime.connection
+        subscription = durable_name(connection.client_id, name) if name else None
+        await set_selector(
+            connection.transport, connection.configuration, connection.timers, connection.warn_once, subscription,
+            known, selector,
+        )  # fmt: skip
+        connection.selectors.hurry()
 
     async def request(
         self,

@@ -112,6 +112,14 @@ class Configuration:
         None, "jms.enableClientSideEmulation",
         "set to false: selectors and noLocal are refused where the Java client refuses them",
     )  # fmt: skip
+    use_server_side_filtering: bool = option(
+        False, "jms.useServerSideFiltering",
+        "the broker runs the selectors of consumers, with Starlight's filter plugin; see 'jmsaio guide selectors'",
+    )  # fmt: skip
+    refresh_server_side_filters_period: float = option(
+        300.0, "jms.refreshServerSideFiltersPeriod",
+        "how often the selectors that operators set on subscriptions are read again; 0: never", unit="s",
+    )  # fmt: skip
     acknowledge_rejected_messages: bool = option(
         False, "jms.acknowledgeRejectedMessages", "acknowledge what a selector rejects on a shared subscription"
     )

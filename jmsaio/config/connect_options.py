@@ -38,6 +38,10 @@ class ConnectOptions(TypedDict, total=False):
     """Longest wait for a queue's subscription, whose creation is retried every second; 0: one attempt."""
     enable_client_side_emulation: bool | None
     """Set to false: selectors and noLocal are refused where the Java client refuses them."""
+    use_server_side_filtering: bool
+    """The broker runs the selectors of consumers, with Starlight's filter plugin; see 'jmsaio guide selectors'."""
+    refresh_server_side_filters_period: Duration
+    """How often the selectors that operators set on subscriptions are read again; 0: never."""
     acknowledge_rejected_messages: bool
     """Acknowledge what a selector rejects on a shared subscription."""
     enable_jms_priority: bool

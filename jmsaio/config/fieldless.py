@@ -53,8 +53,6 @@ CONNECTION = (
     _refused(_TOP, "enableTransaction", _F, False,
              "pulsar-client has no transactions; jms.emulateTransactions=true emulates them, and the embedded broker "
              "always has them"),
-    _refused(_TOP, "jms.useServerSideFiltering", _F, False,
-             "selectors run in the client, and those that administrators set on subscriptions are not applied"),
     _refused(_TOP, "serviceUrl", _T, None, "use brokerServiceUrl, which Java needs, too"),
     _refused(_TOP, "authPluginClassName", _T, None, _AUTH),
     _refused(_TOP, "authParamMap", _M, None, _AUTH),
@@ -79,7 +77,6 @@ CONNECTION = (
     _accepted(_TOP, "sslFactoryPluginParams", "belongs to sslFactoryPlugin"),
     _accepted(_TOP, "sslProvider", "names a Java library; pulsar-client and the REST client use OpenSSL"),
     _accepted(_TOP, "autoCertRefreshSeconds", _NATIVE),
-    _accepted(_TOP, "jms.refreshServerSideFiltersPeriod", "belongs to jms.useServerSideFiltering"),
     _accepted(_TOP, "jms.precreateQueueSubscriptionConsumerQueueSize", "without REST it is always 1"),
     _accepted(_TOP, "jms.sessionListenersThreads", "sessions are tasks of the event loop, not threads"),
     _accepted(_TOP, "jms.maxMessagesLimitsParallelism", _NO_POOL),

@@ -6,6 +6,8 @@ rejected by            exclusive or failover, browser    shared (and every queue
 selector, noLocal      acknowledged / skipped            for others, in this process or elsewhere
 expiry                 acknowledged / skipped            acknowledged: it is expired for every consumer
 expiry, by choice      -                                 queues: to the dead letters, where there are any
+subscription           acknowledged                      acknowledged: it is excluded for every consumer
+unsure                 goes back for a second            goes back for a second
 =====================  ================================  =====================================
 
 Starlight acknowledges on exclusive and negatively acknowledges on shared subscriptions, too. jmsaio differs in two
@@ -30,6 +32,8 @@ class Rejection(enum.Enum):
     SELECTOR = "selector"
     NO_LOCAL = "noLocal"
     EXPIRED = "expired"
+    SUBSCRIPTION = "the subscription's selector"
+    UNSURE = "the subscription's selector, which is to be read again first"
 
 
 class Fate(enum.Enum):
@@ -38,6 +42,7 @@ class Fate(enum.Enum):
     ACKNOWLEDGE = "acknowledge"
     GIVE_BACK = "give back"
     DEAD_LETTER = "dead letter"
+    LATER = "give back for a second"
 
 
 def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_letter_expired: bool = False) -> Fate:
@@ -51,7 +56,9 @@ def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_le
     """
     if rejection is Rejection.EXPIRED and dead_letter_expired:
         return Fate.DEAD_LETTER
-    if rejection is Rejection.EXPIRED or acknowledge_rejected or not shared:
+    if rejection is Rejection.UNSURE:
+        return Fate.LATER
+    if rejection in (Rejection.EXPIRED, Rejection.SUBSCRIPTION) or acknowledge_rejected or not shared:
         return Fate.ACKNOWLEDGE
     return Fate.GIVE_BACK
 

@@ -65,7 +65,9 @@ def test_only_jmsaio_rows_name_the_web_address() -> None:
 
     rows = all_scenarios(URL, "http://broker:1", "classes")
     told = {row.name for row in rows if row.url.endswith("?webServiceUrl=http://broker:1")}
-    assert told == {"send.jmsaio", "send.jmsaio-workers", "receive.jmsaio", "latency.jmsaio"}
+    assert told == {
+        "send.jmsaio", "send.jmsaio-workers", "receive.jmsaio", "latency.jmsaio", "filter.client", "filter.broker",
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("root_on_path")

@@ -49,7 +49,7 @@ CALLS: dict[type[Any], str] = {
         "create_producer create_publisher create_queue create_receiver create_sender create_shared_consumer "
         "create_shared_durable_consumer create_stream_message create_subscriber create_temporary_queue "
         "create_temporary_topic create_text_message create_topic recover request rollback "
-        "transacted unsubscribe"
+        "set_subscription_selector transacted unsubscribe"
     ),
     jmsaio.MessageProducer: (
         "close closed delivery_delay delivery_mode destination disable_message_id disable_message_timestamp "
@@ -69,7 +69,7 @@ CALLS: dict[type[Any], str] = {
         "create_producer create_queue create_shared_consumer create_shared_durable_consumer create_stream_message "
         "create_temporary_queue create_temporary_topic create_text_message create_topic exception_listener "
         "metadata recover request rollback session_mode set_auto_start set_client_id set_exception_listener start "
-        "stop transacted unsubscribe"
+        "set_subscription_selector stop transacted unsubscribe"
     ),
     jmsaio.JMSProducer: (
         "async_listener clear_properties delivery_delay delivery_mode disable_message_id disable_message_timestamp "

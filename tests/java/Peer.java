@@ -25,10 +25,11 @@ import java.util.concurrent.TimeUnit;
 /**
  * The real Java client, driven by another program: one JSON request on each line of standard input, one answer on
  * each line of standard output, {"ok": result} or {"error": text}. The argument is the factory's configuration in JSON;
- * "clientId" in it is set on the connection.
+ * "clientId" in it is set on the connection, "sessionMode" is the session's, by default AUTO_ACKNOWLEDGE.
  *
- * <p>Requests: {"op": "subscribe", "destination", "selector", "subscription", "mode"} makes a consumer, with mode one
- * of "plain" (default), "durable", "shared", "shared_durable"; {"op": "send", "destination", "message", "options"}
+ * <p>Requests: {"op": "subscribe", "destination", "selector", "subscription", "mode", "no_local"} makes a consumer, with
+ * mode one of "plain" (default), "durable", "shared", "shared_durable"; {"op": "selector", "destination"} answers the
+ * selector that it tells; {"op": "send", "destination", "message", "options"}
  * answers the sent message's headers; {"op": "send_all", "destination", "items": [{"message", "options"}]} sends each
  * without waiting for the one before, and answers the headers of all; {"op": "receive", "destination", "count", "timeout"} answers the descriptions of
  * up to count messages, waiting timeout milliseconds for each; {"op": "unsubscribe", "destination"} closes the
@@ -40,9 +41,9 @@ public final class Peer {
   private final MessageProducer producer;
   private final Map<String, MessageConsumer> consumers = new HashMap<>();
 
-  private Peer(Connection connection) throws JMSException {
+  private Peer(Connection connection, int mode) throws JMSException {
     this.connection = connection;
-    this.session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+    this.session = connection.createSession(mode);
     this.producer = session.createProducer(null);
   }
 
@@ -52,13 +53,14 @@ public final class Peer {
     @SuppressWarnings("unchecked")
     Map<String, Object> configuration = Messages.JSON.readValue(arguments[0], HashMap.class);
     String clientId = (String) configuration.remove("clientId");
+    Integer mode = (Integer) configuration.remove("sessionMode");
     try (PulsarConnectionFactory factory = new PulsarConnectionFactory(configuration);
         Connection connection = factory.createConnection()) {
       if (clientId != null) {
         connection.setClientID(clientId);
       }
       connection.start();
-      Peer peer = new Peer(connection);
+      Peer peer = new Peer(connection, mode == null ? Session.AUTO_ACKNOWLEDGE : mode);
       answers.println("{\"ok\":\"ready\"}");
       BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
       for (String line = requests.readLine(); line != null; line = requests.readLine()) {
@@ -84,6 +86,8 @@ public final class Peer {
       case "subscribe":
         consumers.put(destination.toString(), subscribe(request));
         return Messages.JSON.nullNode();
+      case "selector":
+        return Messages.JSON.getNodeFactory().textNode(consumers.get(destination.toString()).getMessageSelector());
       case "unsubscribe":
         consumers.remove(destination.toString()).close();
         return Messages.JSON.nullNode();
@@ -131,15 +135,16 @@ public final class Peer {
     Destination destination = Messages.destination(session, request.get("destination"));
     String selector = request.path("selector").asText(null);
     String name = request.path("subscription").asText(null);
+    boolean noLocal = request.path("no_local").asBoolean(false);
     switch (request.path("mode").asText("plain")) {
       case "durable":
-        return session.createDurableConsumer((Topic) destination, name, selector, false);
+        return session.createDurableConsumer((Topic) destination, name, selector, noLocal);
       case "shared":
         return session.createSharedConsumer((Topic) destination, name, selector);
       case "shared_durable":
         return session.createSharedDurableConsumer((Topic) destination, name, selector);
       default:
-        return session.createConsumer(destination, selector);
+        return session.createConsumer(destination, selector, noLocal);
     }
   }
 

@@ -52,7 +52,7 @@ class JavaPeer:
         service_url: ``pulsar://host:port``.
         web_url: ``http://host:port``.
         client_id: JMS client id of the connection.
-        configuration: more keys of Starlight's configuration.
+        configuration: more keys of Starlight's configuration, and ``sessionMode``, the number of an acknowledge mode.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class JavaPeer:
         selector: str | None = None,
         mode: str = "plain",
         subscription: str | None = None,
+        no_local: bool = False,
     ) -> None:
         """Make the consumer from which ``receive`` takes; for a topic this goes before the send.
 
@@ -92,10 +93,21 @@ class JavaPeer:
             selector: message selector.
             mode: ``plain``, ``durable``, ``shared`` or ``shared_durable``.
             subscription: its name, for all modes but ``plain``.
+            no_local: noLocal, of the modes ``plain`` and ``durable``.
         """
         await self._request(
-            "subscribe", destination=destination, selector=selector, mode=mode, subscription=subscription
+            "subscribe",
+            destination=destination,
+            selector=selector,
+            mode=mode,
+            subscription=subscription,
+            no_local=no_local,
         )
+
+    async def selector(self, destination: Described) -> str | None:
+        """What the consumer of a destination tells as its selector."""
+        found: str | None = await self._request("selector", destination=destination)
+        return found
 
     async def unsubscribe(self, destination: Described) -> None:
         """Close the consumer of a destination."""

@@ -18,6 +18,10 @@ TABLE = [
     (Rejection.NO_LOCAL, True, False, Fate.GIVE_BACK),
     (Rejection.EXPIRED, True, False, Fate.ACKNOWLEDGE),
     (Rejection.EXPIRED, False, False, Fate.ACKNOWLEDGE),
+    (Rejection.SUBSCRIPTION, True, False, Fate.ACKNOWLEDGE),
+    (Rejection.SUBSCRIPTION, False, False, Fate.ACKNOWLEDGE),
+    (Rejection.UNSURE, True, True, Fate.LATER),
+    (Rejection.UNSURE, False, False, Fate.LATER),
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.view import expiration, header
 from jmsaio.errors import InvalidSelectorError, MalformedMessageError, SelectorRuntimeError
 from jmsaio.model.wire import ReceivedRecord
@@ -33,6 +34,7 @@ class Filter:
         alone: no other consumer does, so rejected records are for no one.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
+        subscription: the selectors that operators have set on the subscription.
     """
 
     selector: Selector | None = None
@@ -41,6 +43,7 @@ class Filter:
     alone: bool = False
     acknowledge_rejected: bool = False
     dead_letter_expired: bool = False
+    subscription: SubscriptionSelectors | None = None
 
     @property
     def concerns_others(self) -> bool:
@@ -50,7 +53,8 @@ class Filter:
     @property
     def plain(self) -> bool:
         """True if only expiry has to be checked."""
-        return self.selector is None and self.is_local is None
+        excluding = self.subscription is not None and bool(self.subscription.by_topic)
+        return self.selector is None and self.is_local is None and not excluding
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
         """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected.
@@ -60,6 +64,10 @@ class Filter:
         """
         if record.may_expire and 0 < expiration(record) <= now:
             return Rejection.EXPIRED
+        if self.subscription is not None:
+            rejection = self.subscription.rejects(record)
+            if rejection is not None:
+                return rejection
         if self.is_local is not None and self.is_local(record):
             return Rejection.NO_LOCAL
         if self.selector is not None:

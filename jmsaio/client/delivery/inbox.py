@@ -38,6 +38,8 @@ INBOX_BYTES = 32 * 1024 * 1024
 FIRST = 1024 * 1024
 #: Records filtered in one step, where a selector or noLocal makes each one costly.
 _SLICE = 64
+#: Seconds after which a record comes again whose fate depends on a selector that is being read.
+_SOON = 1.0
 #: Batches that siblings may hand over before the first record is taken.
 _HANDED = 8
 
@@ -244,6 +246,9 @@ class Inbox:
         decided = self.filter.fate(rejection)
         if decided is Fate.GIVE_BACK:
             self.siblings.reject(self, record)
+            return
+        if decided is Fate.LATER:
+            self.receiver.negative_acknowledge((record,), _SOON, counted=False)
             return
         if decided is Fate.DEAD_LETTER:
             self.dead_letter(record)

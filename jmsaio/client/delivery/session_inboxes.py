@@ -50,7 +50,9 @@ class SessionInboxes:
         It belongs to the caller, who adds it again to ``open`` or with ``keep``.
         """
         for inbox in self.lingering:
-            if inbox.subscription.identity == subscription.identity and inbox.failure is None:
+            same = inbox.subscription.identity == subscription.identity
+            # The broker may filter by the metadata, and keeps that of the first consumer.
+            if same and inbox.subscription.metadata == subscription.metadata and inbox.failure is None:
                 del self.lingering[inbox]
                 inbox.free_name()
                 return inbox

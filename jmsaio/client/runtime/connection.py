@@ -15,6 +15,7 @@ from jmsaio.client.delivery.schemas import Schemas
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.home import Home
 from jmsaio.client.senders.pool import SenderPool
+from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic
@@ -61,6 +62,7 @@ class ConnectionRuntime:
         temporaries: set once, by the connection.
         timers: timers on the transport's clock.
         schemas: the schemas of messages that other libraries sent.
+        selectors: reads the selectors that operators set on subscriptions.
         outage: how the link to the broker was lost; None while there is one, as far as is known.
     """
 
@@ -79,6 +81,7 @@ class ConnectionRuntime:
     temporaries: TemporaryDestinations = attrs.field(init=False)
     timers: LoopTimers = attrs.field(init=False)
     schemas: Schemas = attrs.field(init=False)
+    selectors: SelectorReader = attrs.field(init=False)
     outage: JMSError | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
 
@@ -86,6 +89,13 @@ class ConnectionRuntime:
         self.connection_id = self.uuid
         self.timers = LoopTimers(self.transport.clock)
         self.schemas = Schemas(self.transport.admin, self.transport.clock.steady, self.warn_once)
+        self.selectors = SelectorReader(
+            self.transport.admin,
+            self.timers,
+            self.configuration.refresh_server_side_filters_period,
+            self.warn_once,
+            self.report,
+        )
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 
     def identify(self, client_id: str) -> None:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 import anyio
+import attrs
 
 from jmsaio.client.delivery.filter import Filter, parse_selector
 from jmsaio.client.delivery.inbox import BATCH, Inbox
@@ -18,14 +19,17 @@ from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, check, plan
+from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.view import connection_id, sender_client_id
-from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError
+from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError, TransportError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, without_query
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
+from jmsaio.selector.starlight.agreement import objection
 from jmsaio.transport.base import Capabilities, Subscription, SubscriptionType
+from jmsaio.transport.options import METADATA_TOO_LARGE, SELECTOR
 from jmsaio.transport.subscriptions import open_receiver
 
 
@@ -44,10 +48,18 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     connection.temporaries.check_may_consume(request.destination)
     selector = parse_selector(request.selector)
     can = connection.transport.capabilities
-    planned = plan(request, connection.client_id, config, runtime.mode, str(uuid.uuid4()), can.non_durable)
+    planned = plan(
+        request,
+        connection.client_id,
+        config,
+        runtime.mode,
+        str(uuid.uuid4()),
+        can.non_durable,
+        connection_id=connection.connection_id,
+        sent_selector=_sent_selector(connection, request),
+    )
     _check_emulation(connection, request, planned)
     check_settled((inbox.subscription for inbox in runtime.inboxes.lingering), planned.subscription)
-    wanted = _filter(connection, request, planned, selector)
 
     async with AsyncExitStack() as undo:
         inbox = runtime.inboxes.take_over(planned.subscription)
@@ -58,13 +70,16 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         if inbox is None:
             inbox = _make_inbox(connection, request.destination, planned)
             receiver = await _subscribe(connection, request, planned, inbox.announce)
+            undo.push_async_callback(receiver.aclose, config.close_timeout)
         else:
             receiver = inbox.receiver
             await receiver.resume(config.operation_timeout)
+        selectors = await connection.selectors.open(planned.subscription)
         undo.pop_all()
 
     receiver.keep = runtime.keep
     others = siblings(connection.broker, planned.subscription, connection.timers)
+    wanted = _filter(connection, request, planned, selector, selectors)
     inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name, runtime.dispatch.announce)
     if runtime.refuses():  # the session was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
@@ -109,7 +124,19 @@ async def _subscribe(
     if planned.subscription.replace:
         _warn_of_unknown_terms(connection, transport.capabilities)
     create_missing = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
-    receiver = await open_receiver(transport, planned.subscription, wake, create_missing)
+    subscription = planned.subscription
+    try:
+        receiver = await open_receiver(transport, subscription, wake, create_missing)
+    except TransportError as error:
+        if error.error_code != METADATA_TOO_LARGE or SELECTOR not in subscription.metadata:
+            raise
+        connection.warn_once(
+            f"the selector {request.selector!r:.80} runs in the client, because it is too long for the broker: raise "
+            "its maxConsumerMetadataSize"
+        )
+        metadata = {key: value for key, value in subscription.metadata.items() if key != SELECTOR}
+        subscription = attrs.evolve(subscription, metadata=metadata)
+        receiver = await open_receiver(transport, subscription, wake, create_missing)
     return SharingReceiver(receiver, transport.capabilities.most_unacknowledged)
 
 
@@ -145,6 +172,20 @@ def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> No
             )
 
 
+def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest) -> str | None:
+    """The selector of a request if the broker can run it: its filter plugin must hold back nothing that is selected."""
+    if not connection.configuration.use_server_side_filtering or request.selector is None:
+        return None
+    reason = objection(request.selector)
+    if reason is not None:
+        connection.warn_once(
+            f"the selector {request.selector!r:.80} runs in the client, because the broker's filter plugin might hold "
+            f"back messages that it selects: {reason}"
+        )
+        return None
+    return request.selector
+
+
 def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> None:
     """Refuse selectors and noLocal on shared subscriptions with ``jms.enableClientSideEmulation=false``."""
     config = connection.configuration
@@ -153,7 +194,8 @@ def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, pl
     exclusive = planned.subscription.type is SubscriptionType.EXCLUSIVE or (
         request.kind is ConsumerKind.QUEUE and config.use_exclusive_subscriptions_for_simple_consumers
     )
-    if (request.selector or request.no_local) and not exclusive:
+    selects = bool(request.selector) and not config.use_server_side_filtering
+    if (selects or request.no_local) and not exclusive:
         raise InvalidSelectorError(
             "jms.enableClientSideEmulation=false refuses selectors and noLocal on a shared subscription; "
             "remove the option, or the selector",
@@ -184,7 +226,11 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
 
 
 def _filter(
-    connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan, selector: Selector | None
+    connection: ConnectionRuntime,
+    request: ConsumerRequest,
+    planned: Plan,
+    selector: Selector | None,
+    selectors: SubscriptionSelectors,
 ) -> Filter:
     config = connection.configuration
     return Filter(
@@ -196,6 +242,7 @@ def _filter(
         dead_letter_expired=config.expired_messages == "dead-letter"
         and request.kind is ConsumerKind.QUEUE
         and planned.subscription.config.dead_letter is not None,
+        subscription=selectors,
     )
 
 

@@ -34,6 +34,8 @@ from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic,
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.transport.base import SHARED_PROPERTY, Position, Subscription, SubscriptionType
+from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, FORCE_DROP, NOT_FROM, REJECT_ACTION
+from jmsaio.transport.options import SELECTOR as PLUGIN_SELECTOR
 
 
 class ConsumerKind(enum.Enum):
@@ -147,6 +149,9 @@ def plan(
     mode: AcknowledgeMode,
     unique: str,
     non_durable: Container[SubscriptionType] = (),
+    *,
+    connection_id: str = "",
+    sent_selector: str | None = None,
 ) -> Plan:
     """Turn a request into a subscription of the transport.
 
@@ -157,6 +162,8 @@ def plan(
         mode: the session's acknowledge mode.
         unique: a name that no other subscription has.
         non_durable: types on which a subscription that is not durable never stays behind.
+        connection_id: carried by messages of the connection.
+        sent_selector: the selector, if the broker is to run it.
     """
     resolved = resolve(request.destination, config.system_namespace)
     kind = request.kind
@@ -171,10 +178,11 @@ def plan(
         config=_with_full_names(consumer, config.system_namespace),
         position=Position.EARLIEST if kind is ConsumerKind.QUEUE else Position.LATEST,
         durable=outlives,
-        metadata=_metadata(request.destination, mode, config),
+        metadata=_metadata(request, mode, config)
+        | (_filtering(request, client_id, connection_id, sent_selector) if config.use_server_side_filtering else {}),
         properties=_terms(request, client_id),
         replace=kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE),
-        selective=bool(request.selector) or request.no_local,
+        selective=bool(request.selector) or request.no_local or config.use_server_side_filtering,
     )
     return Plan(
         subscription=subscription,
@@ -213,13 +221,28 @@ def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
     }
 
 
-def _metadata(destination: Destination, mode: AcknowledgeMode, config: Configuration) -> dict[str, str]:
+def _filtering(
+    request: ConsumerRequest, client_id: str | None, connection_id: str, sent_selector: str | None
+) -> dict[str, str]:
+    """What the filter plugin reads, with ``jms.useServerSideFiltering``."""
     metadata = {
-        "jms.destination.type": "queue" if isinstance(destination, Queue) else "topic",
+        FILTERING: "true",
+        REJECT_ACTION: "reschedule" if isinstance(request.destination, Queue) else "drop",
+    }
+    if sent_selector is not None:
+        metadata[PLUGIN_SELECTOR] = sent_selector
+    if request.no_local and (request.kind is not ConsumerKind.DURABLE or client_id is not None):
+        metadata[NOT_FROM] = connection_id
+    return metadata
+
+
+def _metadata(request: ConsumerRequest, mode: AcknowledgeMode, config: Configuration) -> dict[str, str]:
+    metadata = {
+        DESTINATION_TYPE: "queue" if isinstance(request.destination, Queue) else "topic",
         "jms.acknowledgeMode": _MODE_WORDS[mode],
     }
     if config.enable_jms_priority:
         metadata["jms.priority"] = "enabled"
     if config.acknowledge_rejected_messages:
-        metadata["jms.force.drop.rejected"] = "true"
+        metadata[FORCE_DROP] = "true"
     return metadata

@@ -1,0 +1,272 @@
+"""The selectors that operators set on subscriptions, as properties that Starlight's filter plugin reads.
+
+The plugin applies them to what it can: it sends a batch whole, and a broker without the plugin leaves nothing out. So
+the client reads them, too, and applies them to what it receives, in the dialect of the plugin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from math import inf
+from weakref import WeakValueDictionary
+
+import anyio
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidSelectorError,
+    JMSError,
+    NotFoundError,
+    SelectorRuntimeError,
+)
+from jmsaio.model.destinations import Destination, Queue, resolve
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.fate import Rejection
+from jmsaio.selector import Selector
+from jmsaio.selector.starlight.agreement import objection
+from jmsaio.transport.base import Admin, Subscription, Transport
+from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR
+from jmsaio.transport.subscriptions import precreate
+from jmsaio.transport.together import together
+from jmsaio.transport.topics import list_topics
+
+_log = logging.getLogger("jmsaio")
+
+#: Longest reading of the selectors of one subscription, and how long none is tried after one that failed, in seconds.
+_LONGEST, _PAUSE = 5.0, 60.0
+#: Seconds for which a selector counts as known: a message is only removed by one that was read so recently.
+_FRESH = 10.0
+#: Shortest time between two readings for which messages wait, in seconds.
+_OFTEN = 1.0
+
+
+@attrs.define(eq=False)
+class SubscriptionSelectors:
+    """The selectors of one subscription, by topic, as they were read last.
+
+    Attributes:
+        subscription: the subscription.
+        by_topic: its selectors; partitioned topics by the name of the whole.
+        read: when those that are known were asked for, in seconds of the clock; a failed reading changes nothing.
+        reported: what was reported of the last reading, or None.
+    """
+
+    subscription: Subscription
+    _now: Callable[[], float]
+    _hurry: Callable[[], None]
+    by_topic: dict[str, Selector] = attrs.field(factory=dict, init=False)
+    read: float = attrs.field(default=-inf, init=False)
+    reported: str | None = attrs.field(default=None, init=False)
+    _asked: float = attrs.field(default=-inf, init=False)
+
+    @property
+    def text(self) -> str | None:
+        """The selector; of several topics the first one's. None without any."""
+        return next((selector.text for selector in self.by_topic.values()), None)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether they were read recently."""
+        return self._now() - self.read <= _FRESH
+
+    def rejects(self, record: ReceivedRecord) -> Rejection | None:
+        """Whether the selector of its topic excludes a record; UNSURE if that has to be read again first."""
+        selector = self.by_topic.get(split_partition(record.topic)[0]) if self.by_topic else None
+        if selector is None:
+            return None
+        try:
+            if selector.matches_record(record, self._destination) is True:
+                return None
+        except SelectorRuntimeError:  # the plugin drops a message on which its selector fails
+            pass
+        if self.fresh:
+            return Rejection.SUBSCRIPTION
+        if self._now() - self._asked >= _OFTEN:
+            self._asked = self._now()
+            self._hurry()
+        return Rejection.UNSURE
+
+    def _destination(self, record: ReceivedRecord, name: str) -> str:
+        """JMSDestination, the only header that the dialect asks for, as the plugin sees it."""
+        return f"{self.subscription.metadata.get(DESTINATION_TYPE, 'topic')}://{record.topic}"
+
+
+@attrs.define(eq=False)
+class SelectorReader:
+    """Reads the selectors of the subscriptions that a connection consumes from, and keeps them up to date.
+
+    Attributes:
+        admin: where they are read; None: they are not known.
+        timers: timers on the transport's clock.
+        period: seconds between two readings of a subscription (``jms.refreshServerSideFiltersPeriod``); 0: no others.
+        warn: takes a warning; the same one is logged once.
+        report: takes an error that has no caller.
+    """
+
+    admin: Admin | None
+    timers: LoopTimers
+    period: float
+    warn: Callable[[str], None]
+    report: Callable[[Exception], None]
+    _known: WeakValueDictionary[object, SubscriptionSelectors] = attrs.field(factory=WeakValueDictionary, init=False)
+    _due: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _not_before: float = attrs.field(default=-inf, init=False)
+
+    async def open(self, subscription: Subscription) -> SubscriptionSelectors:
+        """The selectors of a subscription that a new consumer has subscribed to.
+
+        Warns once if a selector is to run at a broker that has no plugin.
+
+        Raises:
+            InvalidSelectorError: a selector can't be read, so that the plugin delivers nothing.
+
+        Cancelling changes nothing.
+        """
+        key = (subscription.identity, subscription.metadata.get(DESTINATION_TYPE))
+        selectors = self._known.get(key)
+        if selectors is None:
+            selectors = SubscriptionSelectors(subscription, self.timers.clock.steady, self.hurry)
+            self._known[key] = selectors
+        if self.admin is not None:
+            await self._read(self.admin, selectors)
+            if selectors.by_topic or SELECTOR in subscription.metadata:
+                await self._look_for_plugin(self.admin, subscription)
+        return selectors
+
+    def hurry(self) -> None:
+        """Read all selectors again soon."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Read the selectors again from time to time, until cancelled."""
+        while True:
+            timer = self.timers.call_later(self.period, self.hurry) if self.period > 0 else None
+            try:
+                await self._due.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            self._due.clear()
+            for selectors in list(self._known.values()):
+                try:
+                    if self.admin is not None:
+                        await self._read(self.admin, selectors)
+                except JMSError as error:  # a selector that can't be read; the connection goes on
+                    if selectors.reported != str(error):
+                        selectors.reported = str(error)
+                        self.report(error)
+
+    async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
+        subscription, now = selectors.subscription, self.timers.clock.steady()
+        if not subscription.durable or now < self._not_before:
+            return
+        try:
+            with anyio.fail_after(_LONGEST):
+                topics = await list_topics(admin, subscription)
+                found = await together(_text(admin, topic, subscription.name) for topic in topics)
+        except (JMSError, TimeoutError) as error:
+            self._not_before = now + _PAUSE
+            self.warn(
+                f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "
+                "operator has set a selector there, a batch may bring messages that it excludes"
+            )
+            return
+        texts = {topic: text for topic, text in zip(topics, found, strict=True) if text is not None}
+        if texts != {topic: selector.text for topic, selector in selectors.by_topic.items()}:
+            selectors.by_topic = {topic: _parsed(text, subscription.name) for topic, text in texts.items()}
+            _log.info("subscription %s has the selector %s", subscription.name, selectors.text or "of its consumers")
+        selectors.read, selectors.reported = now, None  # the time of the question: it may have changed since
+
+    async def _look_for_plugin(self, admin: Admin, subscription: Subscription) -> None:
+        """Warn if the broker has no plugin, as far as that can be found out."""
+        try:
+            with anyio.fail_after(_LONGEST):
+                for topic in await list_topics(admin, subscription):
+                    if PLUGIN not in await admin.entry_filters(topic):
+                        self.warn(
+                            f"the broker does not filter {topic}: it has no filter plugin, so the client filters what "
+                            "it receives. To install it, write it with 'jmsaio broker filter FOLDER', and start the "
+                            "broker with entryFilterNames=jms and entryFiltersDirectory=FOLDER (the embedded broker: "
+                            "filters=true)"
+                        )
+                        return
+        except (JMSError, TimeoutError) as error:
+            _log.info("whether the broker filters for subscription %s is not known: %s", subscription.name, error)
+
+
+async def _text(admin: Admin, topic: str, name: str) -> str | None:
+    """The selector that is in force on a subscription."""
+    try:
+        properties = await admin.subscription_properties(topic, name)
+    except NotFoundError:
+        return None
+    return properties.get(SELECTOR) or None if properties.get(FILTERING) == "true" else None
+
+
+def _parsed(text: str, name: str) -> Selector:
+    try:
+        return Selector(text, "starlight")
+    except InvalidSelectorError as error:
+        reason = f"the selector that is set on subscription {name} can't be read: {error}"
+        raise InvalidSelectorError(reason, text=text, column=error.column) from error
+
+
+async def set_selector(
+    transport: Transport,
+    config: Configuration,
+    timers: LoopTimers,
+    warn: Callable[[str], None],
+    subscription: str | None,
+    destination: Destination,
+    selector: str | None,
+) -> None:
+    """Set the selector of a subscription; see ``Session.set_subscription_selector``.
+
+    Args:
+        transport: whose admin interface is used.
+        config: options.
+        timers: timers on the transport's clock.
+        warn: takes a warning.
+        subscription: Pulsar's name of a durable subscription of a topic; None: that of a queue.
+        destination: the queue or topic.
+        selector: the selector; None or "" removes it.
+    """
+    admin, resolved = transport.admin, resolve(destination, config.system_namespace)
+    is_queue = isinstance(destination, Queue)
+    if admin is None:
+        raise IllegalStateError("setting a selector needs the admin interface; set jms.usePulsarAdmin=true")
+    if not resolved.topics or (subscription is None) is not is_queue:
+        raise InvalidDestinationError(
+            f"a selector is set on a durable subscription of a topic, by its name, or on that of a queue, without a "
+            f"name; not on {destination!r} with the name {subscription!r}"
+        )
+    if selector:
+        _check(selector, warn)
+    name = subscription or resolved.subscription or config.queue_subscription_name
+    for topic in resolved.topics:
+        if is_queue and config.precreate_queue_subscription:
+            await precreate(transport, config, topic, name, timers)
+        properties = {**await admin.subscription_properties(topic, name), FILTERING: "true" if selector else "false"}
+        properties.pop(SELECTOR, None)
+        if selector:
+            properties[SELECTOR] = selector
+        await admin.set_subscription_properties(topic, name, properties)
+
+
+def _check(text: str, warn: Callable[[str], None]) -> None:
+    """Refuse a selector that the plugin can't read; warn of one that it reads in its own way."""
+    Selector(text, "starlight")
+    try:
+        Selector(text)
+        reason = objection(text)
+    except InvalidSelectorError as error:
+        reason = error.reason.partition("\n")[0]
+    if reason is not None:
+        warn(f"the selector {text!r:.80} follows the rules of the filter plugin, not those of JMS: {reason}")

@@ -1,0 +1,52 @@
+"""``jmsaio subscription``."""
+
+import json
+import uuid
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+import jmsaio
+from jmsaio.cli.app import main
+from jmsaio.cli.common.output import Output
+from jmsaio.cli.subscription import _set
+from tests.support.broker import TestBroker
+
+
+async def test_a_selector_is_set_and_removed(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        assert await _set(config, None, "orders", False, "n > 3", Output(as_json=True)) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown == {"destination": "orders", "subscription": None, "selector": "n > 3"}
+        async with session.create_consumer(session.create_queue("orders")) as consumer:
+            assert consumer.message_selector == "n > 3"
+        assert await _set(config, None, "orders", False, "", Output(as_json=False)) == 0
+        assert capsys.readouterr().out == "selector of orders: none\n"
+        await (await session.create_shared_durable_consumer(session.create_topic("news"), "sub")).close()
+        assert await _set(config, "sub", "news", True, "n = 1", Output(as_json=False)) == 0
+        assert capsys.readouterr().out == "selector of sub: n = 1\n"
+
+
+@pytest.mark.broker
+async def test_the_command_sets_it_on_a_real_broker(
+    pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = f"set-selector-{uuid.uuid4()}"
+    arguments = ["subscription", "set-selector", queue, "n > 3", "-u", pulsar_broker.url, "--no-json"]
+    assert await anyio.to_thread.run_sync(main, arguments) == 0
+    assert capsys.readouterr().out == f"selector of {queue}: n > 3\n"
+    async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+        async with session.create_consumer(session.create_queue(queue), "n < 9") as consumer:
+            assert consumer.message_selector == "(n > 3) AND (n < 9)"
+
+
+@pytest.mark.parametrize("wrong", [["news", "n = 1", "--topic"], ["orders", "n = 1", "--name", "sub"]])
+def test_a_topic_needs_a_name_and_a_queue_has_none(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["subscription", "set-selector", *wrong, "-u", "pulsar://h"]) == 2
+    assert "--name" in capsys.readouterr().err
+
+
+def test_alone_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["subscription"]) == 0
+    assert "set-selector" in capsys.readouterr().out

@@ -1,0 +1,183 @@
+"""Selectors that operators set on subscriptions: how they are read, and what they exclude."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+import pytest
+
+from jmsaio.client.subscriptions.selectors import SelectorReader
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import AdminError, InvalidSelectorError, JMSSecurityError, NotFoundError
+from jmsaio.rules.fate import Rejection
+from jmsaio.transport.base import Admin, Subscription, SubscriptionType
+from jmsaio.transport.clock import LoopTimers
+from tests.kit.records import Record
+
+TOPIC, OTHER = "persistent://public/default/t", "persistent://public/default/o"
+
+#: Seconds after which a selector has to be read again.
+LONG = 11
+
+
+@attrs.define
+class FakeAdmin:
+    """Has properties by topic, or fails."""
+
+    properties: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
+    error: Exception | None = None
+    filters: Any = frozenset({"jms"})
+    asked: int = 0
+    answering: asyncio.Event | None = None
+
+    async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
+        self.asked += 1
+        if self.answering is not None:
+            await self.answering.wait()
+        if self.error is not None:
+            raise self.error
+        if topic not in self.properties:
+            raise NotFoundError(topic)
+        return dict(self.properties[topic])
+
+    async def entry_filters(self, topic: str) -> frozenset[str]:
+        if isinstance(self.filters, Exception):
+            raise self.filters
+        return cast("frozenset[str]", self.filters)
+
+    async def topics(self, namespace: str) -> list[str]:
+        return [TOPIC, f"{OTHER}-partition-0"]
+
+
+def on(selector: str) -> dict[str, str]:
+    return {"jms.filtering": "true", "jms.selector": selector}
+
+
+def subscription(*topics: str, pattern: str | None = None, durable: bool = True, **metadata: str) -> Subscription:
+    return Subscription(
+        topics, "sub", SubscriptionType.SHARED, ConsumerConfig(), pattern=pattern, durable=durable,
+        metadata={"jms.destination.type": "queue", **metadata},
+    )  # fmt: skip
+
+
+@attrs.define
+class Kit:
+    """A reader on a fake admin, with what it says."""
+
+    admin: FakeAdmin = attrs.field(factory=FakeAdmin)
+    warnings: list[str] = attrs.field(factory=list)
+    errors: list[Exception] = attrs.field(factory=list)
+    reader: SelectorReader = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        admin = cast("Admin", self.admin)
+        self.reader = SelectorReader(admin, LoopTimers(), 0, self.warnings.append, self.errors.append)
+
+
+def record(number: int, topic: str = TOPIC) -> Record:
+    return Record(properties={"n": str(number), "n_jsmtype": "int"}, topic=topic)
+
+
+async def test_only_a_selector_in_force_counts_each_for_its_topic() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1"), OTHER: {"jms.filtering": "false", "jms.selector": "n = 2"}}))
+    selectors = await kit.reader.open(subscription(OTHER, TOPIC, "persistent://public/default/missing"))
+    assert selectors.text == "n = 1"
+    assert [selectors.rejects(record(number)) for number in (1, 2)] == [None, Rejection.SUBSCRIPTION]
+    assert selectors.rejects(record(2, f"{TOPIC}-partition-3")) is Rejection.SUBSCRIPTION
+    assert selectors.rejects(record(2, OTHER)) is None
+
+
+async def test_the_topics_of_a_pattern_are_found() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1"), OTHER: on("n = 2")}))
+    selectors = await kit.reader.open(subscription(pattern="persistent://public/default/[ot]"))
+    found = [selectors.rejects(record(2, topic)) for topic in (TOPIC, f"{OTHER}-partition-0")]
+    assert found == [Rejection.SUBSCRIPTION, None]
+
+
+async def test_the_dialect_is_that_of_the_plugin() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on(f"NOT n = 5 OR JMSDestination = 'queue://{TOPIC}'")}))
+    assert (await kit.reader.open(subscription(TOPIC))).rejects(record(1)) is None
+    kit = Kit(FakeAdmin({TOPIC: on("JMSMessageID = 'x'")}))  # the plugin fails on it and drops the message
+    assert (await kit.reader.open(subscription(TOPIC))).rejects(record(1)) is Rejection.SUBSCRIPTION
+
+
+@pytest.mark.parametrize("error", [AdminError("away"), JMSSecurityError("no right"), TimeoutError()])
+async def test_a_failed_reading_is_one_warning_and_not_tried_for_a_minute(error: Exception) -> None:
+    kit = Kit(FakeAdmin(error=error))
+    for topic in (TOPIC, OTHER):
+        assert (await kit.reader.open(subscription(topic))).text is None
+    assert len(kit.warnings) == 1 and kit.admin.asked == 1
+    assert (str(error) or "no answer") in kit.warnings[0]
+
+
+async def test_each_consumer_reads_for_all_of_its_subscription() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1")}))
+    first = await kit.reader.open(subscription(TOPIC))
+    kit.admin.properties[TOPIC] = on("n = 2")
+    assert await kit.reader.open(subscription(TOPIC)) is first
+    assert first.text == "n = 2"
+
+
+async def test_a_subscription_that_is_not_durable_has_none() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1")}))
+    assert (await kit.reader.open(subscription(TOPIC, durable=False))).text is None
+    assert kit.admin.asked == 0
+
+
+async def test_a_selector_that_can_not_be_read_is_refused_and_later_reported() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n ==")}))
+    with pytest.raises(InvalidSelectorError, match="set on subscription sub"):
+        await kit.reader.open(subscription(TOPIC))
+    kit.admin.properties[TOPIC] = on("n = 1")
+    selectors = await kit.reader.open(subscription(OTHER, TOPIC))
+    running = asyncio.create_task(kit.reader.run())
+    kit.admin.properties[TOPIC] = on("n ==")
+    selectors.read -= LONG
+    for _ in range(2):
+        kit.reader.hurry()
+        await asyncio.sleep(0.1)
+    assert len(kit.errors) == 1 and selectors.text == "n = 1"  # the last one that could be read
+    assert selectors.rejects(record(2)) is Rejection.UNSURE
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@pytest.mark.parametrize("error", [AdminError("away"), None])
+async def test_a_selector_removes_nothing_before_it_was_read_again(error: Exception | None) -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1")}))
+    selectors = await kit.reader.open(subscription(TOPIC))
+    selectors.read -= LONG
+    kit.admin.properties[TOPIC], kit.admin.error, kit.admin.answering = on("n = 2"), error, asyncio.Event()
+    running = asyncio.create_task(kit.reader.run())
+    assert selectors.rejects(record(2)) is Rejection.UNSURE
+    await asyncio.sleep(0.1)
+    assert kit.admin.asked == 2
+    assert selectors.rejects(record(2)) is Rejection.UNSURE  # there is no answer yet
+    kit.admin.answering.set()
+    await asyncio.sleep(0.1)
+    assert selectors.rejects(record(2)) is (None if error is None else Rejection.UNSURE)
+    assert selectors.rejects(record(1)) is (None if error is not None else Rejection.SUBSCRIPTION)
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_a_broker_without_the_plugin_is_a_warning_if_it_is_to_filter() -> None:
+    kit = Kit(FakeAdmin({TOPIC: {}}, filters=frozenset({"another"})))
+    await kit.reader.open(subscription(TOPIC))
+    assert kit.warnings == []
+    await kit.reader.open(subscription(TOPIC, durable=False, **{"jms.selector": "n = 1"}))
+    assert "no filter plugin" in kit.warnings[0]
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1")}, filters=frozenset()))
+    await kit.reader.open(subscription(TOPIC))
+    assert "no filter plugin" in kit.warnings[0]
+
+
+async def test_without_the_right_to_see_its_filters_nothing_is_claimed(caplog: pytest.LogCaptureFixture) -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1")}, filters=JMSSecurityError("not an administrator")))
+    with caplog.at_level(logging.INFO, "jmsaio"):
+        await kit.reader.open(subscription(TOPIC))
+    assert kit.warnings == [] and "not an administrator" in caplog.messages[-1]
