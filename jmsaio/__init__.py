@@ -47,6 +47,7 @@ from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
+from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__
 from jmsaio.model.wire import WireId
@@ -119,6 +120,7 @@ __all__ = [
     "QueueRequestor",
     "Receipt",
     "ResourceAllocationError",
+    "Schema",
     "Selector",
     "SelectorRuntimeError",
     "SendError",

@@ -22,9 +22,9 @@ EXPORTS = """
     JavaObject Long MalformedMessageError MapMessage Message MessageConsumer MessageEOFError MessageFormatError
     MessageListener MessageNotReadableError MessageNotWriteableError MessageProducer MessageTooLargeError
     NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage OperationTimeoutError Queue
-    QueueBrowser QueueRequestor Receipt ResourceAllocationError Selector SelectorRuntimeError SendError
-    SendInDoubtError Session Short StreamMessage TemporaryQueue TemporaryTopic TextMessage Topic TopicRequestor
-    TransactionInDoubtError TransactionInProgressError TransactionRolledBackError TransportError
+    QueueBrowser QueueRequestor Receipt ResourceAllocationError Schema Selector SelectorRuntimeError
+    SendError SendInDoubtError Session Short StreamMessage TemporaryQueue TemporaryTopic TextMessage Topic
+    TopicRequestor TransactionInDoubtError TransactionInProgressError TransactionRolledBackError TransportError
     UnsupportedOperationError WireId __version__ connect
 """
 

@@ -121,12 +121,12 @@ def _body(message: Message) -> tuple[Any, Any]:
         value = message.get_object()
         if isinstance(value, JavaObject):
             return {"class": value.class_name, "data": _base64(value.data)}, "java"
-        return (_base64(value), "bytes") if isinstance(value, bytes) else (plain(value), mark(value))
+        return plain(value), "bytes" if isinstance(value, bytes) else mark(value)
     return None, None
 
 
 def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
-    bodies = {name: _base64(value) if isinstance(value, bytes) else plain(value) for name, value in values.items()}
+    bodies = {name: plain(value) for name, value in values.items()}
     kinds = {name: "bytes" if isinstance(value, bytes) else mark(value) for name, value in values.items()}
     return bodies, {name: kind for name, kind in kinds.items() if kind is not None}
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -67,7 +70,21 @@ def typed(value: Any, kind: str | None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A property's or body's value as JSON has it; a number that JSON lacks becomes its Java text."""
+    """A property's or body's value as JSON has it; a number that JSON lacks becomes its Java text.
+
+    In a body that was read by a schema, bytes inside of lists and dicts become Base64, and a decimal, a date or a time
+    its text.
+    """
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, float):
@@ -79,7 +96,7 @@ def plain(value: Any) -> Any:
 
 def mark(value: object) -> str | None:
     """Name of the value's type if JSON does not show it, else None."""
-    for kind in (Byte, Short, Long, Float, Char):
+    for kind in (Byte, Short, Long, Float, Char, Decimal, datetime, date, time):
         if isinstance(value, kind):
             return kind.__name__.lower()
     return "double" if isinstance(value, float) and not math.isfinite(value) else None

@@ -15,7 +15,7 @@ import attrs
 
 from jmsaio.client.delivery.filter import Filter, parse_selector
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.delivery.schemas import SchemaNeededError
+from jmsaio.client.delivery.schemas import SchemaNeededError, check_schemas
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
@@ -31,6 +31,7 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
     OperationTimeoutError,
+    TransportError,
 )
 from jmsaio.model.destinations import Destination, Queue, resolve, without_query
 from jmsaio.model.messages.message import Message
@@ -147,7 +148,13 @@ class QueueBrowser(AsyncClosing):
         self._runtime.home.check()
         self._check_open()
         connection = self._runtime.connection
-        limit = connection.configuration.queue_browser_read_max
+        config = connection.configuration
+        limit = config.queue_browser_read_max
+        consumer = config.consumer.merge(resolve(self._queue, config.system_namespace).overrides)
+        check_schemas(consumer, connection.transport.admin)
+        source = RecordSource(
+            without_query(self._queue), config.system_namespace, connection.schemas.reader, consumer.use_schema
+        )
         examined = 0
         started = connection.timers.milliseconds()
         wanted = Filter(self._selector, subscription=await self._read_selectors())
@@ -155,10 +162,11 @@ class QueueBrowser(AsyncClosing):
             async for record in records:
                 examined += 1
                 try:
-                    message = self._open(record, started, wanted)
+                    message = self._open(record, started, source, wanted)
                 except SchemaNeededError as needed:
-                    await needed.learn()
-                    message = self._open(record, started, wanted)
+                    if not await needed.learn() and needed.required:
+                        raise TransportError(f"browse {self._queue.name}: {needed}") from None
+                    message = self._open(record, started, source, wanted)
                 if message is not None:
                     yield message
                 if examined == limit:
@@ -181,16 +189,12 @@ class QueueBrowser(AsyncClosing):
             ).subscription
         )
 
-    def _open(self, record: ReceivedRecord, now: int, wanted: Filter) -> Message | None:
+    def _open(self, record: ReceivedRecord, now: int, source: RecordSource, wanted: Filter) -> Message | None:
         try:
             if due(record, now):
                 return None
             if wanted.rejects(record, now) is not None:
                 return None
-            connection = self._runtime.connection
-            source = RecordSource(
-                without_query(self._queue), connection.configuration.system_namespace, connection.schemas.is_text
-            )
             return decode_with(record, source)
         except MalformedMessageError as error:
             self._runtime.connection.report(error)

@@ -67,7 +67,8 @@ class MessageConsumer(AsyncClosing):
     def __attrs_post_init__(self) -> None:
         connection = self._runtime.connection
         namespace = connection.configuration.system_namespace
-        self._source = RecordSource(self._inbox.destination, namespace, connection.schemas.is_text)
+        inbox = self._inbox
+        self._source = RecordSource(inbox.destination, namespace, connection.schemas.reader, inbox.use_schema)
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
         """The next message.
@@ -236,12 +237,16 @@ class MessageConsumer(AsyncClosing):
                 timer.cancel()
             self._end_receive()
 
-    async def _learn(self, limit: float | None = None) -> None:
-        """Ask for the schema that the next message needs, for ``limit`` seconds and until the consumer closes."""
+    async def _learn(self, limit: float | None = None) -> bool:
+        """Ask for the schema that the next message needs, for ``limit`` seconds and until the consumer closes.
+
+        False if the broker gave no answer.
+        """
         needed, self._needed = self._needed, None
         if needed is not None:
             with anyio.move_on_after(limit) as self._learning:
-                await needed.learn()
+                return await needed.learn()
+        return False
 
     def _end_receive(self) -> None:
         self._receiving = False
@@ -268,8 +273,10 @@ class MessageConsumer(AsyncClosing):
                     await self._runtime.dispatch.turn(self._inbox)
                     message = self._take(deferred)  # None when it was closed meanwhile: its inbox is empty then
                 while message is None and self._needed is not None:
-                    await self._learn()
+                    known = await self._learn()
                     message = self._take(deferred)
+                    if not known:
+                        break
             finally:
                 self._end_receive()
             if message is None and not self.closed and self._inbox.trouble is not None:

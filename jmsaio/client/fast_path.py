@@ -36,6 +36,7 @@ from jmsaio.client.senders.pool import PooledSender
 from jmsaio.client.senders.settings import Settings, Target
 from jmsaio.codec import Stamp
 from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
+from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration
@@ -98,6 +99,7 @@ class PlainSends(Settings):
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
     _prefix: str
+    _schema: SchemaWriter | None = None  # of all its messages; they take the long way
     _sequence: int = 0
     _varied_at: int = 0  # the millisecond of what is kept of varied sends
     _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
@@ -193,6 +195,8 @@ class PlainSends(Settings):
     def _keep(self, now: int, varied: Varied) -> _Kept | None:
         """What such sends of this millisecond have in common; None: they take the long way."""
         destination, _, *options = varied
+        if self._schema is not None:
+            return None
         runtime, transacting, work, transaction = self._runtime, self._transacting, None, None
         if transacting is not None:
             if transacting.to_begin:

@@ -26,9 +26,10 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
 from jmsaio.model.durations import Duration
-from jmsaio.model.messages.body import Sendable, outgoing
+from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
+from jmsaio.model.schema import Schema
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.session import SessionRuntime
@@ -43,7 +44,12 @@ class MessageProducer(PlainSends, AsyncClosing):
     """
 
     _now: int = 0  # of the last send on the long way, in milliseconds
+    _schema_key: Schema | None = attrs.field(init=False)
     _targets: dict[tuple[type, str], Target] = attrs.field(factory=dict, init=False)  # by class and name as spelled
+
+    @_schema_key.default
+    def _schema_of_writer(self) -> Schema | None:
+        return None if self._schema is None else self._schema.schema
 
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
@@ -188,16 +194,17 @@ class MessageProducer(PlainSends, AsyncClosing):
         else:
             target, given = self._other_target(destination_or_message), message
         plain = None
-        if completion_listener is UNSET and (type(given) is str or type(given) is bytes):
+        schema, key = self._schema, self._schema_key
+        if completion_listener is UNSET and (type(given) is str or type(given) is bytes) and schema is None:
             plain = self._plain.none if properties is None else self._plain.properties(properties)
         if plain is None:
-            sent, foreign = outgoing(given, log_left_out)
+            sent, foreign = outgoing(given, log_left_out) if schema is None else outgoing_value(given, log_left_out)
             if properties is not None:
                 sent._put_properties(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-        record = encode(sent, stamp) if plain is None else self._plain.record(given, plain, stamp)
+        record = encode(sent, stamp, schema) if plain is None else self._plain.record(given, plain, stamp)
         sends, transaction = runtime.sends, None
-        sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
+        sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted, key)
         if (
             sender is None or sender.full or self._transacting is not None or self._now != sends.turn
             or target.topic in sends.lines
@@ -240,10 +247,11 @@ class MessageProducer(PlainSends, AsyncClosing):
         while True:
             if self._closed or self._runtime.refuses():
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
-            sender = connection.senders.cached(target.topic, target.queue_subscription, self._transacted)
+            key = self._schema_key
+            sender = connection.senders.cached(target.topic, target.queue_subscription, self._transacted, key)
             if sender is None:
                 connection.check_not_deleted(target.topic, target.destination)
-                await connection.senders.open(target.topic, target.queue_subscription, self._transacted)
+                await connection.senders.open(target.topic, target.queue_subscription, self._transacted, key)
             elif sender.full:
                 await sender.ready()
             elif transacting is not None and transacting.to_begin:

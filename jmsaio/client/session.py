@@ -22,8 +22,9 @@ from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
 from jmsaio.client.subscriptions.selectors import set_selector
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
+from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.errors import IllegalStateError, JMSError
-from jmsaio.model.arguments import check_optional_text
+from jmsaio.model.arguments import check_optional_text, wrong_type
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable
@@ -34,6 +35,7 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.schema import Schema
 
 
 @attrs.define(eq=False)
@@ -130,31 +132,49 @@ class Session(AsyncClosing):
         self._runtime.check_open()
         return ObjectMessage(value)
 
-    def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
+    def create_producer(
+        self, destination: Destination | None = None, *, schema: Schema | str | None = None
+    ) -> Opening[MessageProducer]:
         """Create a producer for a destination; with None, each send names its destination.
 
         ``await`` it or use ``async with``. The topic, and a queue's subscription, are created now.
 
+        Args:
+            destination: queue or topic, or None.
+            schema: the schema of all its messages, registered with the topic; a str names a type that has no
+                definition, such as ``"STRING"``. ``send`` takes a value that fits it, or a message with such a body.
+
         Raises:
             InvalidDestinationError: a virtual, deleted or foreign destination.
-            TransportError: the broker refuses or can't be reached.
+            IllegalArgumentError: a schema that is not valid, or whose type producers can't have.
+            ConfigurationError: a schema AVRO without the package fastavro (``jmsaio[schema]``).
+            TransportError: the broker refuses or can't be reached. With the error code IncompatibleSchema, the schema
+                does not fit the one that the topic has.
         """
-        return Opening(self._create_producer(destination))
+        return Opening(self._create_producer(destination, schema))
 
-    async def _create_producer(self, destination: Destination | None) -> MessageProducer:
+    async def _create_producer(
+        self, destination: Destination | None, schema: Schema | str | None = None
+    ) -> MessageProducer:
         runtime = self._runtime
         runtime.check_call()
+        schema = Schema(schema) if isinstance(schema, str) else schema
+        if schema is not None and not isinstance(schema, Schema):
+            raise wrong_type(schema, "schema", "a Schema or the name of a type")
+        writer = None if schema is None else schema_writer(schema)
         connection = runtime.connection
         target = None
         if destination is not None:
             target = target_for(destination, runtime)
             connection.check_not_deleted(target.topic, target.destination)
             transacted = self._transacting is not None and self._transacting.real
-            await connection.senders.open(target.topic, target.queue_subscription, transacted)
+            await connection.senders.open(target.topic, target.queue_subscription, transacted, schema)
         self._producers += 1
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
         prefix = f"ID:{connection.uuid}:{self._number}:{self._producers}:"
-        producer = MessageProducer(runtime=runtime, transacting=self._transacting, target=target, prefix=prefix)
+        producer = MessageProducer(
+            runtime=runtime, transacting=self._transacting, target=target, prefix=prefix, schema=writer
+        )
         runtime.children[producer] = None
         return producer
 

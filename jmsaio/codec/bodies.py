@@ -14,15 +14,13 @@ from typing import Any, Final
 
 from jmsaio.codec import javaser, stream
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.messages.object_message import JavaObject
+from jmsaio.model.messages.object_message import MAX_DEPTH, JavaObject, is_shallow
 from jmsaio.model.values import canonical
 from jmsaio.model.wire import Texts
 
 #: Property that says how to read the String of an object message, and its only value.
 OBJECT_FORMAT: Final = "JMS_jmsaio_object"
 JSON: Final = "json"
-#: Nesting of JSON that is read; a message takes no more when it is made either.
-_DEEPEST: Final = 101
 
 
 def encode_text(text: str) -> bytes:
@@ -93,18 +91,4 @@ def _from_json(text: str) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return value if text.count("[") + text.count("{") <= _DEEPEST or _is_shallow(value) else text
-
-
-def _is_shallow(value: Any) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST + 1):
-        level = [
-            inner
-            for item in level
-            if isinstance(item, dict | list)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return True
-    return False
+    return value if text.count("[") + text.count("{") <= MAX_DEPTH or is_shallow(value) else text

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NoReturn
 
 from jmsaio.codec import bodies, headers, properties
+from jmsaio.codec.schemas.reading import SchemaReader
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -31,24 +31,29 @@ _KINDS: dict[str | None, type[Message]] = {
 class RecordSource:
     """Reads headers and properties of the messages of one consumer from their records."""
 
-    __slots__ = ("destination", "is_text", "namespace")
+    __slots__ = ("destination", "namespace", "schema_reader", "use_schema")
 
     def __init__(
         self,
         destination: Destination | None,
         namespace: str,
-        is_text: Callable[[ReceivedRecord], bool] = lambda record: False,
+        schema_reader: Callable[[ReceivedRecord, bool], SchemaReader | None] = lambda record, use_schema: None,
+        use_schema: bool = False,
     ) -> None:
         """Create it.
 
         Args:
             destination: JMSDestination of the messages.
             namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-            is_text: whether a record with a schema, of a producer that is not JMS, holds text. What it raises passes.
+            schema_reader: returns the reader of a record with a schema; None: its payload stays bytes. Its errors
+                pass.
+            use_schema: read every record that has a schema by it (``consumerConfig.useSchema``); otherwise only texts
+                of producers that are not JMS.
         """
         self.destination = destination
         self.namespace = namespace
-        self.is_text = is_text
+        self.schema_reader = schema_reader
+        self.use_schema = use_schema
 
     def headers(self, record: ReceivedRecord) -> Headers:
         """The record's headers."""
@@ -105,9 +110,9 @@ def decode(
     """The message of a record.
 
     The kind is what JMSPulsarMessageType says, with an unknown word a plain Message. Without it (a producer that is not
-    JMS) it is a BytesMessage, or a TextMessage if ``RecordSource.is_text`` says so and it is UTF-8. Pulsar's null value
-    is None for text and object and an empty body for all others, and so is an empty payload of a map or an object, at
-    which Java fails.
+    JMS) it is a BytesMessage, or a TextMessage if its schema is STRING and it is UTF-8. With ``useSchema``, a record
+    that has a schema is read by it, and ``SchemaReader.kind`` says what it is. Pulsar's null value is None for text and
+    object and an empty body for all others, and so is an empty payload of a map or an object, at which Java fails.
 
     Args:
         record: as received.
@@ -147,9 +152,10 @@ def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, 
     made = _KINDS.get(kind)
     if made is None:
         return Message._received(source, record, None)
-    if kind is None and record.schema_version is not None and source.is_text(record):
-        with suppress(UnicodeDecodeError):  # its producer did not keep to the schema: the bytes are all that is sure
-            return TextMessage._received(source, record, None if payload is None else payload.decode())
+    if (kind is None or source.use_schema) and record.schema_version is not None:
+        message = _view_by_schema(record, source, kind, payload)
+        if message is not None:
+            return message
     if made is BytesMessage:
         return BytesMessage._received(source, record, b"" if payload is None else payload)
     try:
@@ -157,6 +163,23 @@ def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, 
     except MessageFormatError as error:
         _refuse(record, made.KIND, error)
     return made._received(source, record, body)
+
+
+def _view_by_schema(
+    record: ReceivedRecord, source: RecordSource, kind: str | None, payload: bytes | None
+) -> Message | None:
+    """Return the message of a record with a schema; None if it is to be read without it."""
+    reader = source.schema_reader(record, source.use_schema)
+    if reader is None or (payload is None and reader.schema_type not in ("STRING", "KEY_VALUE")):
+        return None
+    try:
+        value = reader.read(payload, record.key)
+    except MessageFormatError as error:
+        if not source.use_schema:  # its producer did not keep to the schema: the bytes are all that is sure
+            return None
+        _refuse(record, reader.schema_type, error)
+    made = ObjectMessage if kind == "object" else reader.kind(value)
+    return made._received(source, record, value)
 
 
 def _refuse(record: ReceivedRecord, kind: str, error: Exception) -> NoReturn:

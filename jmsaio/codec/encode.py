@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from jmsaio.codec import bodies, headers, properties
+from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.codec.stamp import Stamp, stamped
 from jmsaio.model.messages.message import Message
 from jmsaio.model.text import to_java
-from jmsaio.model.wire import GROUP_ID, OutgoingRecord
+from jmsaio.model.wire import GROUP_ID, MESSAGE_TYPE, OutgoingRecord
 
 
-def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
+def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -> OutgoingRecord:
     """The record of a message. It is the snapshot that a send takes: the message may be changed right afterwards.
 
     A property that is None is left out, because Pulsar has no such value; receivers see None for a missing one.
@@ -17,6 +18,8 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
     Args:
         message: any of our message classes; may be a received one.
         stamp: the headers that the send sets.
+        schema: writes the body by the producer's schema. Without JMSPulsarMessageType, unless it is a text: a JMS
+            client that does not use schemas reads bytes.
 
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate), a string above 65535 bytes where the layout
@@ -36,7 +39,11 @@ def encode(message: Message, stamp: Stamp) -> OutgoingRecord:
         if GROUP_ID in values:
             key = _key(values[GROUP_ID])
     body = message._body()
-    if kind == "text":
+    if schema is not None:
+        payload = None if body is None else schema.write(body)
+        if not schema.jms:
+            del wire[MESSAGE_TYPE]
+    elif kind == "text":
         payload = None if body is None else bodies.encode_text(body)
     else:
         payload = bodies.encode_body(kind, body, wire)

@@ -189,6 +189,8 @@ class ConnectOptions(TypedDict, total=False):
     """Drop the oldest incomplete message when there are more; Pulsar only."""
     crypto_failure_action: Literal["FAIL", "DISCARD", "CONSUME"]
     """What happens to a message that can't be decrypted; Pulsar only."""
+    use_schema: bool
+    """Read messages with a schema by it; without it, only texts of a STRING schema."""
     negative_ack_backoff: Backoff | Mapping[str, object] | None
     """The same delay, growing; it replaces the fixed one."""
     ack_timeout_backoff: Backoff | Mapping[str, object] | None

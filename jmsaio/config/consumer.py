@@ -8,7 +8,7 @@ import attrs
 from jmsaio.config import fieldless
 from jmsaio.config.declaring import check_fields, declares, described, directory, group, groups, option
 from jmsaio.config.mapping import read_section, take_group
-from jmsaio.config.options import ON_PULSAR, Section, Status
+from jmsaio.config.options import ON_PULSAR, Section
 from jmsaio.config.values import names_only
 from jmsaio.errors import ConfigurationError
 
@@ -146,8 +146,7 @@ class ConsumerConfig:
     use_schema: bool = option(
         False,
         "useSchema",
-        "texts of a STRING schema arrive as TextMessage, messages of other schemas as BytesMessage",
-        status=Status.NOT_BUILT,
+        "read messages with a schema by it; without it, only texts of a STRING schema",
     )
     properties: Mapping[str, str] = option(
         attrs.Factory(dict), "properties", "metadata of the consumer", repr=names_only, transports=ON_PULSAR

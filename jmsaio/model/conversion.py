@@ -69,7 +69,9 @@ def convert_body(value: Value, target: JmsType, name: str = "") -> Any:
 def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: JmsType, name: str, what: str) -> Any:
     if value is None:
         return _null(target, name, what)
-    source = TYPE_OF[type(value)]
+    source = TYPE_OF.get(type(value))
+    if source is None:  # in a message that was read by a schema
+        raise MessageFormatError(f"{what} {name!r} is {with_article(type(value).__name__)}; read it with get_object")
     if source is target:
         return value
     if target not in matrix.get(source, ()):

@@ -10,6 +10,7 @@ import attrs
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 
 
@@ -169,8 +170,16 @@ class Admin(Protocol):
             AdminError: the broker failed.
         """
 
-    async def schema_type(self, topic: str, version: int) -> str:
-        """Type of a schema of a topic (with its partitions, if it has any), such as STRING or AVRO.
+    async def schemas(self, topic: str) -> list[Schema]:
+        """All versions of the schema of a topic (with its partitions), oldest first; none without a schema.
+
+        Raises:
+            JMSSecurityError: no right to read them.
+            AdminError: the broker failed.
+        """
+
+    async def schema(self, topic: str, version: int) -> Schema:
+        """A version of the schema of a topic (with its partitions, if it has any).
 
         Raises:
             NotFoundError: no such schema.

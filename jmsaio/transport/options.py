@@ -10,6 +10,7 @@ import attrs
 
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.administration import Position
 
@@ -67,6 +68,7 @@ class SenderOptions:
         topic_changed: called with the name of the topic, or of one of its partitions, when it may have been
             deleted and recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``)
             never call it.
+        schema: the schema of all its records, registered with the topic; None: untyped bytes.
     """
 
     config: ProducerConfig
@@ -77,6 +79,7 @@ class SenderOptions:
     window_bytes: int = 64 * 1024 * 1024
     transacted: bool = False
     topic_changed: Callable[[str], object] = lambda topic: None
+    schema: Schema | None = None
 
 
 @attrs.frozen

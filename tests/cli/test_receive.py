@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import jmsaio
 from jmsaio.cli import main
+from jmsaio.cli.browse import _browse
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.receive import Job, _receive
 from tests.client.delivery.test_malformed import BAD, poison
@@ -50,6 +52,35 @@ async def test_all_that_is_selected_and_the_rest_stays(
     assert [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()] == ["a", "c"]
     assert await _receive(job(config, timeout=10), Output(as_json=True)) == 0
     assert json.loads(capsys.readouterr().out)["body"] == "b"
+
+
+@pytest.mark.parametrize("taking", [True, False], ids=["receive", "browse"])
+@pytest.mark.parametrize("form", ["json", "text"])
+async def test_messages_are_shown_as_their_schema_says(
+    config: dict[str, Any], capsys: pytest.CaptureFixture[str], taking: bool, form: str
+) -> None:
+    """Without the option, as bytes."""
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    fields = [{"name": "price", "type": price}, {"name": "tags", "type": {"type": "array", "items": "bytes"}}]
+    schema = jmsaio.Schema("AVRO", {"type": "record", "name": "Order", "fields": fields})
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        async with session.create_producer(session.create_queue("orders"), schema=schema) as producer:
+            await producer.send({"price": Decimal("12.30"), "tags": [b"a"]})
+    output = Output(as_json=form == "json")
+    with_schema = {**config, "consumerConfig.useSchema": "true"}
+    if taking:
+        assert await _receive(job(with_schema), output) == 0
+    else:
+        assert await _browse(config, "orders", None, None, False, output) == 0
+        assert ("bytes" if form == "json" else " bytes: ") in capsys.readouterr().out
+        assert await _browse(with_schema, "orders", None, None, False, output) == 0
+    shown = capsys.readouterr().out
+    if form == "json":
+        record = json.loads(shown)
+        assert (record["kind"], record["body"]) == ("map", {"price": "12.30", "tags": ["YQ=="]})
+        assert record["body_types"] == {"price": "decimal"}
+    else:
+        assert 'map {"price": "12.30", "tags": ["YQ=="]}  types' in shown
 
 
 async def test_people_are_told_when_nothing_came(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,9 @@
 """Typed properties on the command line and their way through JSON."""
 
+import json
 import math
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -50,3 +53,14 @@ def test_every_type_comes_back_from_json() -> None:
     assert plain(-math.inf) == "-Infinity"
     with pytest.raises(ValueError, match="not one of"):
         typed(1, "nosuch")
+
+
+def test_values_that_a_schema_gives_become_json() -> None:
+    noon = datetime(2024, 1, 2, 12, tzinfo=UTC)
+    value = {"a": [b"\x01", Decimal("12.30"), {"day": date(2024, 1, 2)}], "at": time(3, 4), "now": noon}
+    shown = {"a": ["AQ==", "12.30", {"day": "2024-01-02"}], "at": "03:04:00", "now": "2024-01-02T12:00:00+00:00"}
+    assert json.loads(json.dumps(plain(value))) == shown
+    marks = [mark(each) for each in (Decimal(1), noon, date(2024, 1, 2), time(3), [1], {"a": 1})]
+    assert marks == ["decimal", "datetime", "date", "time", None, None]
+    with pytest.raises(ValueError, match="type 'decimal' is not one of"):
+        typed("12.30", "decimal")

@@ -12,6 +12,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.delivery.filter import Filter
+from jmsaio.codec import RecordSource
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import Position, Reader, ReaderOptions, Receiver, SenderOptions
 from jmsaio.transport.clock import LoopTimers
@@ -301,7 +302,8 @@ async def test_a_record_without_readable_properties_is_left_out(session: jmsaio.
             raise jmsaio.MalformedMessageError("not UTF-8", cast(ReceivedRecord, self))
 
     opened = await session.create_browser(session.create_queue(name("unreadable")))
-    assert opened._open(cast(ReceivedRecord, Unreadable()), 0, Filter()) is None
+    source = RecordSource(None, "public/default")
+    assert opened._open(cast(ReceivedRecord, Unreadable()), 0, source, Filter()) is None
 
 
 async def test_a_consumer_that_closes_meanwhile_does_not_end_a_browse(

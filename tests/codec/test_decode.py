@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.codec import RecordSource, Stamp, decode, decode_raw, decode_with, encode
-from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageNotWriteableError
+from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
+from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageFormatError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
@@ -16,6 +17,7 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import ReceivedRecord
 from tests.codec.described import build, describe
 from tests.codec.generated import Generator
@@ -23,6 +25,7 @@ from tests.codec.test_golden import canonical_body, expanded_body
 from tests.kit.records import Record, UnreadableRecord
 
 STAMP = Stamp("ID:a:1:2", "connection", 10, 10, 10)
+RECORD = '{"type": "record", "name": "Order", "fields": [{"name": "a", "type": "int"}]}'
 
 
 def received(kind: str | None, payload: bytes | None) -> Record:
@@ -180,11 +183,12 @@ def test_a_schema_makes_a_text_only_of_what_no_jms_producer_sent() -> None:
     """It is asked only for those that have one; what is not UTF-8 stays bytes."""
     asked: list[ReceivedRecord] = []
 
-    def is_text(record: ReceivedRecord) -> bool:
+    def read(record: ReceivedRecord, use_schema: bool) -> SchemaReader | None:
+        assert not use_schema
         asked.append(record)
-        return True
+        return schema_reader(Schema("STRING"))
 
-    source = RecordSource(None, "public/default", is_text)
+    source = RecordSource(None, "public/default", read)
     kinds = [
         decode_with(Record(payload, properties, schema_version=version), source).KIND
         for payload, properties, version in [
@@ -198,3 +202,62 @@ def test_a_schema_makes_a_text_only_of_what_no_jms_producer_sent() -> None:
     assert kinds == ["text", "text", "bytes", "bytes", "bytes"]
     assert len(asked) == 3
     assert decode_with(Record(None, {}, schema_version=b"\0" * 8), source).text is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "payload", "properties", "kind", "body"),
+    [
+        (Schema("STRING"), b"x", {}, "text", "x"),
+        (Schema("STRING"), None, {}, "text", None),
+        (Schema("STRING"), b"x", {"JMSPulsarMessageType": "text"}, "text", "x"),
+        (Schema("AVRO", RECORD), b"\x06", {}, "map", {"a": 3}),
+        (Schema("AVRO", RECORD), b"\x06", {"JMSPulsarMessageType": "map"}, "map", {"a": 3}),
+        (Schema("AVRO", RECORD), b"\x06", {"JMSPulsarMessageType": "object"}, "object", {"a": 3}),
+        (Schema("AVRO", RECORD), None, {}, "bytes", None),
+        (Schema("AVRO", '"long"'), b"\x06", {}, "object", 3),
+        (Schema("JSON"), b'{"a": 3}', {}, "object", {"a": 3}),
+        (Schema("INT16"), b"\0\x03", {"JMSPulsarMessageType": "bytes"}, "object", 3),
+        (Schema("PROTOBUF"), b"\x06", {}, "bytes", b"\x06"),
+    ],
+)
+def test_with_use_schema_the_schema_decides(
+    schema: Schema, payload: bytes | None, properties: dict[str, str], kind: str, body: object
+) -> None:
+    """As in Java's client, except that JSON becomes Python's values."""
+    source = RecordSource(None, "public/default", lambda record, use_schema: schema_reader(schema), True)
+    message = decode_with(Record(payload, properties, schema_version=b"\0" * 8), source)
+    assert (message.KIND, message.get_body(object)) == (kind, body)
+
+
+def test_with_use_schema_a_record_without_schema_is_of_its_jms_type() -> None:
+    def refuse(record: ReceivedRecord, use_schema: bool) -> SchemaReader | None:
+        raise AssertionError("it has no schema")
+
+    source = RecordSource(None, "public/default", refuse, True)
+    wanted = [("text", b"x"), ("bytes", b"x"), ("map", b"")]
+    records = [Record(payload, {"JMSPulsarMessageType": kind}) for kind, payload in wanted]
+    assert [decode_with(record, source).KIND for record in [*records, Record(b"x", {})]] == [
+        "text", "bytes", "map", "bytes",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "payload"), [("STRING", b"\xff"), ("INT64", b"x"), ("JSON", b"{")])
+def test_with_use_schema_a_payload_that_does_not_fit_is_malformed(schema: str, payload: bytes) -> None:
+    source = RecordSource(None, "public/default", lambda record, use_schema: schema_reader(Schema(schema)), True)
+    record = Record(payload, {}, schema_version=b"\0" * 8)
+    with pytest.raises(MalformedMessageError, match=schema) as raised:
+        decode_with(record, source)
+    assert raised.value.record is record
+
+
+def test_a_value_without_a_jms_type_is_read_with_get_object_only() -> None:
+    """Such as a nested record or a decimal; it can't be sent on as a map either."""
+    record = Record(b"\x06", {}, schema_version=b"\0" * 8)
+    nested = f'{{"type": "record", "name": "Outer", "fields": [{{"name": "inner", "type": {RECORD}}}]}}'
+    source = RecordSource(None, "a/b", lambda record, use_schema: schema_reader(Schema("AVRO", nested)), True)
+    message = decode_with(record, source)
+    assert isinstance(message, MapMessage) and message.get_object("inner") == {"a": 3}
+    with pytest.raises(MessageFormatError, match="get_object"):
+        message.get_string("inner")
+    with pytest.raises(MessageFormatError):
+        encode(message, STAMP)

@@ -70,7 +70,7 @@ def test_flags_are_true_or_false_in_any_case(value: object) -> None:
      {"deadLetterPolicy": {"maxRedeliverCount": 0}}, {"deadLetterPolicy": {"retryLetterTopic": "x"}},
      {"ackTimeoutRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}},
      {"negativeAckRedeliveryBackoff": {"minDelayMs": 5, "maxDelayMs": 1}},
-     {"useSchema": True},
+     {"useSchema": "perhaps"},
      {"ack_timeout": 1, "ackTimeoutMillis": 1}, {"properties": 5}, {"properties": {"a": [1]}},
      {"receiver_queue_size": None}, {"consumerConfig": {}, "x": 1}, {"negativeAckRedeliveryDelayMicros": "nan"},
      {"dead_letter": 5}, {"cryptoFailureAction": "SEND"}],

@@ -108,8 +108,3 @@ def test_a_misspelt_written_name_finds_the_nearest_one_of_all_sections(written: 
     with pytest.raises(ConfigurationError) as caught:
         load(f"memory:?{written}")
     assert str(caught.value).endswith(f"; did you mean {hint}?")
-
-
-def test_an_option_that_is_not_built_is_refused_by_its_keyword_too() -> None:
-    with pytest.raises(ConfigurationError, match=r"consumerConfig\.useSchema = True: .* not supported"):
-        load("memory:", use_schema=True)  # type: ignore[call-arg]  # wrong on purpose

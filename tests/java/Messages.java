@@ -22,13 +22,15 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Enumeration;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
 
 /**
  * The language of Peer and GoldenFiles: builds JMS messages from JSON descriptions and describes messages in JSON.
  *
  * <p>A value is {"t": type, "v": text}: integers and booleans as text, floats and doubles as the hex digits of their
- * bits, byte arrays as hex, strings as they are ("times": n repeats them), {"t": "null"}. A message is
+ * bits, byte arrays as hex, strings as they are ("times": n repeats them), {"t": "null"},
+ * a list of values, in answers a map of them. A message is
  * {"kind", "body", "headers": {correlation_id | correlation_id_bytes, reply_to, type}, "properties": {name: value}}.
  * Bodies: text and object: a value; bytes: a list of values, written one after the other; stream: a list of values;
  * map: a list of [string value, value]. A destination is {"kind": "queue" | "topic", "name"}.
@@ -106,6 +108,14 @@ final class Messages {
       return node.put("t", "string").put("v", (String) value);
     } else if (value instanceof byte[]) {
       return node.put("t", "bytes").put("v", HexFormat.of().formatHex((byte[]) value));
+    } else if (value instanceof List) {
+      ArrayNode items = node.put("t", "list").putArray("v");
+      ((List<?>) value).forEach(item -> items.add(describe(item)));
+      return node;
+    } else if (value instanceof Map) {
+      ObjectNode items = node.put("t", "map").putObject("v");
+      ((Map<?, ?>) value).forEach((name, item) -> items.set(name.toString(), describe(item)));
+      return node;
     }
     return node.put("t", "java").put("class", value.getClass().getName()).put("v", value.toString());
   }

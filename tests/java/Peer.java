@@ -33,16 +33,20 @@ import java.util.concurrent.TimeUnit;
  * answers the sent message's headers; {"op": "send_all", "destination", "items": [{"message", "options"}]} sends each
  * without waiting for the one before, and answers the headers of all; {"op": "receive", "destination", "count", "timeout"} answers the descriptions of
  * up to count messages, waiting timeout milliseconds for each; {"op": "unsubscribe", "destination"} closes the
- * consumer. The end of the input ends the program. Descriptions: see Messages.
+ * consumer. {"op": "produce", "topic", "schema", "values", "properties"}, {"op": "subscribe_values", "topic", "schema"}
+ * and {"op": "consume", "topic", "count", "timeout"} send and receive values with Pulsar's own client. The end of the
+ * input ends the program. Descriptions: see Messages and Schemas.
  */
 public final class Peer {
   private final Connection connection;
   private final Session session;
   private final MessageProducer producer;
   private final Map<String, MessageConsumer> consumers = new HashMap<>();
+  private final Schemas schemas;
 
-  private Peer(Connection connection, int mode) throws JMSException {
+  private Peer(Connection connection, int mode, Schemas schemas) throws JMSException {
     this.connection = connection;
+    this.schemas = schemas;
     this.session = connection.createSession(mode);
     this.producer = session.createProducer(null);
   }
@@ -55,12 +59,13 @@ public final class Peer {
     String clientId = (String) configuration.remove("clientId");
     Integer mode = (Integer) configuration.remove("sessionMode");
     try (PulsarConnectionFactory factory = new PulsarConnectionFactory(configuration);
-        Connection connection = factory.createConnection()) {
+        Connection connection = factory.createConnection();
+        Schemas schemas = new Schemas((String) configuration.get("brokerServiceUrl"))) {
       if (clientId != null) {
         connection.setClientID(clientId);
       }
       connection.start();
-      Peer peer = new Peer(connection, mode == null ? Session.AUTO_ACKNOWLEDGE : mode);
+      Peer peer = new Peer(connection, mode == null ? Session.AUTO_ACKNOWLEDGE : mode, schemas);
       answers.println("{\"ok\":\"ready\"}");
       BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
       for (String line = requests.readLine(); line != null; line = requests.readLine()) {
@@ -100,7 +105,7 @@ public final class Peer {
       case "receive":
         return receive(request);
       default:
-        throw new IllegalArgumentException("no such request: " + request.get("op"));
+        return schemas.serve(request);
     }
   }
 

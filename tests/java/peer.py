@@ -148,6 +148,21 @@ class JavaPeer:
         )
         return found
 
+    async def produce(
+        self, topic: str, schema: Described, values: Sequence[Any], properties: dict[str, str] | None = None
+    ) -> None:
+        """Send values with Pulsar's own client; ``Schemas.java`` tells how schema and values are described."""
+        await self._request("produce", topic=topic, schema=schema, values=list(values), properties=properties or {})
+
+    async def subscribe_values(self, topic: str, schema: Described | None = None) -> None:
+        """Subscribe with Pulsar's own client from the topic's beginning, with ``schema`` or that of each message."""
+        await self._request("subscribe_values", topic=topic, schema=schema)
+
+    async def consume(self, topic: str, count: int = 1, timeout: float = 20.0) -> list[Described]:
+        """Values that Pulsar's own client receives, with their properties."""
+        found: list[Described] = await self._request("consume", topic=topic, count=count, timeout=int(timeout * 1000))
+        return found
+
     def close(self) -> None:
         """End the program, by force if it does not end by itself. Idempotent."""
         process, self._process = self._process, None

@@ -73,6 +73,7 @@ class Inbox:
         attached: it has a consumer.
         closed: ``aclose`` was called.
         more: the receiver may have records that the last fill left there.
+        use_schema: its consumer reads records that have a schema by it.
     """
 
     destination: Destination
@@ -95,6 +96,7 @@ class Inbox:
     attached: bool = attrs.field(default=False, init=False)
     closed: bool = attrs.field(default=False, init=False)
     more: bool = attrs.field(default=True, init=False)
+    use_schema: bool = attrs.field(default=False, init=False)
     _changed: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
     _announced: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
     _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
@@ -117,6 +119,7 @@ class Inbox:
         changed: Callable[[Inbox], None],
         free_name: Callable[[], None],
         announced: Callable[[Inbox], None] | None = None,
+        use_schema: bool = False,
     ) -> None:
         """Begin to receive for a consumer.
 
@@ -127,6 +130,7 @@ class Inbox:
             changed: called when the inbox may be filled.
             free_name: called once when the consumer no longer uses the subscription's name.
             announced: called when the receiver says that it may have records; default: as ``changed``.
+            use_schema: see the attribute.
         """
         self.receiver = receiver
         self.filter = filter
@@ -134,6 +138,7 @@ class Inbox:
         self._changed = changed
         self._announced = changed if announced is None else announced
         self._free_name = free_name
+        self.use_schema = use_schema
         self.attached = self.more = True
         siblings.join(self)
         if filter.concerns_others:

@@ -1,4 +1,4 @@
-"""``Schemas``: which messages of other libraries are texts, by the schema that their topic has in the broker."""
+"""``Schemas``: the schemas of received messages, fetched from the broker once and remembered."""
 
 from __future__ import annotations
 
@@ -9,39 +9,90 @@ from math import inf
 import anyio
 import attrs
 
-from jmsaio.errors import JMSError, JMSSecurityError, NotFoundError
+from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import (
+    ConfigurationError,
+    JMSError,
+    JMSSecurityError,
+    MalformedMessageError,
+    MessageFormatError,
+    NotFoundError,
+)
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.schema import is_version
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Admin
 
-#: Longest look at a schema, and how long none is asked for after one that failed, in seconds.
+#: Maximum time for fetching a schema, and the pause after a failure, in seconds.
 _LONGEST, _PAUSE = 3.0, 60.0
-#: Schemas that are remembered.
-_MOST = 10_000
+#: The same pause for messages that wait for their schema.
+_SHORT_PAUSE = 2.0
+#: Maximum number of schemas remembered, and of characters of their definitions.
+_MOST, _MOST_CHARACTERS = 10_000, 4_000_000
 
 #: A topic without its partition, and the version of one of its schemas.
 Key = tuple[str, bytes]
 
 
 class SchemaNeededError(Exception):
-    """The kind of a message depends on a schema that was not asked for yet: ``learn``, then decode it again."""
+    """The kind of a message depends on a schema that was not fetched yet: ``learn``, then decode it again.
 
-    def __init__(self, schemas: Schemas, record: ReceivedRecord) -> None:
-        super().__init__(record)
+    Attributes:
+        required: the message can't be read without the schema.
+    """
+
+    def __init__(self, schemas: Schemas, record: ReceivedRecord, required: bool) -> None:
         self._schemas = schemas
         self._key = _key_of(record)
+        self.required = required
+        super().__init__(
+            f"the broker did not return the schema of a message of {self._key[0]}; try again, and see the log"
+        )
 
-    async def learn(self) -> None:
-        """Ask the broker, unless another caller did. Cancelling changes nothing."""
-        await self._schemas.learn(self._key)
+    async def learn(self) -> bool:
+        """Fetch the schema, unless another caller did. Return False without an answer. Cancelling changes nothing."""
+        return await self._schemas.learn(self._key, self.required)
+
+
+def check_schemas(config: ConsumerConfig, admin: Admin | None) -> None:
+    """Refuse ``useSchema`` without the REST interface, which has the schemas.
+
+    Raises:
+        ConfigurationError: the transport has no such interface.
+    """
+    if config.use_schema and admin is None:
+        reason = "option consumerConfig.useSchema reads schemas from the REST interface; set jms.usePulsarAdmin=true"
+        raise ConfigurationError(reason, key="consumerConfig.useSchema")
+
+
+@attrs.frozen
+class _Known:
+    """One version of a schema, as far as it is known.
+
+    Attributes:
+        reader: reads its payloads; None: they stay bytes.
+        unreadable: why messages with this schema can't be read, or None.
+        unsupported: that messages stay bytes although they should be read by their schema, or None.
+        refused: there is no right to read it. Rights change, so that is not the last word for messages that require it.
+    """
+
+    reader: SchemaReader | None = None
+    unreadable: str | None = None
+    unsupported: str | None = None
+    refused: bool = False
+
+
+#: What is known of a version that no schema has.
+_IMPOSSIBLE = _Known(unreadable="its producer claims a schema version that Pulsar can't have")
 
 
 @attrs.define(eq=False)
 class Schemas:
-    """The schemas that received messages refer to, each asked for once.
+    """The schemas that received messages refer to, each fetched once.
 
     Attributes:
-        admin: gives the schemas; None: every message stays a BytesMessage.
+        admin: returns the schemas; None: every message stays a BytesMessage.
         now: a clock, in seconds.
         warn: takes a warning; the same one is logged once.
     """
@@ -49,56 +100,94 @@ class Schemas:
     admin: Admin | None
     now: Callable[[], float]
     warn: Callable[[str], None]
-    _texts: dict[Key, bool] = attrs.field(factory=dict, init=False)
+    _known: dict[Key, _Known] = attrs.field(factory=dict, init=False)
+    _characters: int = attrs.field(default=0, init=False)
     _learning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
     _spent: float = attrs.field(default=0.0, init=False)  # seconds of looks that were cancelled since the last answer
 
-    def is_text(self, record: ReceivedRecord) -> bool:
-        """Whether the schema of a record is STRING; False also where that can't be known.
+    def reader(self, record: ReceivedRecord, required: bool) -> SchemaReader | None:
+        """Return the reader of a record that has a schema; None if its payload stays bytes.
+
+        Args:
+            record: the record.
+            required: read it by its schema or not at all (``useSchema``). Otherwise only the schema STRING is used,
+                and if the schema can't be fetched the payload stays bytes.
 
         Raises:
-            SchemaNeededError: the broker was not asked yet.
+            SchemaNeededError: the schema was not fetched yet, or is required and the broker has not answered.
+            MalformedMessageError: the required schema does not exist, or is not valid.
         """
-        known = self._known(_key_of(record))
+        known = self._find(_key_of(record), required)
         if known is None:
-            raise SchemaNeededError(self, record)
-        return known
+            if self.admin is not None and (required or self.now() >= self._not_before):
+                raise SchemaNeededError(self, record, required)
+            return None
+        if required and known.unreadable is not None:
+            raise MalformedMessageError(f"message {record.message_id} can't be read: {known.unreadable}", record)
+        if required and known.unsupported is not None:
+            self.warn(known.unsupported)
+        reader = known.reader
+        return reader if required or (reader is not None and reader.schema_type == "STRING") else None
 
-    async def learn(self, key: Key) -> None:
-        """Ask the broker for a schema, one at a time."""
+    async def learn(self, key: Key, required: bool = False) -> bool:
+        """Fetch a schema, one at a time. Return False without an answer, after a pause if the schema is required."""
         async with self._learning:
-            if self._known(key) is None:
-                is_text = await self._ask(*key)
-                if len(self._texts) >= _MOST:
-                    self._texts.clear()
-                if is_text is not None:
-                    self._texts[key] = is_text
+            if self._find(key, required) is not None:
+                return True
+            if required or self.now() >= self._not_before:
+                await self._ask(*key)
+        found = self._find(key, required) is not None
+        if required and not found:
+            await anyio.sleep(_SHORT_PAUSE)
+        return found
 
-    def _known(self, key: Key) -> bool | None:
-        known = self._texts.get(key)
-        if known is None and (self.admin is None or self.now() < self._not_before):
-            return False
-        return known
+    def _find(self, key: Key, required: bool) -> _Known | None:
+        known = self._known.get(key) if is_version(key[1]) else _IMPOSSIBLE
+        return None if known is None or (required and known.refused) else known
 
-    async def _ask(self, topic: str, version: bytes) -> bool | None:
-        """Whether the schema is STRING; None where another look may tell."""
+    async def _ask(self, topic: str, version: bytes) -> None:
+        """Fetch a schema and remember the outcome, unless a second attempt can have another one."""
         assert self.admin is not None  # else nothing needs a schema
         begun, spent, self._spent = self.now(), self._spent, 0.0
+        number, size = int.from_bytes(version, "big"), 0
+        name = f"schema {number} of {topic}"
         try:
             with anyio.fail_after(max(0.0, _LONGEST - spent)):
-                return await self.admin.schema_type(topic, int.from_bytes(version, "big")) == "STRING"
-        except (JMSSecurityError, NotFoundError) as error:
-            self.warn(f"the schema of {topic} can't be read, so its messages stay BytesMessages: {error}")
-            return False
+                schema = await self.admin.schema(topic, number)
+            size = len(schema.definition)
+            known = _Known(schema_reader(schema))
+            if known.reader is None:
+                left = f"{name} has the type {schema.type}, which jmsaio does not read: its messages are BytesMessages"
+                known = _Known(unsupported=left)
+        except MessageFormatError as error:
+            known = _Known(unreadable=f"{name} is not valid: {error}")
+        except NotFoundError as error:
+            known = _Known(unreadable=f"its schema is missing: {error}")
+            self.warn(
+                f"{name} is missing, so its messages stay BytesMessages; with useSchema they are malformed: {error}"
+            )
+        except JMSSecurityError as error:
+            known = _Known(refused=True)
+            self.warn(f"{name} can't be read, so its messages stay BytesMessages; with useSchema they wait: {error}")
         except (JMSError, TimeoutError) as error:
             self._not_before = self.now() + _PAUSE
             reason = str(error) or f"no answer within {_LONGEST:g} s"
-            self.warn(f"the schema of {topic} can't be read, so its messages are BytesMessages for a while: {reason}")
-            return None
+            self.warn(
+                f"{name} can't be read, so messages are BytesMessages for a while; with useSchema they wait: {reason}"
+            )
+            return
         except asyncio.CancelledError:  # else a loop of receives with short time limits would wait for ever
             self._spent = spent + self.now() - begun
             raise
+        self._remember((topic, version), known, size)
+
+    def _remember(self, key: Key, known: _Known, size: int) -> None:
+        self._characters += size
+        if len(self._known) >= _MOST or self._characters > _MOST_CHARACTERS:
+            self._known.clear()
+            self._characters = size
+        self._known[key] = known
 
 
 def _key_of(record: ReceivedRecord) -> Key:

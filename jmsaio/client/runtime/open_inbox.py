@@ -13,6 +13,7 @@ import attrs
 from jmsaio.client.delivery.filter import Filter, parse_selector
 from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
+from jmsaio.client.delivery.schemas import check_schemas
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -59,6 +60,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         sent_selector=_sent_selector(connection, request),
     )
     _check_emulation(connection, request, planned)
+    check_schemas(planned.subscription.config, connection.transport.admin)
     check_settled((inbox.subscription for inbox in runtime.inboxes.lingering), planned.subscription)
 
     async with AsyncExitStack() as undo:
@@ -80,7 +82,8 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     receiver.keep = runtime.keep
     others = siblings(connection.broker, planned.subscription, connection.timers)
     wanted = _filter(connection, request, planned, selector, selectors)
-    inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name, runtime.dispatch.announce)
+    use_schema = planned.subscription.config.use_schema
+    inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name, runtime.dispatch.announce, use_schema)
     if runtime.refuses():  # the session was closed meanwhile and did not know of this inbox
         with anyio.CancelScope(shield=True):
             await inbox.aclose(config.close_timeout)

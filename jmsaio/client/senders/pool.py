@@ -24,6 +24,7 @@ from jmsaio.errors import (
     ObjectClosedError,
     OperationTimeoutError,
 )
+from jmsaio.model.schema import Schema
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.transport.base import Route, Sender, Transport
 from jmsaio.transport.clock import LoopTimers
@@ -38,8 +39,8 @@ _SHORTEST_LOOK = 0.1
 #: the wait for all others.
 TOGETHER = 20
 
-#: Topic of a sender, and whether it is for the sends of transactions.
-_Key = tuple[str, bool]
+#: Topic of a sender, whether it is for the sends of transactions, and the schema of its messages.
+_Key = tuple[str, bool, Schema | None]
 
 
 @attrs.define(eq=False)
@@ -76,8 +77,8 @@ class SenderPool:
     """A bounded cache of senders; the least recently used one makes room for a new one.
 
     Each topic has one for the sends of transactions, and one for all others, each with a window of its own; with a
-    configured producer name, one for all. Each is a producer at the broker, so each counts for
-    ``jms.maxNumOfProducers`` and makes room by itself, as in the Java client.
+    configured producer name, one for all. The sends with a schema have senders of their own, too. Each is a producer at
+    the broker, so each counts for ``jms.maxNumOfProducers`` and makes room by itself, as in the Java client.
 
     Attributes:
         transport: opens the senders.
@@ -102,17 +103,25 @@ class SenderPool:
         self._restoring = Restoring(self.transport, self.config, self._timers)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
-    def cached(self, topic: str, queue_subscription: str | None = None, transacted: bool = False) -> Sender | None:
+    def cached(
+        self,
+        topic: str,
+        queue_subscription: str | None = None,
+        transacted: bool = False,
+        schema: Schema | None = None,
+    ) -> Sender | None:
         """The open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
-        entry = self.use(topic, queue_subscription, transacted)
+        entry = self.use(topic, queue_subscription, transacted, schema)
         return None if entry is None else entry.sender
 
-    def use(self, topic: str, queue_subscription: str | None, transacted: bool) -> PooledSender | None:
+    def use(
+        self, topic: str, queue_subscription: str | None, transacted: bool, schema: Schema | None = None
+    ) -> PooledSender | None:
         """The same with what the pool knows of it, for callers that keep it for the sends of one millisecond.
 
         As long as it is ``in_pool``, and its topic is not ``deleted``.
         """
-        key = self._key(topic, transacted)
+        key = self._key(topic, transacted, schema)
         entry = self._entries.get(key)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
@@ -123,11 +132,17 @@ class SenderPool:
             entry.used = self._timers.clock.steady()
         return entry
 
-    def _key(self, topic: str, transacted: bool) -> _Key:
+    def _key(self, topic: str, transacted: bool, schema: Schema | None) -> _Key:
         """A broker has one producer of a name for each topic: with a configured name all share it."""
-        return topic, transacted and self.config.producer.producer_name is None
+        return topic, transacted and self.config.producer.producer_name is None, schema
 
-    async def open(self, topic: str, queue_subscription: str | None, transacted: bool = False) -> Sender:
+    async def open(
+        self,
+        topic: str,
+        queue_subscription: str | None,
+        transacted: bool = False,
+        schema: Schema | None = None,
+    ) -> Sender:
         """The sender to a topic, opened if necessary.
 
         Args:
@@ -136,6 +151,7 @@ class SenderPool:
                 (``jms.precreateQueueSubscription``), so that the queue keeps the messages. A topic and several
                 queues may share one sender.
             transacted: for sends of transactions, see ``SenderOptions.transacted``.
+            schema: the schema of all messages, or None.
 
         Raises:
             ObjectClosedError: the factory is closed.
@@ -145,11 +161,11 @@ class SenderPool:
 
         Cancelling leaves no half-open sender behind.
         """
-        key = self._key(topic, transacted)
+        key = self._key(topic, transacted, schema)
         turn = self._opening.setdefault(topic, _Turn())
         before = turn.unanswered
         async with turn:
-            sender = self.cached(topic, queue_subscription, transacted)
+            sender = self.cached(topic, queue_subscription, transacted, schema)
             if sender is not None:
                 return sender
             latest = turn.unanswered
@@ -190,7 +206,7 @@ class SenderPool:
         return entry
 
     async def _make(self, key: _Key) -> PooledSender:
-        topic, transacted = key
+        topic, transacted, schema = key
         async with self._making:
             await self._make_room()
             subscriptions: set[str] = set()
@@ -198,6 +214,7 @@ class SenderPool:
                 sender_options(self.config, self.route, PendingSends.settled),
                 metadata=self._metadata(),
                 transacted=transacted,
+                schema=schema,
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
             )
             sender = await self.transport.open_sender(topic, options)

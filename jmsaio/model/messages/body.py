@@ -52,6 +52,19 @@ def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]
     return adopt(given, left_out) if foreign else message_for(given), foreign
 
 
+def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
+    """Return the message to send as ``outgoing`` does, for a producer whose schema decides which bodies fit.
+
+    Raises:
+        MessageFormatError: ``given`` is None.
+    """
+    if given is None or isinstance(given, str | Message) or is_foreign(given):
+        return outgoing(given, left_out)
+    message = ObjectMessage()
+    message._value = given
+    return message, False
+
+
 def message_for(body: object) -> Message:
     """The message for a body; a message stays as it is.
 

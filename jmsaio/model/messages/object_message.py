@@ -16,7 +16,7 @@ from jmsaio.model.typed import is_kind
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
 
 #: Nesting of lists and dicts that is taken.
-_MAX_DEPTH = 100
+MAX_DEPTH = 100
 _WRAPPERS = (Byte, Short, Int, Long, Float, Double, Char)
 
 
@@ -53,8 +53,8 @@ def snapshot(value: Any) -> Any:
 
 
 def _check_json(value: Any, depth: int) -> None:
-    if depth > _MAX_DEPTH:
-        raise MessageFormatError(f"an object message takes lists and dicts nested at most {_MAX_DEPTH} deep")
+    if depth > MAX_DEPTH:
+        raise MessageFormatError(f"an object message takes lists and dicts nested at most {MAX_DEPTH} deep")
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, _WRAPPERS)):
         if isinstance(value, int):
             canonical(value, "object")  # refuses what no long can hold, as everywhere else
@@ -71,6 +71,21 @@ def _check_json(value: Any, depth: int) -> None:
         raise MessageFormatError(
             f"an object message holds bytes or JSON-able values, not {type(value).__name__}; convert it to bytes"
         )
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether lists and dicts are nested so that the value can be copied and written."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 2):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return True
+    return False
 
 
 class ObjectMessage(Message):

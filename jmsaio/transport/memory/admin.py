@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
@@ -121,8 +122,19 @@ class MemoryAdmin:
             self._broker.find(topic)
             return frozenset({PLUGIN} if self._broker.filters else ())
 
-    async def schema_type(self, topic: str, version: int) -> str:
-        """Raise NotFoundError: the embedded broker has no schemas."""
+    async def schemas(self, topic: str) -> list[Schema]:
+        """All versions of the schema of a topic. See ``Admin.schemas``."""
+        with self._broker.lock:
+            self._broker.check_up()
+            return list(self._broker.schemas.get(topic, ()))
+
+    async def schema(self, topic: str, version: int) -> Schema:
+        """A version of the schema of a topic. See ``Admin.schema``."""
+        with self._broker.lock:
+            self._broker.check_up()
+            found = self._broker.schemas.get(topic, [])
+            if version < len(found):
+                return found[version]
         raise NotFoundError(f"topic {topic} of the embedded broker has no schema {version}")
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:

@@ -67,7 +67,7 @@ class MemorySender:
 
     __slots__ = (
         "_broker", "_bytes", "_changed", "_closed", "_end", "_failing", "_failure", "_late", "_link", "_logs", "_name",
-        "_options", "_outcomes", "_scheduled", "_sequence", "_sequence_ids", "_settled", "_special",
+        "_options", "_outcomes", "_scheduled", "_schema_version", "_sequence", "_sequence_ids", "_settled", "_special",
         "_topic", "_turn", "_waiting", "_window_bytes", "_window_records", "limit",
     )  # fmt: skip
 
@@ -81,6 +81,8 @@ class MemorySender:
         self._window_records = options.window_records
         self._window_bytes = options.window_bytes
         self.limit = limit
+        schema = options.schema
+        self._schema_version = None if schema is None else link.broker.register(topic, schema)
         self._name = options.config.producer_name or link.broker.next_producer_name()
         first = options.config.initial_sequence_id
         self._sequence_ids = SequenceIds(topic, batching=False)
@@ -125,7 +127,7 @@ class MemorySender:
                 and broker.used < self.limit
             ):
                 self._sequence = sequence = self._sequence + 1
-                stored = log.append(record, size, sequence, broker.now(), self._name)
+                stored = log.append(record, size, sequence, broker.now(), self._name, self._schema_version)
                 self._outcomes.append((token, stored, size))
             else:
                 self._send_closely(log, record, size, token, transaction)
@@ -196,9 +198,9 @@ class MemorySender:
         elif unit is None and broker.deduplicates and not log.note_sequence_id(self._name, sequence):
             result = WireId(-1, -1, log.partition)
         elif unit is None:
-            result = log.append(record, size, sequence, broker.now(), self._name)
+            result = log.append(record, size, sequence, broker.now(), self._name, self._schema_version)
         elif unit.state is State.OPEN:
-            unit.send(log, record, size, sequence, self._name)
+            unit.send(log, record, size, sequence, self._name, self._schema_version)
         else:
             result = TransactionRolledBackError(f"the transaction of this message is {unit.state.value} already")
         if unit is not None:

@@ -251,7 +251,7 @@ class PulsarTransport:
         Cancellation: what was opened is closed again.
         """
         self._bridge.check()
-        native = producer_configuration(options.config, options.metadata)
+        native = producer_configuration(options.config, options.metadata, options.schema)
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout  # of the look-up and the producers together
 

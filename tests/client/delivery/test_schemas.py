@@ -1,4 +1,4 @@
-"""Messages of other libraries are texts where the schema of their topic is STRING."""
+"""Messages with a schema are read by it; without useSchema, only the texts of a STRING schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from pulsar.schema import JsonSchema, Record, String, StringSchema
 
 import jmsaio
-from jmsaio.client.delivery.schemas import _MOST, SchemaNeededError, Schemas
+from jmsaio.client.delivery import schemas as module
+from jmsaio.client.delivery.schemas import SchemaNeededError, Schemas
+from jmsaio.model.schema import Schema
 from jmsaio.transport.base import Admin
 from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.kit.records import Record as FakeRecord
@@ -33,13 +35,13 @@ def queue() -> jmsaio.Queue:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The topics whose schema the REST interface was asked for."""
     topics: list[str] = []
-    ask = RestAdmin.schema_type
+    ask = RestAdmin.schema
 
-    async def noting(self: RestAdmin, topic: str, version: int) -> str:
+    async def noting(self: RestAdmin, topic: str, version: int) -> Schema:
         topics.append(topic)
         return await ask(self, topic, version)
 
-    monkeypatch.setattr(RestAdmin, "schema_type", noting)
+    monkeypatch.setattr(RestAdmin, "schema", noting)
     return topics
 
 
@@ -116,14 +118,14 @@ async def test_a_look_that_hangs_delays_nothing_beyond_its_bound_and_loses_nothi
 ) -> None:
     """A receive ends with its time-out or when it is cancelled, and the message stays first in line."""
     hanging, began = asyncio.Event(), asyncio.Event()
-    ask = RestAdmin.schema_type
+    ask = RestAdmin.schema
 
-    async def hang(self: RestAdmin, topic: str, version: int) -> str:
+    async def hang(self: RestAdmin, topic: str, version: int) -> Schema:
         began.set()
         await hanging.wait()
         return await ask(self, topic, version)
 
-    monkeypatch.setattr(RestAdmin, "schema_type", hang)
+    monkeypatch.setattr(RestAdmin, "schema", hang)
     monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 60.0)
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
         async with session.create_consumer(queue) as consumer:
@@ -168,46 +170,99 @@ async def test_without_the_rest_interface_texts_stay_bytes(
 class Answers:
     """An admin with one answer for all schemas."""
 
-    def __init__(self, answer: str | Exception | None) -> None:
+    def __init__(self, answer: Schema | Exception | None) -> None:
         self.answer = answer
         self.calls = 0
 
-    async def schema_type(self, topic: str, version: int) -> str:
+    async def schema(self, topic: str, version: int) -> Schema:
         assert (topic, version) == ("persistent://a/b/c", 1)
         self.calls += 1
         if self.answer is None:
             await asyncio.Event().wait()
         if isinstance(self.answer, Exception):
             raise self.answer
-        return str(self.answer)
+        return cast("Schema", self.answer)
 
 
 def record() -> Any:
     return FakeRecord(b"tea", topic="persistent://a/b/c-partition-3", schema_version=bytes(7) + b"\x01")
 
 
-async def learned(schemas: Schemas) -> bool:
+def read(schemas: Schemas, required: bool = False) -> str | None:
+    """The type of the schema that reads the record; None where it stays bytes."""
+    found = schemas.reader(record(), required)
+    return None if found is None else found.schema_type
+
+
+async def learned(schemas: Schemas, required: bool = False) -> str | None:
     with pytest.raises(SchemaNeededError) as needed:
-        schemas.is_text(record())
+        read(schemas, required)
     await asyncio.gather(needed.value.learn(), needed.value.learn())
-    return schemas.is_text(record())
+    return read(schemas, required)
 
 
-@pytest.mark.parametrize(("answer", "is_text"), [("STRING", True), ("AVRO", False)])
-async def test_a_schema_is_asked_for_once_also_by_two_at_a_time(answer: str, is_text: bool) -> None:
-    admin = Answers(answer)
+@pytest.mark.parametrize(
+    ("answer", "required", "found"),
+    [("STRING", False, "STRING"), ("INT64", False, None), ("INT64", True, "INT64"), ("STRING", True, "STRING")],
+)
+async def test_a_schema_is_asked_for_once_also_by_two_at_a_time(answer: str, required: bool, found: str | None) -> None:
+    admin = Answers(Schema(answer))
     schemas = Schemas(cast("Admin", admin), lambda: 0.0, pytest.fail)
-    assert await learned(schemas) is is_text
+    assert await learned(schemas, required) == found
     assert admin.calls == 1
 
 
-@pytest.mark.parametrize("error", [jmsaio.JMSSecurityError("no"), jmsaio.NotFoundError("gone")])
-async def test_without_the_right_to_read_it_messages_stay_bytes(error: Exception) -> None:
-    admin, told = Answers(error), list[str]()
+async def test_a_type_that_is_not_read_stays_bytes_with_a_warning() -> None:
+    told = list[str]()
+    schemas = Schemas(cast("Admin", Answers(Schema("PROTOBUF"))), lambda: 0.0, told.append)
+    assert await learned(schemas) is None and told == []
+    assert read(schemas, required=True) is None
+    assert "schema 1 of persistent://a/b/c has the type PROTOBUF" in told[0]
+
+
+async def test_messages_whose_schema_was_deleted_stay_bytes_or_are_malformed() -> None:
+    admin, told = Answers(jmsaio.NotFoundError("gone")), list[str]()
     schemas = Schemas(cast("Admin", admin), lambda: 1e9, told.append)
-    assert not await learned(schemas)
-    assert not schemas.is_text(record())
+    assert await learned(schemas) is None
+    assert read(schemas) is None
     assert admin.calls == 1 and "stay BytesMessages" in told[0]
+    with pytest.raises(jmsaio.MalformedMessageError, match="gone"):
+        read(schemas, required=True)
+
+
+async def test_without_the_right_to_read_it_messages_stay_bytes_or_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rights change and tokens are renewed: no message becomes a dead letter for that."""
+    monkeypatch.setattr(module, "_SHORT_PAUSE", 0.01)
+    admin, told = Answers(jmsaio.JMSSecurityError("no")), list[str]()
+    schemas = Schemas(cast("Admin", admin), lambda: 1e9, told.append)
+    assert await learned(schemas) is None
+    assert read(schemas) is None
+    assert admin.calls == 1 and "stay BytesMessages" in told[0]
+    for calls in (2, 3):
+        with pytest.raises(SchemaNeededError) as needed:
+            read(schemas, required=True)
+        assert not await needed.value.learn()
+        assert admin.calls == calls
+    admin.answer = Schema("INT64")
+    assert await learned(schemas, required=True) == "INT64"
+
+
+async def test_a_schema_that_is_not_valid_makes_its_messages_malformed_and_is_named() -> None:
+    schemas = Schemas(cast("Admin", Answers(Schema("AVRO", '"monkey"'))), lambda: 0.0, pytest.fail)
+    with pytest.raises(jmsaio.MalformedMessageError, match=r"schema 1 of persistent://a/b/c .*no type 'monkey'"):
+        await learned(schemas, required=True)
+    assert read(schemas) is None
+
+
+@pytest.mark.parametrize("version", [b"\xff" * 8, bytes(8) + b"\x01", b"\xff" * 5000])
+async def test_a_version_that_can_not_be_is_not_asked_for(version: bytes) -> None:
+    """Its sender wrote it: it must not keep other messages waiting, nor fill the memory."""
+    schemas = Schemas(cast("Admin", Answers(Schema("STRING"))), lambda: 0.0, pytest.fail)
+    claimed: Any = FakeRecord(b"tea", topic="persistent://a/b/c", schema_version=version)
+    assert schemas.reader(claimed, False) is None
+    with pytest.raises(jmsaio.MalformedMessageError, match="claims a schema version"):
+        schemas.reader(claimed, True)
+    assert not schemas._known
 
 
 @pytest.mark.parametrize("answer", [jmsaio.AdminError("broken"), None])
@@ -215,37 +270,53 @@ async def test_a_look_that_fails_is_repeated_after_a_minute(
     answer: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No message waits for longer than the look's bound."""
-    monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 0.01)
+    monkeypatch.setattr(module, "_LONGEST", 0.01)
     now, told, admin = [100.0], list[str](), Answers(answer)
     schemas = Schemas(cast("Admin", admin), lambda: now[0], told.append)
-    assert not await learned(schemas)
+    assert await learned(schemas) is None
     assert admin.calls == 1 and "for a while" in told[0]
-    now[0], admin.answer = 161.0, "STRING"
-    assert await learned(schemas)
+    now[0], admin.answer = 161.0, Schema("STRING")
+    assert await learned(schemas) == "STRING"
+
+
+async def test_a_required_schema_is_asked_for_until_there_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message is never anything else for a while; the pause does not concern it."""
+    monkeypatch.setattr(module, "_SHORT_PAUSE", 0.01)
+    told, admin = list[str](), Answers(jmsaio.AdminError("broken"))
+    schemas = Schemas(cast("Admin", admin), lambda: 100.0, told.append)
+    for _ in range(2):
+        with pytest.raises(SchemaNeededError) as needed:
+            read(schemas, required=True)
+        assert not await needed.value.learn()
+    assert admin.calls == 2 and read(schemas) is None
+    admin.answer = Schema("INT64")
+    assert await learned(schemas, required=True) == "INT64"
 
 
 async def test_receives_with_short_limits_wait_no_longer_together_than_one_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each cancels its look; a message whose schema nobody gives is received as bytes all the same."""
-    monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 60.0)
+    monkeypatch.setattr(module, "_LONGEST", 60.0)
     now, told = [100.0], list[str]()
     schemas = Schemas(cast("Admin", Answers(None)), lambda: now[0], told.append)
     for _ in range(3):
         with pytest.raises(SchemaNeededError) as needed:
-            schemas.is_text(record())
+            read(schemas)
         look = asyncio.create_task(needed.value.learn())
         await asyncio.sleep(0)
         now[0] += 20.0
         look.cancel()
         await asyncio.wait([look])
     await asyncio.wait_for(needed.value.learn(), 10)
-    assert not schemas.is_text(record())
+    assert read(schemas) is None
     assert "for a while" in told[0]
 
 
-async def test_what_is_remembered_is_bounded() -> None:
-    schemas = Schemas(cast("Admin", Answers("STRING")), lambda: 0.0, pytest.fail)
-    schemas._texts.update({(str(number), b""): False for number in range(_MOST)})
-    assert await learned(schemas)
-    assert len(schemas._texts) == 1
+@pytest.mark.parametrize(("bound", "most"), [("_MOST", 3), ("_MOST_CHARACTERS", 20)])
+async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, bound: str, most: int) -> None:
+    monkeypatch.setattr(module, bound, most)
+    schemas = Schemas(cast("Admin", Answers(None)), lambda: 0.0, pytest.fail)
+    for number in range(10):
+        schemas._remember((str(number), b""), module._Known(), 6)
+        assert len(schemas._known) <= 3

@@ -72,7 +72,7 @@ async def test_both_senders_of_a_topic_count_and_the_one_unused_for_longest_goes
         kept, idle = [await senders.open(_TOPIC, None, transacted=transacted) for transacted in (used, not used)]
         assert senders.cached(_TOPIC, transacted=used) is kept
         await senders.open(f"{_TOPIC}-2", None)
-        assert [*senders._entries] == [(_TOPIC, used), (f"{_TOPIC}-2", False)]
+        assert [*senders._entries] == [(_TOPIC, used, None), (f"{_TOPIC}-2", False, None)]
         assert senders.cached(_TOPIC, transacted=used) is kept
         with pytest.raises(jmsaio.ObjectClosedError):
             idle.send(record("x"), started(PendingSends()))
@@ -264,10 +264,10 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         assert senders.cached(topic) is sender
         clock.advance(60)
         await senders.close_idle()
-        assert senders._entries[topic, False].sender is sender
+        assert senders._entries[topic, False, None].sender is sender
         clock.advance(0.5)
         await senders.close_idle()
-        assert (topic, False) not in senders._entries
+        assert (topic, False, None) not in senders._entries
         with pytest.raises(jmsaio.ObjectClosedError):
             sender.send(record("x"), started(PendingSends()))
         await senders.close(1.0)
@@ -286,7 +286,7 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     senders = SenderPool(transport, config, None)
     sender = await senders.open(topic, None)
     assert made == [] and senders.cached(topic, "jms-queue") is None
-    assert senders._entries[topic, False].subscriptions == set()
+    assert senders._entries[topic, False, None].subscriptions == set()
     for _ in range(2):
         assert await senders.open(topic, "jms-queue") is sender
     assert made == ["jms-queue"] and senders.cached(topic, "jms-queue") is sender
@@ -360,7 +360,7 @@ async def test_a_pool_of_one_sender_keeps_one() -> None:
     async with opened(max_num_of_producers=1) as senders:
         for number in range(2):
             await senders.open(f"{_TOPIC}-{number}", None)
-        assert [topic for topic, _ in senders._entries] == [f"{_TOPIC}-1"]
+        assert [topic for topic, *_ in senders._entries] == [f"{_TOPIC}-1"]
 
 
 async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
@@ -409,11 +409,11 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
             await asyncio.sleep(61.0)
             await senders.close_idle()
             assert senders.cached(_TOPIC) is sender
-            senders._entries[_TOPIC, False].used = 0.0
+            senders._entries[_TOPIC, False, None].used = 0.0
             await senders.close_idle()
             await sender.drain(60.0)
             await senders.close_idle()
-            assert [topic for topic, _ in senders._entries] == [_TOPIC]
+            assert [topic for topic, *_ in senders._entries] == [_TOPIC]
 
 
 async def test_a_full_window_of_transactions_holds_up_no_other_send() -> None:
@@ -444,7 +444,7 @@ async def test_only_transactions_of_the_broker_have_senders_of_their_own(emulate
         for mode in (jmsaio.AcknowledgeMode.AUTO, _TRANSACTED):
             session = await connection.create_session(mode)
             await (await session.create_producer(jmsaio.Queue("orders"))).send("x")
-        expected = {(_TOPIC, False)} if emulated else {(_TOPIC, False), (_TOPIC, True)}
+        expected = {(_TOPIC, False, None)} if emulated else {(_TOPIC, False, None), (_TOPIC, True, None)}
         assert set(connection._runtime.senders._entries) == expected
 
 
@@ -472,9 +472,9 @@ async def test_the_shortest_limit_says_how_often_idle_senders_are_looked_for() -
         await senders.open(temporary, None)
         await senders.open(_TOPIC, None)
         await asyncio.sleep(9.0)
-        assert {topic for topic, _ in senders._entries} == {_TOPIC, temporary}
+        assert {topic for topic, *_ in senders._entries} == {_TOPIC, temporary}
         await asyncio.sleep(4.0)
-        assert {topic for topic, _ in senders._entries} == {_TOPIC}
+        assert {topic for topic, *_ in senders._entries} == {_TOPIC}
 
 
 @pytest.mark.parametrize(("configured", "limit"), [(None, 10.0), (5.0, 5.0), (60.0, 10.0)])
@@ -497,9 +497,9 @@ async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
         await senders.transport.admin.create_topic(temporary)
         for topic in (_TOPIC, temporary):
             await senders.open(topic, None)
-        senders._entries[temporary, False].used -= 11.0
+        senders._entries[temporary, False, None].used -= 11.0
         await senders.open(f"{_TOPIC}-2", None)
-        assert {topic for topic, _ in senders._entries} == {_TOPIC, f"{_TOPIC}-2"}
+        assert {topic for topic, *_ in senders._entries} == {_TOPIC, f"{_TOPIC}-2"}
 
 
 async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked(

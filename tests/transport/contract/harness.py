@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import (
     Admin,
@@ -131,12 +132,13 @@ class Harness:
         window_bytes: int = 64 * 1024 * 1024,
         settled: Settled = tell_each,
         transacted: bool = False,
+        schema: Schema | None = None,
         **producer: Any,
     ) -> Sender:
         """A sender to ``topic``; its tokens are called with their outcomes unless ``settled`` does otherwise."""
         options = SenderOptions(
             ProducerConfig(**producer), settled, route=route, window_records=window_records,
-            window_bytes=window_bytes, transacted=transacted,
+            window_bytes=window_bytes, transacted=transacted, schema=schema,
         )  # fmt: skip
         return await self.transport.open_sender(topic, options)
 

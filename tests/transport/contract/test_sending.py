@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 import pytest
 
-from jmsaio.errors import JMSError, MessageTooLargeError, ObjectClosedError
+from jmsaio.errors import JMSError, MessageTooLargeError, NotFoundError, ObjectClosedError, TransportError
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from tests.kit.records import Outcomes, record, texts
 from tests.kit.virtual_time import wall
@@ -31,6 +33,43 @@ async def test_each_record_has_one_outcome_in_order_and_never_inside_send(harnes
     await sender.drain(GUARD)
     assert all(calls)
     assert [number for tokens in calls for number in tokens] == list(range(50))
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_each_record_has_the_version_of_its_senders_schema(harness: Harness, partitions: int) -> None:
+    """The topic has the schema, with all its partitions; a redelivered record keeps its version."""
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, partitions)
+    inbox = await harness.inbox(topic)
+    first = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    later = {**first, "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 0}]}
+    schemas = {"first": Schema("AVRO", first), "later": Schema("AVRO", later)}
+    for text, schema in [*schemas.items(), ("plain", None), ("again", schemas["first"])]:
+        sender = await harness.sender(topic, schema=schema)
+        await harness.send(sender, *[text] * 2)
+        await sender.aclose(GUARD)
+    records = await inbox.take(8)
+    inbox.receiver.negative_acknowledge(records, 0.0)
+    for each in (records, await inbox.take(8)):
+        versions = {(text, record.schema_version) for record in each for text in texts([record])}
+        assert versions == {
+            ("first", bytes(8)), ("later", bytes(7) + b"\1"), ("plain", None), ("again", bytes(8)),
+        }  # fmt: skip
+    for version, text in enumerate(["first", "later"]):
+        found = await harness.admin.schema(topic, version)
+        assert (found.type, json.loads(found.definition)) == ("AVRO", json.loads(schemas[text].definition))
+    assert [found.type for found in await harness.admin.schemas(topic)] == ["AVRO", "AVRO"]
+    assert await harness.admin.schemas(f"{topic}-other") == []
+    with pytest.raises(NotFoundError):
+        await harness.admin.schema(topic, 2)
+
+
+async def test_a_schema_of_another_type_is_refused(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.sender(topic, schema=Schema("STRING"))
+    with pytest.raises(TransportError, match="schema") as raised:
+        await harness.sender(topic, schema=Schema("AVRO", '"int"'))
+    assert raised.value.error_code == "IncompatibleSchema"
 
 
 async def test_a_record_with_a_delivery_time_has_its_outcome_in_order(harness: Harness) -> None:

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import attrs
 import pytest
 
-from jmsaio.errors import AdminError, BrokerUnavailableError, InvalidDestinationError, NotFoundError
+from jmsaio.config import load
+from jmsaio.errors import (
+    AdminError,
+    BrokerUnavailableError,
+    InvalidDestinationError,
+    NotFoundError,
+    TransportError,
+)
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker
-from jmsaio.transport.base import Position, Sender
+from jmsaio.transport.base import Position, Sender, SenderOptions
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
@@ -135,6 +144,16 @@ async def test_the_configuration_may_forbid_it(embedded: EmbeddedBroker) -> None
     await harness.stop()
 
 
-async def test_no_topic_has_a_schema(harness: Harness) -> None:
+async def test_each_schema_of_a_topic_has_a_version(harness: Harness) -> None:
+    topic, first, second = harness.topic(), Schema("AVRO", '"int"'), Schema("AVRO", '"long"')
     with pytest.raises(NotFoundError, match="has no schema 0"):
-        await harness.admin.schema_type(harness.topic(), 0)
+        await harness.admin.schema(topic, 0)
+    options = SenderOptions(load().producer, lambda *told: None)
+    for schema in (first, second, first):
+        await harness.transport.open_sender(topic, attrs.evolve(options, schema=schema))
+    assert [await harness.admin.schema(topic, version) for version in (0, 1)] == [first, second]
+    with pytest.raises(TransportError, match="is AVRO, not JSON"):
+        await harness.transport.open_sender(topic, attrs.evolve(options, schema=Schema("JSON", '"int"')))
+    await harness.admin.delete_topic(topic, force=True)
+    with pytest.raises(NotFoundError):
+        await harness.admin.schema(topic, 0)

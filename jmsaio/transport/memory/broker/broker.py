@@ -20,6 +20,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.partitions import partition_name, split_partition
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
 from jmsaio.transport.base import Position
 from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers
@@ -88,6 +89,7 @@ class Broker:
         timers: what is to happen.
         logs: topics without partitions, and partitions, by full name.
         partitioned: number of partitions of partitioned topics.
+        schemas: the versions of topics' schemas, by the topic's full name.
         clients: connected transports.
         watchers: receivers with a pattern.
         units: open transactions.
@@ -109,6 +111,7 @@ class Broker:
         self.timers = Timers(self._earlier)
         self.logs: dict[str, Partition] = {}
         self.partitioned: dict[str, int] = {}
+        self.schemas: dict[str, list[Schema]] = {}
         self.clients: list[Client] = []
         self.watchers: list[Watcher] = []
         self.units: set[Unit] = set()
@@ -152,6 +155,20 @@ class Broker:
         if any(log.terminated for log in logs):
             raise terminated(topic)
         return logs
+
+    def register(self, topic: str, schema: Schema) -> bytes:
+        """The version of a schema of a topic, which is added if it is new.
+
+        Raises:
+            TransportError: the topic has one of another type. Whether Avro schemas fit each other is not checked.
+        """
+        versions = self.schemas.setdefault(split_partition(topic)[0], [])
+        if schema not in versions:
+            if versions and versions[-1].type != schema.type:
+                kinds = f"{versions[-1].type}, not {schema.type}"
+                raise TransportError(f"the schema of topic {topic} is {kinds}", "IncompatibleSchema")
+            versions.append(schema)
+        return versions.index(schema).to_bytes(8, "big")
 
     def find(self, topic: str) -> list[Partition]:
         """The partitions of a topic, or the topic alone.
@@ -234,6 +251,7 @@ class Broker:
         if connected and not force:
             raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
         self.partitioned.pop(topic, None)
+        self.schemas.pop(topic, None)
         for log in logs:  # before any memory becomes free, else what waits for it would be stored here
             for owner in list(log.senders):
                 owner.topic_ended(NotFoundError(f"topic {topic} was deleted"))

@@ -59,7 +59,13 @@ class Partition:
         return True
 
     def append(
-        self, record: OutgoingRecord, size: int, sequence_id: int, now: float, producer_name: str | None = None
+        self,
+        record: OutgoingRecord,
+        size: int,
+        sequence_id: int,
+        now: float,
+        producer_name: str | None = None,
+        schema_version: bytes | None = None,
     ) -> StoredRecord:
         """Store a record and give it to everyone interested.
 
@@ -69,13 +75,14 @@ class Partition:
             sequence_id: the sender's number for it.
             now: publish time, seconds since the epoch.
             producer_name: the sender's name; None: the broker itself stores it.
+            schema_version: of the schema that the sender declared, or None.
         """
         number = self.next
         self.next = number + 1
         listeners = self.listeners
         stored = StoredRecord(
             self, number, record.payload, record.properties, record.key, record.event_time, int(now * 1000),
-            sequence_id, size, len(listeners), producer_name,
+            sequence_id, size, len(listeners), producer_name, schema_version,
         )  # fmt: skip
         if listeners:
             self.records[number] = stored

@@ -46,15 +46,13 @@ class StoredRecord:
 
     __slots__ = (
         "_message_id", "event_time", "get", "key", "log", "may_expire", "number", "payload", "producer_name",
-        "properties", "publish_time", "references", "sequence_id", "size",
+        "properties", "publish_time", "references", "schema_version", "sequence_id", "size",
     )  # fmt: skip
 
     #: An entry holds one record.
     batch_size: int = 0
     #: How often it was delivered before; ``RedeliveredRecord`` has its own.
     redelivery_count: int = 0
-    #: Senders of the embedded broker declare no schema.
-    schema_version: bytes | None = None
 
     def __init__(
         self,
@@ -69,6 +67,7 @@ class StoredRecord:
         size: int,
         references: int,
         producer_name: str | None,
+        schema_version: bytes | None = None,
     ) -> None:
         self.log = log
         self.number = number
@@ -83,6 +82,7 @@ class StoredRecord:
         self.size = size
         self.references = references
         self.producer_name = producer_name
+        self.schema_version = schema_version
         self._message_id: WireId | None = None
 
     @property
@@ -123,6 +123,7 @@ class RedeliveredRecord(StoredRecord):
         self.size = stored.size
         self.references = 0
         self.producer_name = stored.producer_name
+        self.schema_version = stored.schema_version
         self._message_id = stored._message_id
         self.redelivery_count = count
 

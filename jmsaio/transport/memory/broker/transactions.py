@@ -65,13 +65,19 @@ class Unit:
         self.acknowledged: set[tuple[BrokerSubscription, int]] = set()
         self.waiting = 0
         self.notify: Callable[[], object] | None = None
-        self._sent: list[tuple[Partition, OutgoingRecord, int, int, str | None]] = []
+        self._sent: list[tuple[Partition, OutgoingRecord, int, int, str | None, bytes | None]] = []
 
     def send(
-        self, log: Partition, record: OutgoingRecord, size: int, sequence_id: int, producer_name: str | None = None
+        self,
+        log: Partition,
+        record: OutgoingRecord,
+        size: int,
+        sequence_id: int,
+        producer_name: str | None = None,
+        schema_version: bytes | None = None,
     ) -> None:
         """Keep a record for the commit. Arguments as for ``Partition.append``."""
-        self._sent.append((log, record, size, sequence_id, producer_name))
+        self._sent.append((log, record, size, sequence_id, producer_name, schema_version))
         self.broker.used += size
 
     def settled_one(self) -> None:
@@ -126,9 +132,9 @@ class Unit:
             _, record = subscription.in_transaction.pop(number)
             subscription.settle(record)
         now = self.broker.now()
-        for log, outgoing, size, sequence_id, producer_name in self._sent:
+        for log, outgoing, size, sequence_id, producer_name, schema_version in self._sent:
             self.broker.used -= size
-            log.append(outgoing, size, sequence_id, now, producer_name)
+            log.append(outgoing, size, sequence_id, now, producer_name, schema_version)
         self._end()
 
     def abort(self) -> None:
@@ -140,7 +146,7 @@ class Unit:
         for subscription, number in self.acknowledged:
             subscription.roll_back(number)
             subscriptions.add(subscription)
-        self.broker.used -= sum(size for _, _, size, _, _ in self._sent)
+        self.broker.used -= sum(size for _, _, size, *_ in self._sent)
         self._end()
         for subscription in subscriptions:
             subscription.dispatch()

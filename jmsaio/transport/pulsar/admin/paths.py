@@ -48,10 +48,10 @@ def transaction_buffer_path(topic: str) -> str:
     return f"/admin/v3/transactions/transactionBufferStats/{path.removeprefix(front)}"
 
 
-def schema_path(topic: str, version: int) -> str:
-    """Path of a version of a topic's schema, without the topic's domain. Raises as ``topic_path``."""
+def schema_path(topic: str, version: int | None = None) -> str:
+    """Path of a version of a topic's schema, or of all, without the topic's domain. Raises as ``topic_path``."""
     name = topic_path(topic).split("/", 4)[4]
-    return f"/admin/v2/schemas/{name}/schema/{version}"
+    return f"/admin/v2/schemas/{name}/" + ("schemas" if version is None else f"schema/{version}")
 
 
 def subscription_path(topic: str, name: str) -> str:

@@ -24,6 +24,7 @@ from jmsaio.errors import (
     ObjectClosedError,
 )
 from jmsaio.model.partitions import partition_names, split_partition
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
@@ -257,12 +258,22 @@ class RestAdmin:
             names = (found or {}).get("entryFilterNames") or ""
             return frozenset(filter(None, names.replace(" ", "").split(",")))
 
-    async def schema_type(self, topic: str, version: int) -> str:
-        """Type of a schema of a topic. See ``Admin.schema_type``."""
+    async def schemas(self, topic: str) -> list[Schema]:
+        """All versions of the schema of a topic. See ``Admin.schemas``."""
+        what = f"schemas of {topic}"
+        try:
+            found = await self._call("GET", schema_path(topic), what=what)
+        except NotFoundError:
+            return []
+        with understanding(what):
+            return [_schema(one) for one in found["getSchemaResponses"]]
+
+    async def schema(self, topic: str, version: int) -> Schema:
+        """A version of the schema of a topic. See ``Admin.schema``."""
         what = f"schema {version} of {topic}"
         found = await self._call("GET", schema_path(topic, version), what=what)
         with understanding(what):
-            return str(found["type"])
+            return _schema(found)
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
         """Whether an entry holds a chunk that is not the last one. See ``Admin.is_incomplete``."""
@@ -471,6 +482,11 @@ def _passes(error: BaseException) -> bool:
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
+
+
+def _schema(found: Mapping[str, Any]) -> Schema:
+    """A schema of an answer."""
+    return Schema(found["type"], found.get("data") or "", found.get("properties") or {})
 
 
 def _active(statistics: Mapping[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ import _pulsar
 
 from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError, JMSError
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
@@ -111,7 +112,9 @@ def _token_or_none(credentials: Credentials) -> str:
         return ""
 
 
-def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) -> _pulsar.ProducerConfiguration:
+def producer_configuration(
+    config: ProducerConfig, metadata: Mapping[str, str], schema: Schema | None = None
+) -> _pulsar.ProducerConfiguration:
     """pulsar-client's ProducerConfiguration: no limits of its own and never blocking; window and time-out are ours.
 
     Its own time-out fails what is on its way and not what it takes a moment later, so the answer for the last of a
@@ -145,6 +148,9 @@ def producer_configuration(config: ProducerConfig, metadata: Mapping[str, str]) 
         native.producer_name(config.producer_name)
     if config.initial_sequence_id is not None:
         native.initial_sequence_id(config.initial_sequence_id)
+    if schema is not None:
+        kind = _pulsar.SchemaType.__members__[schema.type]
+        native.schema(_pulsar.SchemaInfo(kind, schema.type, schema.definition))
     for name, value in {**config.properties, **metadata}.items():
         native.property(name, value)
     return native

@@ -95,7 +95,9 @@ _MEANINGS: dict[str, Meaning] = {
     "UnsupportedVersionError": Meaning(TransportError, "the broker is too old for this"),
     "TopicTerminated": Meaning(TransportError, "the topic was terminated: it takes no more messages", True),
     "CryptoError": Meaning(TransportError, "encryption failed", True),
-    "IncompatibleSchema": Meaning(TransportError, "the topic's schema does not take untyped bytes", True),
+    "IncompatibleSchema": Meaning(
+        TransportError, "the producer's schema does not fit that of the topic (no schema: untyped bytes)", True
+    ),
     "ConsumerAssignError": Meaning(TransportError, "the broker could not add the consumer to the subscription"),
     "CumulativeAcknowledgementNotAllowedError": Meaning(TransportError, "not allowed on a shared subscription"),
     "TransactionCoordinatorNotFoundError": Meaning(TransportError, "the broker has no transaction coordinator"),

@@ -33,6 +33,7 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, Position
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin, rest
@@ -282,13 +283,36 @@ async def test_statistics_are_asked_for_with_exact_backlogs_and_no_more_than_is_
     }
 
 
-async def test_the_type_of_a_schema(make_admin: MakeAdmin) -> None:
-    async with scripted(Answer(200, {"version": 3, "type": "STRING"}), Answer(404, {"reason": "no"})) as server:
+async def test_all_versions_of_a_schema(make_admin: MakeAdmin) -> None:
+    """A topic without a schema has none."""
+    versions = [{"version": 0, "type": "STRING"}, {"version": 1, "type": "AVRO", "data": '"int"'}]
+    answers = [Answer(200, {"getSchemaResponses": versions}), Answer(404, {"reason": "no"}), Answer(200, {})]
+    async with scripted(*answers) as server:
         admin = make_admin(server.url)
-        assert await admin.schema_type("non-persistent://public/default/a b", 3) == "STRING"
-        assert isinstance(await failure(admin.schema_type(TOPIC, 4)), NotFoundError)
+        assert await admin.schemas(TOPIC) == [Schema("STRING"), Schema("AVRO", '"int"')]
+        assert await admin.schemas(TOPIC) == []
+        assert isinstance(await failure(admin.schemas(TOPIC)), AdminError)
+    assert {one.target for one in server.requests} == {"/admin/v2/schemas/public/default/orders/schemas"}
+
+
+async def test_a_version_of_a_schema(make_admin: MakeAdmin) -> None:
+    """What is no schema is an AdminError."""
+    answers = [
+        Answer(200, {"version": 3, "type": "STRING"}),
+        Answer(200, {"version": 3, "type": "AVRO", "data": '"int"', "properties": {"a": "b"}}),
+        Answer(200, {"version": 3, "type": "AVRO", "data": 5}),
+        Answer(404, {"reason": "no"}),
+    ]
+    async with scripted(*answers) as server:
+        admin = make_admin(server.url)
+        topic = "non-persistent://public/default/a b"
+        assert await admin.schema(topic, 3) == Schema("STRING")
+        found = await admin.schema(topic, 3)
+        assert (found.definition, found.properties) == ('"int"', {"a": "b"})
+        assert isinstance(await failure(admin.schema(topic, 3)), AdminError)
+        assert isinstance(await failure(admin.schema(TOPIC, 4)), NotFoundError)
     assert [one.target for one in server.requests] == [
-        "/admin/v2/schemas/public/default/a%20b/schema/3",
+        *["/admin/v2/schemas/public/default/a%20b/schema/3"] * 3,
         "/admin/v2/schemas/public/default/orders/schema/4",
     ]
 

@@ -1,0 +1,173 @@
+"""Read payloads by the schema that their topic has in Pulsar's registry."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import struct
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import attrs
+
+from jmsaio.codec.schemas import times
+from jmsaio.codec.schemas.avro import avro_reader
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage, is_shallow
+from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.schema import Schema
+from jmsaio.model.values import Byte, Float, Long, Short
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+@attrs.frozen(eq=False)
+class SchemaReader:
+    """Reads the payloads of one schema.
+
+    Attributes:
+        schema_type: such as ``AVRO``.
+        read: returns the value of a record, from its payload and key; raises MessageFormatError.
+    """
+
+    schema_type: str
+    read: Callable[[bytes | None, str | None], Any]
+
+    def kind(self, value: object) -> type[Message]:
+        """Return the class of the message for a value, as Starlight for JMS chooses it."""
+        if self.schema_type == "STRING":
+            return TextMessage
+        return MapMessage if self.schema_type in ("AVRO", "KEY_VALUE") and isinstance(value, dict) else ObjectMessage
+
+
+def schema_reader(schema: Schema) -> SchemaReader | None:
+    """Return the reader of a schema; None for a type whose payloads stay bytes (PROTOBUF, NONE and others).
+
+    Raises:
+        MessageFormatError: the schema is not valid.
+    """
+    if schema.type == "KEY_VALUE":
+        return SchemaReader(schema.type, _key_value(schema))
+    read = _payload_reader(schema)
+    if read is None:
+        return None
+    return SchemaReader(schema.type, lambda payload, key: None if payload is None else read(payload))
+
+
+def _payload_reader(schema: Schema) -> Callable[[bytes], Any] | None:
+    if schema.type == "AVRO":
+        return avro_reader(schema.definition)
+    if schema.type == "JSON":
+        return _json
+    if schema.type == "STRING":
+        return _text
+    found = _FIXED.get(schema.type)
+    if found is None:
+        return None
+    layout, convert = found
+
+    def read(payload: bytes) -> Any:
+        if len(payload) != layout.size:
+            raise MessageFormatError(f"{schema.type} has {layout.size} bytes, not {len(payload)}")
+        try:
+            return convert(*layout.unpack(payload))
+        except OverflowError as error:
+            raise MessageFormatError(f"Python has no such {schema.type}: {error}") from error
+
+    return read
+
+
+def _text(payload: bytes) -> str:
+    try:
+        return payload.decode()
+    except UnicodeDecodeError as error:
+        raise MessageFormatError(f"the text is not UTF-8: {error}") from error
+
+
+def _json(payload: bytes) -> Any:
+    text = _text(payload)
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise MessageFormatError(f"it is not JSON: {error}") from error
+    if not is_shallow(value):
+        raise MessageFormatError("the JSON is nested too deep")
+    return value
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _key_value(schema: Schema) -> Callable[[bytes | None, str | None], Any]:
+    """Return the function that reads key and value: both from the payload, or the key from the record's key."""
+    try:
+        parts = json.loads(schema.definition)
+        read_key, read_value = (_part(schema, parts, name) for name in ("key", "value"))
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
+        raise MessageFormatError(f"it lacks the schemas of key and value: {error}") from error
+
+    def separated(payload: bytes | None, key: str | None) -> dict[str, Any]:
+        try:
+            found = None if key is None else binascii.a2b_base64(key, strict_mode=True)
+        except ValueError as error:
+            raise MessageFormatError(f"the key is not Base64: {error}") from error
+        return {
+            "key": None if found is None else read_key(found),
+            "value": None if payload is None else read_value(payload),
+        }
+
+    def inline(payload: bytes | None, key: str | None) -> dict[str, Any]:
+        data = b"" if payload is None else payload
+        found, rest = _prefixed(data)
+        value, rest = _prefixed(rest)
+        if rest:
+            raise MessageFormatError(f"{len(rest)} bytes follow key and value")
+        return {
+            "key": None if found is None else read_key(found),
+            "value": None if value is None else read_value(value),
+        }
+
+    return separated if schema.properties.get("kv.encoding.type") == "SEPARATED" else inline
+
+
+def _part(schema: Schema, parts: dict[str, Any], name: str) -> Callable[[bytes], Any]:
+    definition = parts[name]
+    text = definition if isinstance(definition, str) else json.dumps(definition)
+    try:
+        read = _payload_reader(Schema(schema.properties[f"{name}.schema.type"], text))
+    except MessageFormatError as error:
+        raise MessageFormatError(f"its {name}: {error}") from error
+    return bytes if read is None else read
+
+
+def _prefixed(data: bytes) -> tuple[bytes | None, bytes]:
+    """Split off the bytes whose length precedes them, None for null. Return them and the rest."""
+    if len(data) < _LENGTH.size:
+        raise MessageFormatError("the payload ends before a length")
+    (length,) = _LENGTH.unpack_from(data)
+    end = _LENGTH.size + max(length, 0)
+    if length < -1 or end > len(data):
+        raise MessageFormatError(f"a length of {length} bytes is not in a payload of {len(data)}")
+    return (None if length < 0 else data[_LENGTH.size : end]), data[end:]
+
+
+#: Types with a fixed number of bytes: their layout, and the function that converts it to Python's value.
+_FIXED: Final[dict[str, tuple[struct.Struct, Callable[..., Any]]]] = {
+    "BOOLEAN": (struct.Struct(">?"), bool),
+    "INT8": (struct.Struct(">b"), Byte),
+    "INT16": (struct.Struct(">h"), Short),
+    "INT32": (struct.Struct(">i"), int),
+    "INT64": (struct.Struct(">q"), Long),
+    "FLOAT": (struct.Struct(">f"), Float),
+    "DOUBLE": (struct.Struct(">d"), float),
+    "DATE": (struct.Struct(">q"), times.moment),
+    "TIME": (struct.Struct(">q"), times.clock_time),
+    "TIMESTAMP": (struct.Struct(">q"), times.moment),
+    "INSTANT": (struct.Struct(">qi"), times.instant),
+    "LOCAL_DATE": (struct.Struct(">q"), times.local_date),
+    "LOCAL_TIME": (struct.Struct(">q"), times.local_time),
+    "LOCAL_DATE_TIME": (struct.Struct(">qq"), times.local_date_time),
+}

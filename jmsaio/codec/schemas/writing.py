@@ -1,0 +1,97 @@
+"""Write bodies as values of a schema, for producers with a schema."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from jmsaio.codec.schemas.avro import avro_reader
+from jmsaio.errors import ConfigurationError, IllegalArgumentError, MessageFormatError
+from jmsaio.model.arguments import shown, with_article
+from jmsaio.model.messages.object_message import is_shallow
+from jmsaio.model.schema import Schema
+
+
+@attrs.frozen(eq=False)
+class SchemaWriter:
+    """Writes the payloads of one schema.
+
+    Attributes:
+        schema: the schema.
+        write: returns the payload of a body that is not None; raises MessageFormatError.
+    """
+
+    schema: Schema
+    write: Callable[[Any], bytes]
+
+    @property
+    def jms(self) -> bool:
+        """Whether the payload is that of a TextMessage, which JMS clients read without the schema."""
+        return self.schema.type == "STRING"
+
+
+def schema_writer(schema: Schema) -> SchemaWriter:
+    """Return the writer of a schema. pulsar-client registers no schemas of numbers.
+
+    Raises:
+        IllegalArgumentError: a type that producers can't have, or a definition that is not valid.
+        ConfigurationError: AVRO without the package fastavro.
+    """
+    kind = schema.type
+    if kind in ("AVRO", "JSON"):
+        try:
+            avro_reader(schema.definition)
+        except MessageFormatError as error:
+            raise IllegalArgumentError(f"the {kind} schema is not valid: {error}") from error
+        return SchemaWriter(schema, _json if kind == "JSON" else _avro(schema.definition))
+    if kind == "STRING":
+        return SchemaWriter(schema, _text)
+    raise IllegalArgumentError(f"a producer can't have a schema of type {shown(kind)}, only STRING, AVRO or JSON")
+
+
+def _avro(definition: str) -> Callable[[Any], bytes]:
+    try:
+        import fastavro
+    except ModuleNotFoundError as error:
+        raise ConfigurationError("to send with an AVRO schema, install jmsaio[schema]: fastavro is missing") from error
+    try:
+        parsed = fastavro.parse_schema(json.loads(definition), named_schemas={})
+    except Exception as error:  # fastavro's errors have no common class
+        raise IllegalArgumentError(f"the AVRO schema is not valid: {error!r}") from error
+
+    def write(body: Any) -> bytes:
+        _check_depth(body)
+        payload = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(payload, parsed, body, strict_allow_default=True)
+        except Exception as error:  # as above
+            raise MessageFormatError(f"the body does not fit the AVRO schema: {error!s:.200}") from error
+        return payload.getvalue()
+
+    return write
+
+
+def _json(body: Any) -> bytes:
+    _check_depth(body)
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MessageFormatError(f"the body can't be written as JSON: {error}") from error
+
+
+def _check_depth(body: Any) -> None:
+    if not is_shallow(body):
+        raise MessageFormatError("the body is nested too deep")
+
+
+def _text(body: Any) -> bytes:
+    if not isinstance(body, str):
+        raise MessageFormatError(f"a STRING schema takes a text, not {with_article(type(body).__name__)}")
+    try:
+        return body.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"the text has a lone surrogate at {error.start}") from error
