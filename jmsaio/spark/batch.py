@@ -7,13 +7,16 @@ import asyncio
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from jmsaio.model.destinations import resolve
+from jmsaio.model.partitions import split_partition
 from jmsaio.spark.files import configuration_of
+from jmsaio.spark.model.value_type import value_type
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import Wanted, list_sources, plan_batch
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
 from jmsaio.transport.registry import connected
+from jmsaio.transport.together import together
 
 
 class BatchReader(TaskReader, DataSourceReader):
@@ -41,18 +44,27 @@ async def _plan(options: SourceOptions) -> list[Range]:
     return await Outage(options.outage_timeout).wait(plan)
 
 
-def check_destination(options: SourceOptions) -> None:
+def check_destination(options: SourceOptions) -> str | None:
     """Ask the broker for the destination that is to be read.
+
+    Returns:
+        The type of the column ``value`` in Spark's DDL; None without that column.
 
     Raises:
         NotFoundError: no such topic.
         TransportError: the broker does not answer.
     """
-    asyncio.run(_check(options))
+    return asyncio.run(_check(options))
 
 
-async def _check(options: SourceOptions) -> None:
+async def _check(options: SourceOptions) -> str | None:
     assert options.destination is not None  # a reader has one
     configuration = configuration_of(options)
     async with connected(configuration) as transport:
-        await list_sources(transport, resolve(options.destination, configuration.system_namespace))
+        parts = await list_sources(transport, resolve(options.destination, configuration.system_namespace))
+        if not options.use_schema:
+            return None
+        assert transport.admin is not None  # checked with the options
+        topics = dict.fromkeys(split_partition(part)[0] for part in parts)
+        found = await together(transport.admin.schemas(topic) for topic in topics)
+        return value_type(schema for versions in found for schema in reversed(versions))

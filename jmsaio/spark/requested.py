@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, find_column
+from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions
 
 #: Types of declared properties by Spark's name of them.
@@ -23,7 +24,8 @@ def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
         ConfigurationError: a column that the source does not have, has with another type, or may leave NULL although
             the schema says NOT NULL.
     """
-    columns = tuple(_column(field) for field in schema.fields)
+    own = [field for field in schema.fields if not (options.use_schema and field.name.lower() == VALUE)]
+    columns = tuple(_column(field) for field in own)
     declared = next((_declared(field) for field in schema.fields if _is_properties(field)), ())
     return attrs.evolve(options, columns=columns, declared=declared)
 

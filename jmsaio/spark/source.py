@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.schema import ddl
+from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 
 
@@ -41,8 +42,9 @@ class JmsSource(DataSource):
         from jmsaio.spark.batch import check_destination
 
         options = _read_options(self.options)
-        check_destination(options)
-        return ddl(options.columns, options.declared)
+        value = check_destination(options)
+        columns = ddl(options.columns, options.declared)
+        return columns if value is None else f"{columns}, {VALUE} {value}"
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads what is stored once.

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.destination_text import destination_text
+from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_collection, worker
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jmsaio.spark.arrow.columns import RowBatches
+    from jmsaio.spark.arrow.value_column import ValueColumn
     from jmsaio.spark.planning.reading import RangeReading
 
 
@@ -71,6 +73,7 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     import pyarrow as pa
 
     from jmsaio.spark.arrow.columns import RowBatches
+    from jmsaio.spark.arrow.value_column import ValueColumn
     from jmsaio.spark.planning.read_options import ReadOptions
     from jmsaio.spark.planning.reading import RangeReading
 
@@ -81,16 +84,29 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     fail = options.on_decode_error is OnDecodeError.FAIL
     batches = RowBatches(options.columns, options.declared, destination, span.topic, fail_on_error=fail)
     reading = RangeReading(here.transport, span, ReadOptions.by(options, configuration))
+    index = next((index for index, name in enumerate(schema.names) if name.lower() == VALUE), -1)
+    value = ValueColumn(schema.field(index).type, span.topic) if options.use_schema and index >= 0 else None
     try:
-        while (batch := _next_batch(here, reading, batches)) is not None:
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        while (arrays := _next_arrays(here, reading, batches, value, index)) is not None:
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     finally:
         here.run(reading.aclose())
 
 
-def _next_batch(here: Worker, reading: RangeReading, batches: RowBatches) -> pa.RecordBatch | None:
+def _next_arrays(
+    here: Worker, reading: RangeReading, batches: RowBatches, value: ValueColumn | None, index: int
+) -> list[pa.Array] | None:
+    """The columns of the next rows, with ``value`` at ``index``; None at the end."""
     with without_collection():
         columns = here.run(reading.next_columns())
-        batch = None if columns is None else batches.batch(columns)
+        if columns is None:
+            return None
+        if value is None:
+            arrays: list[pa.Array] = batches.batch(columns).columns
+        else:
+            here.run(value.learn(here.transport.admin, columns["schema_version"]))
+            values, problems = value.array(columns)
+            arrays = batches.batch(columns, problems).columns
+            arrays.insert(index, values)
         del columns  # before the collector could see them
-        return batch
+        return arrays

@@ -55,3 +55,12 @@ def test_a_column_that_cannot_be_given_so_is_refused(field: StructField, sentenc
     with pytest.raises(ConfigurationError) as refused:
         choose_columns(OPTIONS, schema(StructField("text", StringType()) if field.name != "text" else field, field))
     assert sentence in str(refused.value)
+
+
+def test_the_column_value_is_not_one_of_the_table() -> None:
+    """It has the type of the values, or any that the user gives; without the option there is no such column."""
+    options = parse_options({"url": "pulsar://broker:6650", "queue": "orders", "schema": "auto"}, Use.READ)
+    wanted = schema(StructField("text", StringType()), StructField("Value", schema(StructField("a", LongType()))))
+    assert [column.name for column in choose_columns(options, wanted).columns] == ["text"]
+    with pytest.raises(ConfigurationError, match="no column 'Value'"):
+        choose_columns(OPTIONS, wanted)

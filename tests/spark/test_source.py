@@ -6,8 +6,12 @@ import datetime
 import re
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
 
+import anyio
 import httpx
 import pytest
 from pyspark.errors import PySparkException
@@ -127,3 +131,60 @@ def test_the_processes_in_which_spark_makes_and_commits_a_write_load_no_pyarrow(
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == []
+
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": "int"}}, "default": []},
+    ],
+}
+WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
+
+
+def send_values(url: str, queue: str, *values: tuple[jmsaio.Schema | None, Any]) -> None:
+    """Send bodies, each with a schema or with none."""
+
+    async def run() -> None:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            for schema, body in values:
+                async with session.create_producer(session.create_queue(queue), schema=schema) as producer:
+                    await producer.send(body)
+
+    anyio.run(run)
+
+
+def test_versions_of_a_record_are_one_column(spark: SparkSession, pulsar_broker: TestBroker, name: Name) -> None:
+    """Also in a stream; a message without a schema has NULL there, and no error."""
+    queue, first, later = name("values"), jmsaio.Schema("AVRO", ORDER), jmsaio.Schema("AVRO", WIDER)
+    tea = {"id": 5, "price": Decimal("12.30"), "lines": [{"tea": 2}]}
+    send_values(pulsar_broker.url, queue, (first, tea), (later, {**tea, "id": 6, "note": "x"}), (None, "text"))
+    rows = read(spark, pulsar_broker, queue=queue, schema="auto").orderBy("position")
+    assert dict(rows.dtypes)["value"] == (
+        "struct<id:bigint,price:decimal(9,2),lines:array<map<string,int>>,note:string>"
+    )
+    found = [(row.value and row.value.asDict(), row.text, row.decode_error) for row in rows.collect()]
+    assert found == [
+        ({**tea, "note": None}, None, None), ({**tea, "id": 6, "note": "x"}, None, None), (None, "text", None),
+    ]  # fmt: skip
+    assert [row.id for row in rows.where("value.id > 5").select("value.id").collect()] == [6]
+    stream = spark.readStream.format("jms").options(
+        url=pulsar_broker.url, queue=queue, schema="auto", startingOffsets="earliest"
+    )
+    table = f"values_{uuid.uuid4().hex}"
+    query = stream.load().writeStream.format("memory").queryName(table).trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    assert sorted(row.id for row in spark.sql(f"SELECT value.id FROM {table}").collect() if row.id) == [5, 6]
+
+
+def test_values_without_a_common_type_are_json(spark: SparkSession, pulsar_broker: TestBroker, name: Name) -> None:
+    queue = name("json")
+    send_values(pulsar_broker.url, queue, (jmsaio.Schema("JSON", ORDER), {"id": 5, "note": [None, "é"]}))
+    rows = read(spark, pulsar_broker, queue=queue, schema="auto")
+    (row,) = rows.selectExpr("value", "get_json_object(value, '$.id') AS id").collect()
+    assert (row.value, row.id) == ('{"id": 5, "note": [null, "é"]}', "5")
+    with pytest.raises(PySparkException, match="must be auto"):
+        read(spark, pulsar_broker, queue=queue, schema="avro")

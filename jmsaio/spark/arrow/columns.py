@@ -91,13 +91,17 @@ class RowBatches:
         builders = [_builder(column.name) for column in columns]
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
 
-    def batch(self, columns: RowColumns) -> pa.RecordBatch:
+    def batch(self, columns: RowColumns, problems: dict[int, str] | None = None) -> pa.RecordBatch:
         """The record batch of some rows.
+
+        Args:
+            columns: the rows.
+            problems: what could not be read of some rows, by their index, beside what is found here.
 
         Raises:
             MalformedMessageError: with ``fail_on_error``, a part of a message can't be read; names topic and position.
         """
-        batch = _Batch(self, columns)
+        batch = _Batch(self, columns, problems or {})
         arrays: list[Any] = [None] * len(self._builders)
         for index, build in self._builders:
             arrays[index] = build(batch)

@@ -70,6 +70,7 @@ class SourceOptions:
         columns: what rows have, in their order; empty for a writer.
         declared: the properties that ``props`` has.
         body: how rows have the body.
+        use_schema: rows have the column ``value``, too, read by the schema of the topic.
         starting_offsets: where reading starts, inclusive.
         ending_offsets: where it ends, exclusive.
         starting_time: publish time of the first messages in ms since the epoch; wins over ``starting_offsets``.
@@ -102,6 +103,7 @@ class SourceOptions:
     columns: tuple[Column, ...]
     declared: tuple[Property, ...] = ()
     body: Body = Body.TYPED
+    use_schema: bool = False
     starting_offsets: Bound = EARLIEST
     ending_offsets: Bound = LATEST
     starting_time: int | None = None

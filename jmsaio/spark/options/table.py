@@ -47,6 +47,12 @@ _INT: Final = 2**31 - 1
 MIB: Final = 1024 * 1024
 
 
+def _auto(text: str) -> bool:
+    if text.strip().lower() != "auto":
+        raise ValueError("must be auto")
+    return True
+
+
 @attrs.frozen(kw_only=True)
 class OptionRow:
     """One option.
@@ -108,6 +114,11 @@ OPTIONS: Final = (
         name="propertySchema", uses=_READS, default="", read=parse_properties, field="declared",
         doc="properties with their types, such as `region STRING, qty INT`: adds the column `props` with one field for "
         "each. A property of another type is NULL there, unless it fits without a loss, such as a short into an INT",
+    ),
+    OptionRow(
+        name="schema", uses=_READS, default="", read=_auto, field="use_schema", admin=True,
+        doc="`auto`: adds the column `value`, the body read by the schema of its topic: a STRUCT with the fields of "
+        "the AVRO record if all its versions fit together, otherwise JSON. NULL for a message without a schema",
     ),
     OptionRow(
         name="body", uses=_READS, default="typed", read=values.word_of(Body), field="body",

@@ -10,7 +10,7 @@ from jmsaio.spark.options.checks import parse_destination
 from jmsaio.spark.options.parse import parse_options
 from jmsaio.spark.options.table import OPTIONS, Use
 
-TEXTS = {"sharedCursor": "true", "moveCursor": "false", "subscription": "s"}
+TEXTS = {"schema": "auto", "sharedCursor": "true", "moveCursor": "false", "subscription": "s"}
 
 
 @pytest.mark.parametrize(

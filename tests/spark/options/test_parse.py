@@ -50,6 +50,7 @@ HAPPY = [
     ("selector", "", Use.READ, "selector", None),
     ("propertySchema", "region STRING", Use.READ, "declared", (Property("region", Type.STRING),)),
     ("body", "raw", Use.READ, "body", Body.RAW),
+    ("schema", "AUTO", Use.READ_STREAM, "use_schema", True),
     ("startingOffsets", "earliest", Use.READ_STREAM, "starting_offsets", EARLIEST),
     ("startingOffsets", '{"orders": "12:5:3"}', Use.READ, "starting_offsets", {QUEUE: Place(12, 5, 3)}),
     ("endingOffsets", '{"orders": "12:5"}', Use.READ, "ending_offsets", {QUEUE: Place(12, 5)}),
