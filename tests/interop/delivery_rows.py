@@ -1,0 +1,232 @@
+"""The rows of delivery: priority, delay, expiry, redelivery, dead letters, replies, browsers, transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from tests.codec.cases import value
+from tests.interop.comparing import bodies, bodies_of, compare, same, text, texts
+from tests.interop.matrix import Cell, Row
+from tests.interop.sides import Described
+
+#: Seconds to wait for a message that must not come, and for all that a consumer fetches in advance.
+_ABSENT, _FETCHED = 1.0, 3.0
+
+
+async def by_priority(cell: Cell) -> None:
+    """What the receiver has fetched arrives by priority. A Java consumer fetches from its first receive on."""
+    await cell.receiver.subscribe(cell.queue())
+    await cell.sender.send(cell.queue(), text("first"))
+    same("the first", bodies(await cell.receiver.receive()), ["first"])
+    items = [text(f"p{priority}", options={"priority": priority}) for priority in (4, 0, 9, 2, 7)]
+    await cell.sender.send(cell.queue(), *items)
+    await asyncio.sleep(_FETCHED)
+    same("order", bodies(await cell.receiver.receive(5)), ["p9", "p7", "p4", "p2", "p0"])
+
+
+async def delayed(cell: Cell) -> None:
+    """A message with a delay arrives after it (but for the broker's tick), and after one that was sent later."""
+    await cell.receiver.subscribe(cell.queue())
+    begin = time.monotonic()
+    late = text("late", options={"delivery_delay": 3000})
+    [header] = await cell.sender.send(cell.queue(), late)
+    await cell.sender.send(cell.queue(), text("soon"))
+    found = await cell.receiver.receive(2)
+    passed = time.monotonic() - begin
+    same("order", bodies(found), ["soon", "late"])
+    compare(late, header, found[1])
+    assert passed > 2.7, f"it arrived after {passed:.1f} s"
+
+
+async def delivery_time(cell: Cell) -> None:
+    """JMSDeliveryTime is the time of the send and the delay."""
+    await cell.receiver.subscribe(cell.queue())
+    await cell.sender.send(cell.queue(), text("late", options={"delivery_delay": 500}))
+    [found] = await cell.receiver.receive()
+    same("JMSDeliveryTime", found["headers"]["delivery_time"], found["headers"]["timestamp"] + 500)
+
+
+async def expired(cell: Cell) -> None:
+    """An expired message does not arrive."""
+    await cell.sender.send(cell.queue(), text("expires", options={"time_to_live": 1}))
+    await asyncio.sleep(0.1)
+    await cell.sender.send(cell.queue(), text("stays", options={"time_to_live": 600_000}))
+    await cell.receiver.subscribe(cell.queue())
+    same("what arrives", bodies(await cell.receiver.receive()), ["stays"])
+    same("what is left", await cell.receiver.receive(timeout=_ABSENT), [])
+
+
+async def recovered(cell: Cell) -> None:
+    """What was not acknowledged comes again, marked and counted; what was acknowledged does not."""
+    await cell.receiver.subscribe(cell.queue())
+    [header] = await cell.sender.send(cell.queue(), text("x"))
+    for delivery in (1, 2):
+        [found] = await cell.receiver.receive()
+        compare(text("x"), header, found)
+        same("JMSRedelivered", found["headers"]["redelivered"], delivery > 1)
+        same("JMSXDeliveryCount", int(found["properties"]["JMSXDeliveryCount"]["v"]), delivery)
+        await cell.receiver.end("recover" if delivery == 1 else "acknowledge")
+    await cell.receiver.unsubscribe()
+    await cell.receiver.subscribe(cell.queue(), "again")
+    same("what is left", await cell.receiver.receive(1, "again", timeout=_ABSENT), [])
+
+
+async def dead_letter(cell: Cell) -> None:
+    """A message that failed too often is a dead letter, read by the sender's client: all but its id is the same."""
+    item, header, letter = await _become_dead_letter(cell)
+    compare(item, {**header, "message_id": letter["headers"]["message_id"]}, letter, extra=True)
+
+
+async def dead_letter_id(cell: Cell) -> None:
+    """A dead letter has the id of the message."""
+    _, header, letter = await _become_dead_letter(cell)
+    same("JMSMessageID", letter["headers"]["message_id"], header["message_id"])
+
+
+async def _become_dead_letter(cell: Cell) -> tuple[Described, Described, Described]:
+    """A message, its headers after the send, and its dead letter."""
+    place = cell.queue()
+    letters = {"kind": "queue", "name": f"persistent://public/default/{place['name']}-jms-queue-DLQ"}
+    await cell.sender.subscribe(letters, "letters")
+    await cell.receiver.subscribe(place)
+    item = text("fails", properties={"n": value("long", 7)}, headers={"type": "order", "correlation_id": "c"})
+    [header] = await cell.sender.send(place, item)
+    for delivery in (1, 2):
+        [found] = await cell.receiver.receive()
+        same("JMSXDeliveryCount", int(found["properties"]["JMSXDeliveryCount"]["v"]), delivery)
+        await cell.receiver.end("recover")
+    [letter] = await cell.sender.receive(1, "letters")
+    return item, header, letter
+
+
+async def replied(cell: Cell, answers: Described) -> None:
+    """A request is answered to its JMSReplyTo, with its correlation id."""
+    await cell.sender.subscribe(answers, "answers")
+    await cell.receiver.subscribe(cell.queue())
+    request = text("ping", headers={"reply_to": answers, "correlation_id": "c-1"})
+    [header] = await cell.sender.send(cell.queue(), request)
+    [found] = await cell.receiver.receive()
+    compare(request, header, found)
+    reply = text("pong", headers={"correlation_id": found["headers"]["correlation_id"]})
+    [header] = await cell.receiver.send(found["headers"]["reply_to"], reply)
+    [answer] = await cell.sender.receive(1, "answers")
+    compare(reply, header, answer)
+    same("JMSCorrelationID", answer["headers"]["correlation_id"], "c-1")
+
+
+async def replied_to_queue(cell: Cell) -> None:
+    """To a queue."""
+    await replied(cell, cell.queue("answers"))
+
+
+async def replied_to_topic(cell: Cell) -> None:
+    """To a topic."""
+    await replied(cell, cell.topic("answers"))
+
+
+async def replied_to_temporary(cell: Cell) -> None:
+    """To a temporary queue of the sender."""
+    await replied(cell, await cell.sender.temporary_queue())
+
+
+async def browsed(cell: Cell) -> None:
+    """A browser shows what was sent, field by field and in order, and takes nothing."""
+    items = texts(5)
+    headers = await cell.sender.send(cell.queue(), *items)
+    for _ in range(2):
+        found = await cell.receiver.browse(cell.queue())
+        for item, header, message in zip(items, headers, found, strict=True):
+            compare(item, header, message)
+    await cell.receiver.subscribe(cell.queue())
+    same("what is there", bodies(await cell.receiver.receive(5)), bodies_of(items))
+
+
+def delivery_rows() -> list[Row]:
+    """Priority, delay, expiry, redelivery, dead letters, replies, browsers."""
+    from_java = frozenset({("java", "java"), ("java", "python")})
+    priorities = {"jms.enableJMSPriority": True}
+    # A Java consumer that is closed while it gives messages back may reset its connection: not that of other rows.
+    apart = {"consumerConfig": {"negativeAckRedeliveryDelayMicros": 1_000_000}}
+    soon = {"negativeAckRedeliveryDelayMicros": 100_000}
+    policy = {"consumerConfig": {"deadLetterPolicy": {"maxRedeliverCount": 1}, **soon}}
+    return [
+        Row(group="Delivery", name="by priority", run=by_priority, configuration=priorities),
+        Row(group="Delivery", name="delivery delay", run=delayed),
+        Row(
+            group="Delivery",
+            name="JMSDeliveryTime has the delay",
+            run=delivery_time,
+            differs=from_java,
+            line="JMSDeliveryTime",
+        ),
+        Row(group="Delivery", name="time to live", run=expired, configuration=apart),
+        Row(group="Delivery", name="recover", run=recovered, receiver="client"),
+        Row(group="Delivery", name="dead letter", run=dead_letter, receiver="client", configuration=policy),
+        Row(
+            group="Delivery",
+            name="JMSMessageID of a dead letter",
+            run=dead_letter_id,
+            receiver="client",
+            configuration=policy,
+            differs=from_java,
+            line="JMSMessageID",
+        ),
+        Row(group="Delivery", name="reply to a queue", run=replied_to_queue),
+        Row(group="Delivery", name="reply to a topic", run=replied_to_topic),
+        Row(group="Delivery", name="reply to a temporary queue", run=replied_to_temporary),
+        Row(group="Delivery", name="browser", run=browsed),
+    ]
+
+
+async def committed(cell: Cell) -> None:
+    """What was sent arrives after the commit."""
+    await cell.receiver.subscribe(cell.queue())
+    headers = await cell.sender.send(cell.queue(), *texts(3))
+    await cell.sender.end("commit")
+    for item, header, message in zip(texts(3), headers, await cell.receiver.receive(3), strict=True):
+        compare(item, header, message)
+
+
+async def sends_rolled_back(cell: Cell) -> None:
+    """What was sent does not arrive after a rollback."""
+    await cell.receiver.subscribe(cell.queue())
+    await cell.sender.send(cell.queue(), *texts(3, "undone"))
+    await cell.sender.end("rollback")
+    await cell.sender.send(cell.queue(), text("done"))
+    await cell.sender.end("commit")
+    same("what arrives", bodies(await cell.receiver.receive()), ["done"])
+    same("what is left", await cell.receiver.receive(timeout=_ABSENT), [])
+
+
+async def receives_rolled_back(cell: Cell) -> None:
+    """What was received comes again after a rollback, and not after a commit."""
+    await cell.receiver.subscribe(cell.queue())
+    headers = await cell.sender.send(cell.queue(), *texts(2))
+    await cell.sender.end("commit")
+    for redelivered, how in ((False, "rollback"), (True, "commit")):
+        found = sorted(await cell.receiver.receive(2), key=lambda message: str(message["body"]["v"]))
+        for item, header, message in zip(texts(2), headers, found, strict=True):
+            compare(item, header, message)
+            same("JMSRedelivered", message["headers"]["redelivered"], redelivered)
+        await cell.receiver.end(how)
+    same("what is left", await cell.receiver.receive(timeout=_ABSENT), [])
+
+
+def transaction_rows() -> list[Row]:
+    """Transacted sessions: the broker's transactions in Java, emulated ones in Python."""
+    settings: dict[str, Any] = {
+        "java": {"enableTransaction": True}, "python": {"jms.emulateTransactions": True}, "sender": "transacted",
+    }  # fmt: skip
+    return [
+        Row(group="Transactions", name="sent and committed", run=committed, **settings),
+        Row(
+            group="Transactions", name="sent and rolled back", run=sends_rolled_back, line="emulated transactions",
+            differs=frozenset({("python", "java"), ("python", "python")}), **settings,
+        ),
+        Row(
+            group="Transactions", name="received and rolled back, then committed", run=receives_rolled_back,
+            receiver="transacted", **settings,
+        ),
+    ]  # fmt: skip

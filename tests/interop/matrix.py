@@ -1,0 +1,139 @@
+"""Runs rows of the matrix: each in four cells, for who sends and who receives, the Java client or jmsaio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+import httpx
+
+import jmsaio
+from tests.interop.sides import Client, Described, Side, SideError, java_client, python_client
+from tests.support.broker import TestBroker
+
+#: Sender and receiver of each column.
+COLUMNS = (("java", "java"), ("java", "python"), ("python", "java"), ("python", "python"))
+Column = tuple[str, str]
+#: Seconds for one cell, and cells at the same time.
+_LIMIT, _AT_ONCE = 90.0, 6
+
+
+@attrs.frozen
+class Cell:
+    """Where one row is run for one column: a session of each side, and names that no other cell has."""
+
+    sender: Side
+    receiver: Side
+    prefix: str
+    _web_url: str
+
+    def queue(self, stem: str = "q") -> Described:
+        """A queue."""
+        return {"kind": "queue", "name": f"{self.prefix}-{stem}"}
+
+    def topic(self, stem: str = "t") -> Described:
+        """A topic."""
+        return {"kind": "topic", "name": f"{self.prefix}-{stem}"}
+
+    def subscription(self) -> str:
+        """The name of a subscription."""
+        return f"{self.prefix}-s"
+
+    async def create_topic(self, target: Described, partitions: int = 0) -> None:
+        """Create the topic of a destination."""
+        path = f"/admin/v2/persistent/public/default/{target['name']}{'/partitions' if partitions else ''}"
+        async with httpx.AsyncClient(base_url=self._web_url, timeout=30) as client:
+            (await client.put(path, json=partitions or {})).raise_for_status()
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """A row.
+
+    Attributes:
+        group: heading that it stands under.
+        name: what is shown.
+        run: sends and receives, and raises AssertionError if what arrived is not what was sent.
+        sender: acknowledge mode of the sender's session: auto, client, transacted.
+        receiver: likewise, of the receiver's.
+        configuration: of both connections, by Starlight's keys.
+        java: of the Java connections, besides.
+        python: of the Python connections, besides.
+        differs: the columns whose cells fail.
+        line: the point of the compatibility guide that says why.
+    """
+
+    group: str
+    name: str
+    run: Callable[[Cell], Awaitable[None]]
+    sender: str = "auto"
+    receiver: str = "auto"
+    configuration: Mapping[str, Any] = attrs.field(factory=dict)
+    java: Mapping[str, Any] = attrs.field(factory=dict)
+    python: Mapping[str, Any] = attrs.field(factory=dict)
+    differs: frozenset[Column] = frozenset()
+    line: str = ""
+
+
+#: What each cell came to, by group and name of its row and by column: None, or why what arrived is not what was sent.
+Results = dict[tuple[str, str, Column], str | None]
+
+
+async def run(broker: TestBroker, classpath: str, rows: Iterable[Row]) -> Results:
+    """Run the rows on a broker, with one Java process.
+
+    Args:
+        broker: a running broker.
+        classpath: of the Java client and the programs of ``tests/java``.
+        rows: the rows.
+    """
+    client_id = f"matrix-{uuid.uuid4().hex[:12]}"
+    base = {
+        "brokerServiceUrl": broker.service_url,
+        "webServiceUrl": broker.web_service_url,
+        "jms.clientId": client_id,
+    }
+    results: Results = {}
+    limit = asyncio.Semaphore(_AT_ONCE)
+    async with java_client(classpath) as java, python_client() as python:
+        clients: dict[str, Client] = {"java": java, "python": python}
+
+        async def fill(number: int, row: Row, column: Column) -> None:
+            prefix = f"{client_id}-{number}-{column[0][0]}{column[1][0]}"
+            async with limit:
+                results[row.group, row.name, column] = await _outcome(clients, base, row, column, prefix, broker)
+
+        async with asyncio.TaskGroup() as group:
+            for number, row in enumerate(rows):
+                for column in COLUMNS:
+                    group.create_task(fill(number, row, column))
+    return results
+
+
+async def _outcome(
+    clients: Mapping[str, Client], base: Mapping[str, Any], row: Row, column: Column, prefix: str, broker: TestBroker
+) -> str | None:
+    opened: list[Side] = []
+    settings = json.dumps([row.configuration, row.java, row.python], sort_keys=True)
+    client_id = f"{base['jms.clientId']}-{zlib.crc32(settings.encode()):x}"  # one for the connections of both clients
+    try:
+        async with asyncio.timeout(_LIMIT):
+            for role, mode in zip(column, (row.sender, row.receiver), strict=True):
+                own = row.java if role == "java" else row.python
+                configuration = {**base, **row.configuration, **own, "jms.clientId": client_id}
+                opened.append(await clients[role].open(configuration, mode))
+            sender, receiver = opened
+            await row.run(Cell(sender, receiver, prefix, broker.web_service_url))
+    except (AssertionError, SideError, jmsaio.JMSError) as error:
+        return f"{type(error).__name__}: {error}"
+    except TimeoutError:
+        return f"not done within {_LIMIT:g} s"
+    finally:
+        for side in opened:
+            await side.end("close")
+    return None

@@ -1,0 +1,201 @@
+import com.datastax.oss.pulsar.jms.PulsarConnectionFactory;
+import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.JsonNode;
+import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
+import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
+import jakarta.jms.Connection;
+import jakarta.jms.Destination;
+import jakarta.jms.JMSException;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.QueueBrowser;
+import jakarta.jms.Session;
+import jakarta.jms.Topic;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Enumeration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+
+/**
+ * Many sessions of the real Java client in one process, each driven by another program, at the same time.
+ *
+ * <p>Each line of standard input is a request with an "id"; each line of standard output is an answer with the same id,
+ * {"id", "ok": result} or {"id", "error": text}. {"op": "open", "session", "configuration", "mode"} opens a session,
+ * with mode "auto", "client" or "transacted"; sessions with the same configuration share a connection. Every other
+ * request names its session, and is made when the one before is answered. Descriptions: see Messages;
+ * requests with schemas, which Pulsar's own client serves, and their values: see Schemas.
+ */
+public final class Sides {
+  private static final Map<String, Side> SIDES = new ConcurrentHashMap<>();
+  private static final Map<String, Connection> CONNECTIONS = new HashMap<>();
+
+  private Sides() {}
+
+  public static void main(String[] arguments) throws Exception {
+    PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+    System.setOut(System.err); // logging must not mix with the answers
+    ExecutorService threads = Executors.newCachedThreadPool();
+    BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+      JsonNode request = Messages.JSON.readTree(line);
+      threads.execute(() -> answers.println(answer(request)));
+    }
+    System.exit(0); // connections and all: the broker closes what is left
+  }
+
+  private static String answer(JsonNode request) {
+    ObjectNode answer = Messages.JSON.createObjectNode();
+    answer.set("id", request.get("id"));
+    try {
+      String name = request.get("session").asText();
+      if (request.get("op").asText().equals("open")) {
+        JsonNode configuration = request.get("configuration");
+        String serviceUrl = configuration.get("brokerServiceUrl").asText();
+        SIDES.put(name, new Side(connection(configuration), request.get("mode").asText(), serviceUrl));
+      } else {
+        answer.set("ok", SIDES.get(name).serve(request));
+      }
+    } catch (Exception | StackOverflowError | LinkageError error) {
+      answer.put("error", error.toString());
+    }
+    try {
+      return Messages.JSON.writeValueAsString(answer);
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  private static Connection connection(JsonNode configuration) throws Exception {
+    synchronized (CONNECTIONS) {
+      Connection connection = CONNECTIONS.get(configuration.toString());
+      if (connection == null) {
+        @SuppressWarnings("unchecked")
+        Map<String, Object> map = Messages.JSON.convertValue(configuration, HashMap.class);
+        connection = new PulsarConnectionFactory(map).createConnection();
+        connection.start();
+        CONNECTIONS.put(configuration.toString(), connection);
+      }
+      return connection;
+    }
+  }
+
+  /** One session and its consumers. */
+  private static final class Side {
+    private final Session session;
+    private final MessageProducer producer;
+    private final Map<String, MessageConsumer> consumers = new HashMap<>();
+    private final String serviceUrl;
+    private Message last;
+    private Schemas schemas; // few sides need its client
+
+    Side(Connection connection, String mode, String serviceUrl) throws JMSException {
+      this.serviceUrl = serviceUrl;
+      int number =
+          mode.equals("transacted") ? Session.SESSION_TRANSACTED
+          : mode.equals("client") ? Session.CLIENT_ACKNOWLEDGE
+          : Session.AUTO_ACKNOWLEDGE;
+      session = connection.createSession(number);
+      producer = session.createProducer(null);
+    }
+
+    JsonNode serve(JsonNode request) throws Exception {
+      switch (request.get("op").asText()) {
+        case "send":
+          return send(Messages.destination(session, request.get("destination")), request.get("items"));
+        case "subscribe":
+          consumers.put(request.get("consumer").asText(), subscribe(request));
+          return null;
+        case "receive":
+          return receive(consumers.get(request.get("consumer").asText()), request);
+        case "unsubscribe":
+          consumers.remove(request.get("consumer").asText()).close();
+          return null;
+        case "browse":
+          return browse((Queue) Messages.destination(session, request.get("destination")), request);
+        case "temporary_queue":
+          return Messages.describe(session.createTemporaryQueue());
+        case "acknowledge":
+          last.acknowledge();
+          return null;
+        case "recover":
+          session.recover();
+          return null;
+        case "commit":
+          session.commit();
+          return null;
+        case "rollback":
+          session.rollback();
+          return null;
+        case "close":
+          session.close();
+          if (schemas != null) {
+            schemas.close();
+          }
+          return null;
+        default:
+          if (schemas == null) {
+            schemas = new Schemas(serviceUrl);
+          }
+          return schemas.serve(request);
+      }
+    }
+
+    private ArrayNode send(Destination destination, JsonNode items) throws JMSException {
+      ArrayNode headers = Messages.JSON.createArrayNode();
+      for (JsonNode item : items) {
+        Message message = Messages.build(session, item.get("message"));
+        Messages.send(producer, destination, message, item.path("options"));
+        headers.add(Messages.headers(message));
+      }
+      return headers;
+    }
+
+    private MessageConsumer subscribe(JsonNode request) throws JMSException {
+      Destination destination = Messages.destination(session, request.get("destination"));
+      String selector = request.path("selector").asText(null);
+      String name = request.path("subscription").asText(null);
+      switch (request.path("mode").asText("plain")) {
+        case "durable":
+          return session.createDurableConsumer((Topic) destination, name, selector, false);
+        case "shared":
+          return session.createSharedConsumer((Topic) destination, name, selector);
+        case "shared_durable":
+          return session.createSharedDurableConsumer((Topic) destination, name, selector);
+        default:
+          return session.createConsumer(destination, selector);
+      }
+    }
+
+    private ArrayNode receive(MessageConsumer consumer, JsonNode request) throws JMSException {
+      ArrayNode received = Messages.JSON.createArrayNode();
+      for (int number = 0; number < request.get("count").asInt(); number++) {
+        Message message = consumer.receive(request.get("timeout").asLong());
+        if (message == null) {
+          break;
+        }
+        last = message;
+        received.add(Messages.describe(message));
+      }
+      return received;
+    }
+
+    private ArrayNode browse(Queue queue, JsonNode request) throws JMSException {
+      ArrayNode seen = Messages.JSON.createArrayNode();
+      try (QueueBrowser browser = session.createBrowser(queue, request.path("selector").asText(null))) {
+        for (Enumeration<?> messages = browser.getEnumeration(); messages.hasMoreElements(); ) {
+          seen.add(Messages.describe((Message) messages.nextElement()));
+        }
+      }
+      return seen;
+    }
+  }
+}
