@@ -13,6 +13,7 @@ from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
 from jmsaio.cli.common.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.common.output import show_help_alone
+from jmsaio.cli.doctor import doctor
 from jmsaio.cli.guide import guide
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import SendingStopped, send
@@ -57,7 +58,7 @@ def app(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (demo, send, receive, browse, bench, broker, subscription, sweep, spark, guide):
+for command in (demo, send, receive, browse, bench, broker, doctor, subscription, sweep, spark, guide):
     app.add_command(command)
 
 

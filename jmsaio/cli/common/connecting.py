@@ -46,12 +46,15 @@ def connection_options(command: Callable[P, T]) -> Callable[P, T]:
     return broker_options(topic(command))
 
 
-def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, object]:
+def read_connection(
+    url: str | None, settings: tuple[str, ...], *, embedded: bool = False
+) -> dict[str, object]:  # fmt: skip
     """The configuration as one map, checked.
 
     Args:
         url: what ``--url`` says.
         settings: what ``--option`` says.
+        embedded: take the embedded broker, too, if the configuration names it.
 
     Raises:
         click.UsageError: an option without ``=``, or the embedded broker.
@@ -67,7 +70,7 @@ def read_connection(url: str | None, settings: tuple[str, ...]) -> dict[str, obj
             raise click.UsageError(f"--option needs NAME=VALUE, not {name!r}")
         source[name] = value
     config = load(source)
-    if config.in_process:
+    if config.in_process and (config.fallback or not embedded):
         raise click.UsageError(refusal(config))
     _, in_url = split_url(str(source.get("brokerServiceUrl", source.get("service_url", "memory:"))))
     if "connect_timeout" not in source and "connect_timeout" not in in_url:

@@ -86,7 +86,11 @@ Opened = TypeVar("Opened")
 
 
 class PulsarTransport:
-    """A ``Transport`` over pulsar-client. Made by ``open_transport``."""
+    """A ``Transport`` over pulsar-client. Made by ``open_transport``.
+
+    Attributes:
+        same_cluster: shows whether the REST interface is of the broker's cluster.
+    """
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
@@ -116,8 +120,8 @@ class PulsarTransport:
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)
-        same = SameCluster(config, self._subscriber.partitions, self.open_reader)
-        self._admin: RestAdmin | None = open_admin(config, same.check) if config.use_pulsar_admin else None
+        self.same_cluster = SameCluster(config, self._subscriber.partitions, self.open_reader)
+        self._admin: RestAdmin | None = open_admin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opening = Opening(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}

@@ -357,6 +357,11 @@ class RestAdmin:
         what = f"set properties of subscription {name} of {topic}"
         await self._call("PUT", f"{subscription_path(topic, name)}/properties", body=dict(properties), what=what)
 
+    async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
+        """Make any other call: the text of its answer, and the answer's ``Date`` header. ``what`` is for errors."""
+        answer = await self._answer(method, path, what=what)
+        return answer.text, answer.headers.get("date", "")
+
     async def aclose(self) -> None:
         """Close the connections. Idempotent."""
         self._closed = True

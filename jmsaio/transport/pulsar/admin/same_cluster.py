@@ -103,7 +103,7 @@ class SameCluster:
         config = self.config
         with anyio.move_on_after(_LIMIT):
             try:
-                if not await self._is_seen(path, look):
+                if not await self.is_seen(topic_of(path), look):
                     _log.warning(
                         "option webServiceUrl = %s is the REST interface of another cluster than %s: subscriptions are "
                         "created and deleted there, so that a queue here may lose the messages that are sent before "
@@ -127,7 +127,7 @@ class SameCluster:
 
     async def _prove(self, path: str, what: str, look: Look) -> bool:
         try:
-            return await self._is_seen(path, look)
+            return await self.is_seen(topic_of(path), look)
         except (NotFoundError, JMSSecurityError) as error:
             web, service = self._addresses()
             text = (
@@ -141,8 +141,19 @@ class SameCluster:
     def _addresses(self) -> tuple[str, str]:
         return self.config.web_service_url, self.config.service_url
 
-    async def _is_seen(self, path: str, look: Look) -> bool:
-        own = topic_of(path)
+    async def is_seen(self, own: str | None, look: Look) -> bool:
+        """Whether a reader that is opened at the broker is seen through the REST interface.
+
+        Args:
+            own: the topic that is taken if there can be no reader of the usual one; None: none is.
+            look: as for ``check``.
+
+        Raises:
+            NotFoundError: no topic can be used.
+            TransportError, JMSSecurityError: as ``check``.
+
+        Cancelling leaves no reader behind.
+        """
         with anyio.move_on_after(None if own is None else _OWN_LIMIT):
             try:
                 return await self._is_seen_at(f"non-persistent://{self.config.system_namespace}/{TOPIC}", look)

@@ -104,14 +104,14 @@ async def test_the_brokers_own_interface_is_proved_once(
     """For all connections of a process."""
     guess(monkeypatch, pulsar_broker)
     proofs = 0
-    is_seen = same_cluster.SameCluster._is_seen
+    is_seen = same_cluster.SameCluster.is_seen
 
-    async def counted(one: same_cluster.SameCluster, path: str, look: same_cluster.Look) -> bool:
+    async def counted(one: same_cluster.SameCluster, own: str | None, look: same_cluster.Look) -> bool:
         nonlocal proofs
         proofs += 1
-        return await is_seen(one, path, look)
+        return await is_seen(one, own, look)
 
-    monkeypatch.setattr(same_cluster.SameCluster, "_is_seen", counted)
+    monkeypatch.setattr(same_cluster.SameCluster, "is_seen", counted)
     with anyio.fail_after(HANG):
         for _ in range(2):
             async with jmsaio.connect(pulsar_broker.service_url) as connection, connection.create_session() as session:

@@ -1,0 +1,94 @@
+"""``jmsaio doctor``: what a broker lacks, what follows from that, and what to change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from jmsaio.cli.common.connecting import broker_options, read_connection, run
+from jmsaio.cli.common.exits import ERROR, OK
+from jmsaio.cli.common.output import Output, json_option, make_output, printable
+from jmsaio.config import Configuration, load
+from jmsaio.model.destinations import Topic, resolve
+
+if TYPE_CHECKING:
+    from jmsaio.maintenance.diagnosis import Check, State
+
+_STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown": "dim"}
+
+
+@click.command()
+@click.argument("address", metavar="[URL]", required=False)
+@broker_options
+@click.option(
+    "--need",
+    type=click.Choice(["produce", "consume", "administer"]),
+    multiple=True,
+    default=("produce", "consume"),
+    show_default=True,
+    help="A right in the namespace without which the exit code is 1. Repeatable.",
+)
+@click.option(
+    "-t", "--topic", metavar="NAME",
+    help="An existing topic or queue to try the rights on, if the broker creates none. Nothing is sent or received.",
+)  # fmt: skip
+@json_option
+def doctor(
+    address: str | None, url: str | None, settings: tuple[str, ...], need: tuple[str, ...], topic: str | None,
+    as_json: bool | None,
+) -> int:  # fmt: skip
+    """Check a broker: what it lacks, what follows from that, and what to change.
+
+    Shows whether the broker can be reached and accepts this client, the client's rights in the namespace of
+    jms.systemNamespace, the REST interface, and the settings of broker and namespace that matter to JMS. Nothing on the
+    broker is changed.
+
+    The exit code is 1 if something needed is missing; warnings don't count.
+    """
+    if address and url:
+        raise click.UsageError("give the URL once: as an argument or with --url")
+    config = load(read_connection(address or url, settings, embedded=True))
+    output = make_output(as_json)
+    if config.in_process:
+        found = "the embedded broker is part of each process that uses it: nothing is needed"
+        output.record({"check": "broker", "state": "ok", "found": found}) if output.as_json else output.line(found)
+        return OK
+    full = None if topic is None else resolve(Topic(topic), config.system_namespace).topics[0]
+    return run(_doctor(config, need, full, output))
+
+
+async def _doctor(config: Configuration, need: tuple[str, ...], topic: str | None, output: Output) -> int:
+    from jmsaio.maintenance.diagnosis import CHECKS, State
+    from jmsaio.maintenance.doctor import examine
+
+    facts = await examine(config, need, topic)
+    counts: Counter[State] = Counter()
+    unknown: dict[str, list[str]] = {}
+    for check in CHECKS:
+        state, found = check.judge(facts)
+        counts[state] += 1
+        if state is State.UNKNOWN and not output.as_json:
+            unknown.setdefault(found, []).append(check.name)
+        else:
+            _write(output, check, state, found, check.change.replace("NAMESPACE", config.system_namespace))
+    for reason, names in unknown.items():
+        output.line(printable(f"unknown  {', '.join(names)}: {reason}"), _STYLES["unknown"])
+    output.remark(", ".join(f"{count} {state.value}" for state, count in counts.items()))
+    return ERROR if counts[State.MISSING] else OK
+
+
+def _write(output: Output, check: Check, state: State, found: str, change: str) -> None:
+    """One check; its consequence and what to change only if something is wrong."""
+    wrong = state.value in ("warning", "missing")
+    if output.as_json:
+        output.record({
+            "check": check.name, "state": state.value, "question": check.question, "found": found,
+            "consequence": check.consequence if wrong else None, "change": change if wrong else None,
+        })  # fmt: skip
+        return
+    output.line(printable(f"{state.value:8} {check.name}: {found}"), _STYLES[state.value])
+    if wrong:
+        output.line(f"{'':9}{check.consequence}")
+        output.line(f"{'':9}To do: {change}")

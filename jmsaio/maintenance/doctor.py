@@ -1,0 +1,201 @@
+"""Collects the facts about a broker for ``jmsaio doctor``; nothing on the broker changes.
+
+To see whether it may send and receive, the client opens a producer and a reader of a non-persistent topic, which stores
+nothing, or of a topic that is given. To see whether it may administer the namespace, it asks to delete a topic whose
+name no one has.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Awaitable, Iterable
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
+
+import anyio
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
+from jmsaio.maintenance.diagnosis import Facts
+from jmsaio.transport.base import Position, ReaderOptions, SenderOptions
+from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin.answers import understanding
+from jmsaio.transport.pulsar.admin.paths import topic_path
+from jmsaio.transport.pulsar.admin.same_cluster import TOPIC
+from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS
+from jmsaio.transport.pulsar.native.connecting import Reach
+from jmsaio.transport.pulsar.transport import PulsarTransport
+
+#: Seconds for one call, and for all that leads to one fact.
+_CALL, _LIMIT = 10.0, 20.0
+#: Seconds for the look at what the broker says to a client without credentials.
+_LOOK = 5.0
+_AT_REST = ("settings", "policies", "transactions", "administer", "skew")
+
+
+async def examine(config: Configuration, needed: Iterable[str], topic: str | None = None) -> Facts:
+    """Find out everything that the checks ask about, at the same time. Takes 40 s at most.
+
+    Args:
+        config: of a broker that is not embedded.
+        needed: the rights that the client needs, see `Facts`.
+        topic: full name of an existing topic to open the producer and the reader of; None: a non-persistent one.
+
+    Raises:
+        ConfigurationError: an option that can't be used, such as ``authPlugin``.
+
+    Cancelling closes what was opened.
+    """
+    limit = min(config.operation_timeout, _CALL)
+    config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))
+    found: dict[str, Any] = {}
+    transport = PulsarTransport(config)
+    admin = open_admin(config) if config.use_pulsar_admin else None
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_ask_broker, transport, admin, topic, found)
+            if admin is not None:
+                group.start_soon(_ask_rest, admin, config.system_namespace, found)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose(_CALL)
+            if admin is not None:
+                await admin.aclose()
+    _explain(config, found)
+    return Facts(config, frozenset(needed), found)
+
+
+async def _ask_broker(
+    transport: PulsarTransport, admin: RestAdmin | None, topic: str | None, found: dict[str, Any]
+) -> None:
+    await _note(found, "connected", transport.check_reachable())
+    if found["connected"] is not None:
+        return
+    async with anyio.create_task_group() as group:
+        group.start_soon(_note, found, "anonymous", _accepts_anyone(transport.same_cluster.config))
+        group.start_soon(_note, found, "produce", _may_produce(transport, topic))
+        group.start_soon(_note, found, "consume", _may_consume(transport, topic))
+        if admin is not None:
+            same = transport.same_cluster.is_seen(topic, partial(admin.consumers, "statistics"))
+            group.start_soon(_note, found, "same cluster", same)
+
+
+async def _ask_rest(admin: RestAdmin, namespace: str, found: dict[str, Any]) -> None:
+    settings = "/admin/v2/brokers/configuration/runtime", "settings of the broker (a superuser)"
+    policies = f"/admin/v2/namespaces/{namespace}", "policies of the namespace (an administrator of its tenant)"
+    async with anyio.create_task_group() as group:
+        group.start_soon(_note, found, "version", _version(admin, found))
+        group.start_soon(_note, found, "settings", _read(admin, *settings))
+        group.start_soon(_note, found, "policies", _read(admin, *policies))
+        group.start_soon(_note, found, "transactions", _has_transactions(admin))
+        group.start_soon(_note, found, "administer", _may_administer(admin, namespace))
+
+
+async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> None:
+    """Add a fact, or the error in its place."""
+    try:
+        with anyio.fail_after(_LIMIT):
+            found[name] = await work
+    except TimeoutError:
+        found[name] = OperationTimeoutError(f"no answer within {_LIMIT:g} s")
+    except JMSError as error:
+        found[name] = error
+
+
+def _explain(config: Configuration, found: dict[str, Any]) -> None:
+    """Give the reason for each fact that is not known, and for those that may be of another cluster."""
+    rest = JMSError("jms.usePulsarAdmin=false") if not config.use_pulsar_admin else None
+    for name in ("anonymous", "produce", "consume", "same cluster"):
+        found.setdefault(name, JMSError("no connection to the broker"))
+    version, same = found.setdefault("version", rest), found["same cluster"]
+    if rest is None and isinstance(version, JMSError):
+        rest = JMSError("the REST interface can't be used")
+    elif rest is None and same is not True and not (config.web_service_named and isinstance(same, JMSError)):
+        rest = JMSError(f"{config.web_service_url} is not shown to be of this broker's cluster")
+    if rest is not None:
+        found.update(dict.fromkeys(_AT_REST, rest))
+    elif isinstance(found["policies"], NotFoundError):
+        found["policies"] = None
+
+
+async def _accepts_anyone(config: Configuration) -> bool:
+    """Whether the broker accepts a client without credentials."""
+    without = attrs.evolve(
+        config, auth_plugin=None, auth_params=None, tls_certificate_file_path=None, tls_key_file_path=None
+    )
+    reach = Reach(without)
+    await reach.look(_LOOK)
+    if reach.error is None and not reach.accepted:
+        raise JMSError("the broker does not answer a client without credentials")
+    return reach.accepted
+
+
+def _own(config: Configuration) -> str:
+    """The topic that stores nothing."""
+    return f"non-persistent://{config.system_namespace}/{TOPIC}"
+
+
+async def _may_produce(transport: PulsarTransport, topic: str | None) -> bool:
+    config = transport.same_cluster.config
+    try:
+        sender = await transport.open_sender(topic or _own(config), SenderOptions(config.producer, lambda *_: None))
+    except JMSSecurityError:
+        return False
+    await sender.aclose(_CALL)
+    return True
+
+
+async def _may_consume(transport: PulsarTransport, topic: str | None) -> bool:
+    same = transport.same_cluster
+    try:
+        first = (await same.partitions(topic or _own(same.config)))[0]
+        reader = await transport.open_reader(ReaderOptions(first, same.config.consumer, Position.LATEST))
+    except JMSSecurityError:
+        return False
+    await reader.aclose(_CALL)
+    return True
+
+
+async def _may_administer(admin: RestAdmin, namespace: str) -> bool:
+    path = topic_path(f"persistent://{namespace}/jmsaio-doctor-{uuid.uuid4()}")
+    try:
+        await admin.ask("DELETE", path, "the right to administer")
+    except JMSSecurityError:
+        return False
+    except NotFoundError:
+        return True
+    raise AdminError("the broker deleted a topic that does not exist")
+
+
+async def _version(admin: RestAdmin, found: dict[str, Any]) -> str:
+    """The version; notes how far this machine's clock is ahead of the broker's."""
+    before, what = time.time(), "the broker's version"
+    text, date = await admin.ask("GET", "/admin/v2/brokers/version", what)
+    middle = (before + time.time()) / 2
+    with understanding(what):
+        found["skew"] = middle - (parsedate_to_datetime(date).timestamp() + 0.5)  # it has whole seconds
+    return text.strip('"')
+
+
+async def _has_transactions(admin: RestAdmin) -> bool:
+    try:
+        await admin.ask("GET", "/admin/v3/transactions/coordinators", "transactions")
+    except AdminError as error:
+        if NO_TRANSACTIONS not in error.reason:
+            raise
+        return False
+    return True
+
+
+async def _read(admin: RestAdmin, path: str, right: str) -> Any:
+    """The answer of the REST interface. Raises JMSSecurityError with the right that is missing."""
+    try:
+        text, _ = await admin.ask("GET", path, path)
+    except JMSSecurityError as error:
+        raise JMSSecurityError(f"needs the right to read {right}") from error
+    with understanding(path):
+        return json.loads(text)

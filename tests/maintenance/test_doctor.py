@@ -1,0 +1,173 @@
+"""The facts about real brokers: one where everything is there, one that asks for rights, one with other settings."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import JMSError, JMSSecurityError
+from jmsaio.launcher import auth
+from jmsaio.maintenance.diagnosis import CHECKS, Facts
+from jmsaio.maintenance.doctor import examine
+from tests.support.broker import LaunchedBroker, TestBroker
+from tests.support.secure import SecureBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("doctor")]
+RIGHTS = ("produce", "consume", "administer")
+#: Each makes one check complain.
+CHANGED = {
+    "acknowledgmentAtBatchIndexLevelEnabled": "false", "transactionCoordinatorEnabled": "false", "entryFilterNames": "",
+    "maxUnackedMessagesPerSubscription": "30000", "allowAutoTopicCreation": "false",
+    "allowAutoSubscriptionCreation": "false", "backlogQuotaDefaultLimitBytes": "1000000",
+    "backlogQuotaDefaultRetentionPolicy": "consumer_backlog_eviction", "ttlDurationDefaultInSeconds": "3600",
+    "subscriptionExpirationTimeMinutes": "60", "brokerDeleteInactiveTopicsEnabled": "true",
+    "brokerDeleteInactiveTopicsMode": "delete_when_subscriptions_caught_up", "delayedDeliveryEnabled": "false",
+    "activeConsumerFailoverDelayTimeMillis": "1000", "subscriptionTypesEnabled": "Exclusive,Failover",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def other_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedBroker]:
+    """A broker with settings that cost something."""
+    broker = LaunchedBroker(tmp_path_factory.mktemp("doctor"), "400m", CHANGED)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def call(broker: TestBroker, method: str, path: str, body: object = None, token: str = "-") -> Any:
+    """A call of the REST interface."""
+    url, headers = f"{broker.web_service_url}/admin/v2/{path}", {"Authorization": f"Bearer {token}"}
+    answer = httpx.request(method, url, json=body, headers=headers, timeout=30)
+    return answer.raise_for_status().json() if method == "GET" else answer.raise_for_status()
+
+
+def states(facts: Facts) -> dict[str, str]:
+    return {check.name: check.judge(facts)[0].value for check in CHECKS}
+
+
+def names(facts: Facts, state: str) -> set[str]:
+    return {name for name, found in states(facts).items() if found == state}
+
+
+async def test_a_broker_of_ours_has_everything(pulsar_broker: TestBroker) -> None:
+    """But authentication; and nothing stays behind."""
+    namespace = f"public/doctor-{uuid.uuid4().hex[:12]}"
+    call(pulsar_broker, "PUT", f"namespaces/{namespace}")
+    facts = await examine(load(f"{pulsar_broker.url}&jms.systemNamespace={namespace}"), RIGHTS)
+    assert call(pulsar_broker, "GET", f"persistent/{namespace}") == []
+    assert states(facts) == {check.name: "ok" for check in CHECKS} | {"authentication": "warning"}
+    assert -2 < facts.known("skew") < 2 and facts.known("version")[0].isdigit()
+
+
+async def test_settings_that_cost_something_are_found(other_broker: LaunchedBroker) -> None:
+    facts = await examine(load(other_broker.url), RIGHTS)
+    assert names(facts, "missing") == {"subscription types"}
+    assert names(facts, "warning") == {
+        "authentication", "transactions", "filter", "batch acknowledgement", "unacknowledged limits", "topic creation",
+        "subscription creation", "backlog quota", "time to live", "idle subscriptions", "inactive topics",
+        "delayed delivery", "failover delay",
+    }  # fmt: skip
+    assert names(facts, "unknown") == {"produce", "consume", "rest"}  # no topic to try them on
+    assert "does not create topics" in str(facts.found["produce"])
+    topic = f"persistent://public/default/doctor-{uuid.uuid4()}"
+    path = topic.replace("://", "/")
+    call(other_broker, "PUT", f"{path}/partitions", 2)
+    facts = await examine(load(other_broker.url), RIGHTS, topic)
+    assert names(facts, "unknown") == set()
+    assert [states(facts)[name] for name in ("produce", "consume", "rest")] == ["ok", "ok", "ok"]
+    assert call(other_broker, "GET", f"{path}-partition-0/subscriptions") == []
+
+
+async def test_policies_of_the_namespace_are_found(other_broker: LaunchedBroker) -> None:
+    """They make most of what the broker's settings do good again."""
+    namespace = f"public/doctor-{uuid.uuid4().hex[:12]}"
+    policies: dict[str, Any] = {
+        "messageTTL": 0, "maxUnackedMessagesPerSubscription": 0, "subscriptionExpirationTime": 0,
+        "autoTopicCreation": {"allowAutoTopicCreation": True, "topicType": "non-partitioned"},
+        "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": True},
+        "subscriptionTypesEnabled": ["Exclusive", "Failover", "Shared"],
+        "delayedDelivery": {"active": True, "tickTime": 100},
+        "backlogQuota": {"limitSize": 10**7, "policy": "producer_exception"},
+        "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100},
+    }  # fmt: skip
+    call(other_broker, "PUT", f"namespaces/{namespace}")
+    for name, value in policies.items():
+        call(other_broker, "POST", f"namespaces/{namespace}/{name}", value)
+    facts = await examine(load(f"{other_broker.url}&jms.systemNamespace={namespace}"), RIGHTS)
+    assert names(facts, "unknown") == names(facts, "missing") == set()
+    assert names(facts, "warning") == {
+        "authentication", "transactions", "filter", "batch acknowledgement", "inactive topics", "failover delay"
+    }  # fmt: skip
+    assert "for 10 minutes" in next(check for check in CHECKS if check.name == "retention").judge(facts)[1]
+
+
+async def test_a_namespace_that_does_not_exist_is_missing(pulsar_broker: TestBroker) -> None:
+    facts = await examine(load(f"{pulsar_broker.url}&jms.systemNamespace=public/no-such-namespace"), RIGHTS)
+    assert states(facts)["administer"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("role", "grants", "has"),
+    [
+        (auth.ADMIN, [], RIGHTS),
+        (auth.APP, [], ("produce", "consume")),
+        ("doctor-reader", ["consume"], ("consume",)),
+        ("doctor-writer", ["produce"], ("produce",)),
+        (auth.GUEST, [], ()),
+    ],
+)
+async def test_the_rights_of_each_role(
+    secure_broker: SecureBroker, role: str, grants: list[str], has: tuple[str, ...]
+) -> None:
+    if grants:
+        path = f"namespaces/public/default/permissions/{role}"
+        call(secure_broker, "POST", path, grants, secure_broker.token(auth.ADMIN))
+    facts = await examine(load(secure_broker.options(params=secure_broker.token(role))), RIGHTS)
+    found = states(facts)
+    assert {name: found[name] for name in RIGHTS} == {name: "ok" if name in has else "missing" for name in RIGHTS}
+    assert (found["broker"], found["authentication"], found["transactions"]) == ("ok", "ok", "ok")
+    assert found["rest"] == ("ok" if "consume" in has else "unknown")
+    assert {found["filter"], found["clock"]} == ({"ok"} if role == auth.ADMIN else {"unknown", "ok"})
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_credentials_that_are_refused(secure_broker: SecureBroker, tls: bool) -> None:
+    """Which rights the client has is not known then: nothing is said about them."""
+    token = secure_broker.token(key=b"x" * 32)
+    facts = await examine(load(secure_broker.options(tls=tls, params=token)), RIGHTS)
+    assert isinstance(facts.found["connected"], JMSSecurityError)
+    assert names(facts, "missing") == {"broker", "rest"}
+    assert names(facts, "ok") | names(facts, "warning") == set()
+    assert token not in str(facts)
+
+
+async def test_another_clusters_rest_interface_is_not_believed(
+    pulsar_broker: TestBroker, other_broker: LaunchedBroker
+) -> None:
+    facts = await examine(load(f"{pulsar_broker.service_url}?webServiceUrl={other_broker.web_service_url}"), RIGHTS)
+    assert facts.found["same cluster"] is False
+    assert names(facts, "missing") == {"rest"}
+    assert names(facts, "ok") == {"broker", "version", "produce", "consume"}
+
+
+async def test_without_the_rest_interface(pulsar_broker: TestBroker) -> None:
+    facts = await examine(load(f"{pulsar_broker.service_url}?jms.usePulsarAdmin=false"), RIGHTS)
+    assert names(facts, "ok") == {"broker", "produce", "consume"}
+    assert names(facts, "warning") == {"authentication", "rest"}
+    assert "jms.usePulsarAdmin=false" in str(facts.found["settings"])
+
+
+async def test_an_address_where_no_broker_is(pulsar_broker: TestBroker) -> None:
+    """Nothing there, and something else: the REST interface speaks no binary protocol."""
+    other = pulsar_broker.web_service_url.removeprefix("http://")
+    for url in ("pulsar://127.0.0.1:1", f"pulsar://{other}"):
+        facts = await examine(load(f"{url}?webServiceUrl=http://127.0.0.1:1&connect_timeout=2"), RIGHTS)
+        assert isinstance(facts.found["connected"], JMSError)
+        assert names(facts, "missing") == {"broker", "rest"}
+        assert len(names(facts, "unknown")) == len(CHECKS) - 2
