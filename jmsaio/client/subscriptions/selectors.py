@@ -31,9 +31,9 @@ from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
 from jmsaio.selector.starlight.agreement import objection
 from jmsaio.transport.base import Admin, Subscription, Transport
-from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.clock import LoopTimers, Timer
 from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR
-from jmsaio.transport.subscriptions import precreate
+from jmsaio.transport.subscriptions import is_away, precreate
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_topics
 
@@ -56,14 +56,16 @@ class SubscriptionSelectors:
         by_topic: its selectors; partitioned topics by the name of the whole.
         read: when those that are known were asked for, in seconds of the clock; a failed reading changes nothing.
         reported: what was reported of the last reading, or None.
+        not_before: no reading is tried before, after one that failed.
     """
 
     subscription: Subscription
     _now: Callable[[], float]
-    _hurry: Callable[[], None]
+    _hurry: Callable[[SubscriptionSelectors], None]
     by_topic: dict[str, Selector] = attrs.field(factory=dict, init=False)
     read: float = attrs.field(default=-inf, init=False)
     reported: str | None = attrs.field(default=None, init=False)
+    not_before: float = attrs.field(default=-inf, init=False)
     _asked: float = attrs.field(default=-inf, init=False)
 
     @property
@@ -90,7 +92,7 @@ class SubscriptionSelectors:
             return Rejection.SUBSCRIPTION
         if self._now() - self._asked >= _OFTEN:
             self._asked = self._now()
-            self._hurry()
+            self._hurry(self)
         return Rejection.UNSURE
 
     def _destination(self, record: ReceivedRecord, name: str) -> str:
@@ -116,8 +118,12 @@ class SelectorReader:
     warn: Callable[[str], None]
     report: Callable[[Exception], None]
     _known: WeakValueDictionary[object, SubscriptionSelectors] = attrs.field(factory=WeakValueDictionary, init=False)
-    _due: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _due: set[SubscriptionSelectors] = attrs.field(factory=set, init=False)
+    _some_due: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _timer: Timer | None = attrs.field(default=None, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
+    _failures: set[type[Exception]] = attrs.field(factory=set, init=False)
+    _plugin_missing: bool = attrs.field(default=False, init=False)
 
     async def open(self, subscription: Subscription) -> SubscriptionSelectors:
         """The selectors of a subscription that a new consumer has subscribed to.
@@ -132,51 +138,71 @@ class SelectorReader:
         key = (subscription.identity, subscription.metadata.get(DESTINATION_TYPE))
         selectors = self._known.get(key)
         if selectors is None:
-            selectors = SubscriptionSelectors(subscription, self.timers.clock.steady, self.hurry)
+            selectors = SubscriptionSelectors(subscription, self.timers.clock.steady, self._hurry)
             self._known[key] = selectors
-        if self.admin is not None:
+        if self.admin is not None and not self._resting:
             await self._read(self.admin, selectors)
             if selectors.by_topic or SELECTOR in subscription.metadata:
                 await self._look_for_plugin(self.admin, subscription)
         return selectors
 
+    @property
+    def _resting(self) -> bool:
+        """Whether no consumer waits for a reading, because the admin interface did not answer lately."""
+        return self.timers.clock.steady() < self._not_before
+
     def hurry(self) -> None:
         """Read all selectors again soon."""
-        self._due.set()
+        self._due.update(self._known.values())
+        self._some_due.set()
+
+    def _hurry(self, selectors: SubscriptionSelectors) -> None:
+        self._due.add(selectors)
+        self._some_due.set()
 
     async def run(self) -> None:
         """Read the selectors again from time to time, until cancelled."""
-        while True:
-            timer = self.timers.call_later(self.period, self.hurry) if self.period > 0 else None
-            try:
-                await self._due.wait()
-            finally:
-                if timer is not None:
-                    timer.cancel()
-            self._due.clear()
-            for selectors in list(self._known.values()):
-                try:
-                    if self.admin is not None:
-                        await self._read(self.admin, selectors)
-                except JMSError as error:  # a selector that can't be read; the connection goes on
-                    if selectors.reported != str(error):
-                        selectors.reported = str(error)
-                        self.report(error)
+        self._plan_all()
+        try:
+            while True:
+                await self._some_due.wait()
+                self._some_due.clear()
+                while self._due:
+                    await self._read_again(self._due.pop())
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _plan_all(self) -> None:
+        if self.period > 0:
+            self._timer = self.timers.call_later(self.period, self._all_are_due)
+
+    def _all_are_due(self) -> None:
+        self.hurry()
+        self._plan_all()
+
+    async def _read_again(self, selectors: SubscriptionSelectors) -> None:
+        try:
+            if self.admin is not None:
+                await self._read(self.admin, selectors)
+        except JMSError as error:  # a selector that can't be read; the connection goes on
+            if selectors.reported != str(error):
+                selectors.reported = str(error)
+                self.report(error)
 
     async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
         subscription, now = selectors.subscription, self.timers.clock.steady()
-        if not subscription.durable or now < self._not_before:
+        if not subscription.durable or now < selectors.not_before:
             return
         try:
             with anyio.fail_after(_LONGEST):
                 topics = await list_topics(admin, subscription)
                 found = await together(_text(admin, topic, subscription.name) for topic in topics)
         except (JMSError, TimeoutError) as error:
-            self._not_before = now + _PAUSE
-            self.warn(
-                f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "
-                "operator has set a selector there, a batch may bring messages that it excludes"
-            )
+            selectors.not_before = now + _PAUSE
+            if isinstance(error, TimeoutError) or is_away(error):
+                self._not_before = now + _PAUSE
+            self._tell(subscription, error)
             return
         texts = {topic: text for topic, text in zip(topics, found, strict=True) if text is not None}
         if texts != {topic: selector.text for topic, selector in selectors.by_topic.items()}:
@@ -184,12 +210,27 @@ class SelectorReader:
             _log.info("subscription %s has the selector %s", subscription.name, selectors.text or "of its consumers")
         selectors.read, selectors.reported = now, None  # the time of the question: it may have changed since
 
+    def _tell(self, subscription: Subscription, error: Exception) -> None:
+        """Warn of a failed reading, once for each way to fail: a client without rights fails on every subscription."""
+        text = (
+            f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "
+            "operator has set a selector there, a batch may bring messages that it excludes"
+        )
+        if type(error) in self._failures:
+            _log.info("%s", text)
+            return
+        self._failures.add(type(error))
+        self.warn(text)
+
     async def _look_for_plugin(self, admin: Admin, subscription: Subscription) -> None:
         """Warn if the broker has no plugin, as far as that can be found out."""
+        if self._plugin_missing or self._resting:
+            return
         try:
             with anyio.fail_after(_LONGEST):
                 for topic in await list_topics(admin, subscription):
                     if PLUGIN not in await admin.entry_filters(topic):
+                        self._plugin_missing = True
                         self.warn(
                             f"the broker does not filter {topic}: it has no filter plugin, so the client filters what "
                             "it receives. To install it, write it with 'jmsaio broker filter FOLDER', and start the "

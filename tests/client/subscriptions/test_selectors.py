@@ -32,6 +32,7 @@ class FakeAdmin:
     error: Exception | None = None
     filters: Any = frozenset({"jms"})
     asked: int = 0
+    asked_for_filters: int = 0
     answering: asyncio.Event | None = None
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
@@ -45,6 +46,7 @@ class FakeAdmin:
         return dict(self.properties[topic])
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
+        self.asked_for_filters += 1
         if isinstance(self.filters, Exception):
             raise self.filters
         return cast("frozenset[str]", self.filters)
@@ -105,13 +107,38 @@ async def test_the_dialect_is_that_of_the_plugin() -> None:
     assert (await kit.reader.open(subscription(TOPIC))).rejects(record(1)) is Rejection.SUBSCRIPTION
 
 
-@pytest.mark.parametrize("error", [AdminError("away"), JMSSecurityError("no right"), TimeoutError()])
-async def test_a_failed_reading_is_one_warning_and_not_tried_for_a_minute(error: Exception) -> None:
+@pytest.mark.parametrize("error", [AdminError("away"), TimeoutError()])
+async def test_without_an_answer_there_is_one_warning_and_no_consumer_waits_for_a_minute(error: Exception) -> None:
     kit = Kit(FakeAdmin(error=error))
     for topic in (TOPIC, OTHER):
-        assert (await kit.reader.open(subscription(topic))).text is None
-    assert len(kit.warnings) == 1 and kit.admin.asked == 1
+        assert (await kit.reader.open(subscription(topic, durable=True, **{"jms.selector": "n = 1"}))).text is None
+    assert len(kit.warnings) == 1 and kit.admin.asked == 1 and kit.admin.asked_for_filters == 0
     assert (str(error) or "no answer") in kit.warnings[0]
+
+
+async def test_one_subscription_that_can_not_be_read_keeps_no_other_from_being_read() -> None:
+    kit = Kit(FakeAdmin(error=JMSSecurityError("no right")))
+    refused = [await kit.reader.open(subscription(topic)) for topic in (TOPIC, OTHER)]
+    assert len(kit.warnings) == 1 and "no right" in kit.warnings[0]
+    kit.admin.error, kit.admin.properties[TOPIC] = None, on("n = 1")
+    selectors = await kit.reader.open(subscription(TOPIC, "persistent://public/default/another"))
+    assert selectors.text == "n = 1"
+    assert [one.text for one in refused] == [None, None]
+
+
+async def test_only_the_selector_that_is_in_doubt_is_read_again() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n = 1"), OTHER: on("n = 1")}))
+    doubtful, _ = [await kit.reader.open(subscription(topic)) for topic in (TOPIC, OTHER)]
+    running = asyncio.create_task(kit.reader.run())
+    doubtful.read -= LONG
+    assert doubtful.rejects(record(2)) is Rejection.UNSURE
+    await asyncio.sleep(0.1)
+    assert kit.admin.asked == 3 and doubtful.fresh
+    kit.reader.hurry()
+    await asyncio.sleep(0.1)
+    assert kit.admin.asked == 5
+    running.cancel()
+    await asyncio.wait([running])
 
 
 async def test_each_consumer_reads_for_all_of_its_subscription() -> None:
@@ -170,7 +197,8 @@ async def test_a_broker_without_the_plugin_is_a_warning_if_it_is_to_filter() -> 
     await kit.reader.open(subscription(TOPIC))
     assert kit.warnings == []
     await kit.reader.open(subscription(TOPIC, durable=False, **{"jms.selector": "n = 1"}))
-    assert "no filter plugin" in kit.warnings[0]
+    await kit.reader.open(subscription(OTHER, durable=False, **{"jms.selector": "n = 1"}))
+    assert len(kit.warnings) == 1 and "no filter plugin" in kit.warnings[0]
     kit = Kit(FakeAdmin({TOPIC: on("n = 1")}, filters=frozenset()))
     await kit.reader.open(subscription(TOPIC))
     assert "no filter plugin" in kit.warnings[0]
