@@ -114,6 +114,18 @@ async def test_a_topic_drops_what_its_consumer_does_not_select(
         await until_empty(connection, topic, subscription)
 
 
+async def test_a_shared_topic_subscription_keeps_nothing_of_a_batch_either(
+    connection: jmsaio.Connection, session: jmsaio.Session, name: Name
+) -> None:
+    """The broker drops what is in no batch; all consumers of the subscription have the same selector."""
+    topic, subscription = session.create_topic(name("drop-shared")), name("sub")
+    async with session.create_shared_durable_consumer(topic, subscription, "n = 3") as consumer:
+        await send(session, topic, range(8))
+        assert texts(await take(consumer, 1)) == ["3"]
+        assert await rest(consumer, 0.5) == []
+        await until_empty(connection, topic, subscription)
+
+
 @pytest.mark.parametrize("flag", [False, True])
 async def test_the_selector_of_a_subscription_holds_for_its_consumers(filtering: str, flag: bool, name: Name) -> None:
     """Also without the flag, and for a batch of which some messages fit and others do not."""

@@ -32,7 +32,8 @@ class Filter:
         is_local: whether noLocal excludes a record; None without noLocal.
         shared: other consumers may share the subscription.
         alone: no other consumer does, so rejected records are for no one.
-        acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
+        acknowledge_rejected: rejected records are for no one: ``jms.acknowledgeRejectedMessages``, or the broker drops
+            them where it can.
         dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
         subscription: the selectors that operators have set on the subscription.
     """

@@ -30,7 +30,7 @@ from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
 from jmsaio.selector.starlight.agreement import objection
 from jmsaio.transport.base import Capabilities, Subscription, SubscriptionType
-from jmsaio.transport.options import METADATA_TOO_LARGE, SELECTOR
+from jmsaio.transport.options import METADATA_TOO_LARGE, REJECT_ACTION, SELECTOR
 from jmsaio.transport.subscriptions import open_receiver
 
 
@@ -235,13 +235,15 @@ def _filter(
     selector: Selector | None,
     selectors: SubscriptionSelectors,
 ) -> Filter:
-    config = connection.configuration
+    config, metadata = connection.configuration, planned.subscription.metadata
+    # In a batch, the broker sends what it drops elsewhere; all consumers of a topic's subscription select the same.
+    dropped = SELECTOR in metadata and metadata[REJECT_ACTION] == "drop"
     return Filter(
         selector=selector,
         is_local=_is_local(connection, request) if request.no_local else None,
         shared=planned.shared,
         alone=request.kind is ConsumerKind.SIMPLE,
-        acknowledge_rejected=config.acknowledge_rejected_messages,
+        acknowledge_rejected=config.acknowledge_rejected_messages or dropped,
         dead_letter_expired=config.expired_messages == "dead-letter"
         and request.kind is ConsumerKind.QUEUE
         and planned.subscription.config.dead_letter is not None,

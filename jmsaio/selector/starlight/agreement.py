@@ -2,7 +2,7 @@
 
 The plugin may send more than a selector picks, since the client looks at what it receives. It must never hold back a
 message that the rules of Jakarta Messaging pick. The rules here are the known differences of its engine, turned into
-forms that are safe whatever the properties hold; the numbers NaN and -0.0 are the only exception.
+forms that are safe whatever JMS clients send, but for the numbers NaN and -0.0, and a JMSPriority above 9.
 """
 
 from __future__ import annotations
