@@ -265,6 +265,28 @@ async def test_what_the_plugin_would_answer_differently_runs_in_the_client(
     assert reason in warning
 
 
+async def test_a_queue_that_is_not_persistent_loses_nothing_to_the_selector_of_another_consumer(
+    filtering: str, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker has nothing to offer to others later."""
+    async with (
+        jmsaio.connect(filtering, use_server_side_filtering=True, precreate_queue_subscription=False) as connection,
+        connection.create_session() as session,
+    ):
+        queue = session.create_queue(f"non-persistent://public/default/{name('passing')}")
+        with caplog.at_level(logging.WARNING, "jmsaio"):
+            async with (
+                session.create_consumer(queue, "n < 5") as low,
+                session.create_consumer(queue, "n >= 5") as high,
+                session.create_producer(queue) as producer,
+            ):
+                for n in range(10):
+                    await producer.send(str(n), properties={"n": n})
+                assert sorted(texts(await take(low, 5))) == ["0", "1", "2", "3", "4"]
+                assert sorted(texts(await take(high, 5))) == ["5", "6", "7", "8", "9"]
+        assert [line for line in caplog.messages if "runs in the client" in line and "not persistent" in line]
+
+
 async def test_without_the_plugin_the_client_filters_and_says_so_once(
     name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:

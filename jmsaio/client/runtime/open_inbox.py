@@ -24,7 +24,7 @@ from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.view import connection_id, sender_client_id
 from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError, TransportError
 from jmsaio.model.arguments import check_flag
-from jmsaio.model.destinations import Destination, without_query
+from jmsaio.model.destinations import Destination, Resolved, resolve, without_query
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
@@ -177,9 +177,12 @@ def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> No
 
 def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest) -> str | None:
     """The selector of a request if the broker can run it: its filter plugin must hold back nothing that is selected."""
-    if not connection.configuration.use_server_side_filtering or request.selector is None:
+    config = connection.configuration
+    if not config.use_server_side_filtering or request.selector is None:
         return None
     reason = objection(request.selector)
+    if request.kind is ConsumerKind.QUEUE and _keeps_nothing(resolve(request.destination, config.system_namespace)):
+        reason = "a queue that is not persistent loses what it holds back from one consumer"
     if reason is not None:
         connection.warn_once(
             f"the selector {request.selector!r:.80} runs in the client, because the broker's filter plugin might hold "
@@ -187,6 +190,10 @@ def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest) -> s
         )
         return None
     return request.selector
+
+
+def _keeps_nothing(resolved: Resolved) -> bool:
+    return any(topic.startswith("non-persistent:") for topic in (*resolved.topics, resolved.pattern or ""))
 
 
 def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> None:
