@@ -20,7 +20,7 @@ def started_broker() -> Iterator[launcher.BrokerStatus]:
     """
     with tempfile.TemporaryDirectory(prefix="jmsaio-bench-broker-") as folder:
         home = Path(folder)
-        options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=home, filters=False)
+        options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=home)
         broker = launcher.start(options, _tell)
         try:
             yield broker

@@ -4,7 +4,9 @@ import uuid
 
 import pytest
 
+from benchmarks.broker import started_broker
 from benchmarks.filtering import at_broker, fill, in_client
+from jmsaio import launcher
 from jmsaio.bench.workload import Task, Workload
 from tests.support.broker import TestBroker
 
@@ -35,3 +37,11 @@ async def test_a_message_that_does_not_come_is_told(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("benchmarks.filtering._GUARD", 0.1)
     with pytest.raises(RuntimeError, match="did not come"):
         await in_client(task(f"memory://{uuid.uuid4()}"))
+
+
+def test_the_broker_of_a_run_has_the_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr(launcher, "start", lambda options, progress: started.append(options))
+    monkeypatch.setattr(launcher, "stop", lambda directory: None)
+    with started_broker():
+        assert [options.filters for options in started] == [True]
