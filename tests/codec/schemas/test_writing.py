@@ -76,6 +76,11 @@ def deep(levels: int) -> Any:
         (Schema("AVRO", ORDER), {**BODY, "price": Decimal("1.234")}, "does not fit the AVRO schema"),
         (Schema("AVRO", ORDER), "x", "does not fit the AVRO schema"),
         (Schema("AVRO", {"type": "array", "items": "int"}), deep(2000), "nested too deep"),
+        (Schema("AVRO", {"type": "array", "items": "string"}), "ab", "does not fit the AVRO schema"),
+        (Schema("AVRO", '"int"'), 1 << 31, "2147483648.*expected int"),
+        (Schema("AVRO", '"int"'), 1.5, "1.5.*expected int"),
+        (Schema("AVRO", '"boolean"'), "false", "false.*expected boolean"),
+        (Schema("AVRO", '"null"'), 5, "5.*expected null"),
     ],
 )
 def test_a_body_that_does_not_fit_is_refused(schema: Schema, body: object, words: str) -> None:
