@@ -150,12 +150,13 @@ def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
 
 def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, payload: bytes | None) -> Message:
     made = _KINDS.get(kind)
-    if made is None:
-        return Message._received(source, record, None)
-    if (kind is None or source.use_schema) and record.schema_version is not None:
+    empty = made is None and payload is None
+    if (kind is None or (source.use_schema and not empty)) and record.schema_version is not None:
         message = _view_by_schema(record, source, kind, payload)
         if message is not None:
             return message
+    if made is None:
+        return Message._received(source, record, None)
     if made is BytesMessage:
         return BytesMessage._received(source, record, b"" if payload is None else payload)
     try:

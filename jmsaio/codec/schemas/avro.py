@@ -25,7 +25,8 @@ LARGEST: Final = 1_000_000
 _FEWEST, _MOST = 65_536, 1_000_000
 #: Maximum number of digits of a decimal.
 _MOST_DIGITS: Final = 1000
-_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+#: Java's library takes letters of any alphabet, unlike the specification.
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
 Read = Callable[["_Input"], Any]

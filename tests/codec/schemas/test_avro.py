@@ -139,6 +139,16 @@ def test_names_are_found_in_their_namespace() -> None:
     assert read(schema, b"123" + written("string", "t")) == {"a": b"1", "b": b"2", "c": b"3", "d": "t"}
 
 
+def test_names_may_have_letters_of_any_alphabet() -> None:
+    """Java's producers register such schemas."""
+    schema = {
+        "type": "record",
+        "name": "Straße",
+        "fields": [{"name": "größe", "type": "int"}, {"name": "名", "type": "int"}],
+    }
+    assert read(schema, b"\x02\x04") == {"größe": 1, "名": 2}
+
+
 def test_a_recursive_schema_reads_lists() -> None:
     assert read(LINKED, b"\x02\x02\x00") == {"next": {"next": {"next": None}}}
 
