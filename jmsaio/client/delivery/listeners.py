@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -61,7 +62,8 @@ class Listeners:
     connection: object
     session: object
     _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
-    _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without those that failed
+    _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without those that failed or wait for a schema
+    _waiting: asyncio.Queue[tuple[Inbox, SchemaNeededError]] = attrs.field(factory=asyncio.Queue, init=False)
 
     def set(self, listener: Listener) -> None:
         """Give messages of an inbox to ``listener`` from now on."""
@@ -90,6 +92,15 @@ class Listeners:
                 inbox.wake()
         return None
 
+    async def fetch_schemas(self) -> None:
+        """Fetch the schemas that inboxes wait for, until cancelled. The listeners of other inboxes continue."""
+        while True:
+            inbox, needed = await self._waiting.get()
+            await needed.learn()
+            if inbox in self._by_inbox and inbox not in self._turns:
+                self._turns.append(inbox)
+                inbox.wake()
+
     async def _call(self, inbox: Inbox, record: ReceivedRecord) -> None:
         listener = self._by_inbox.get(inbox)
         if listener is None:
@@ -102,7 +113,9 @@ class Listeners:
             return
         except SchemaNeededError as needed:
             inbox.put_back(record)
-            await needed.learn()
+            if inbox in self._turns:
+                self._turns.remove(inbox)
+            self._waiting.put_nowait((inbox, needed))
             return
         if message is None:
             return

@@ -147,6 +147,7 @@ class SessionRuntime:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self.dispatch.run)
+                group.start_soon(self.listeners.fetch_schemas)
                 for _ in range(self.connection.configuration.listener_concurrency):
                     group.start_soon(self.callbacks.run)
                 self._task.running.set()

@@ -65,6 +65,37 @@ async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jms
             await other.receive_no_wait()
 
 
+async def test_a_listener_that_waits_for_a_schema_holds_up_no_other_and_no_close(
+    connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin: Any = connection._runtime.transport.admin
+    away, began = asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 60.0)
+    give = type(admin).schema
+
+    async def hang(self: Any, topic: str, version: int) -> Any:
+        began.set()
+        await away.wait()
+        return await give(self, topic, version)
+
+    monkeypatch.setattr(type(admin), "schema", hang)
+    texts, values = jmsaio.Queue(name("texts")), jmsaio.Queue(name("values"))
+    reading = jmsaio.Queue(f"{values.name}?consumerConfig.useSchema=true")
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    async with connection.create_session() as session:
+        (await session.create_consumer(reading)).set_message_listener(lambda message: None)
+        (await session.create_consumer(texts)).set_message_listener(lambda message: heard.put_nowait(message.text))
+        await (await session.create_producer(values, schema=jmsaio.Schema("JSON", '"int"'))).send([5])
+        await asyncio.wait_for(began.wait(), 10)
+        producer = await session.create_producer(texts)
+        for text in ("1", "2", "3"):
+            await producer.send(text)
+        assert [await asyncio.wait_for(heard.get(), 10) for _ in range(3)] == ["1", "2", "3"]
+    away.set()
+    async with connection.create_session() as session, session.create_consumer(reading) as consumer:
+        assert await consumer.receive_body(list, timeout=10) == [5]
+
+
 def listening(*inboxes: Inbox) -> tuple[Listeners, list[Exception]]:
     """Listeners of inboxes, and the errors that they report."""
     reported: list[Exception] = []
