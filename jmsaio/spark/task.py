@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import ValueColumn
+    from jmsaio.spark.planning.outage import Outage
     from jmsaio.spark.planning.reading import RangeReading
 
 
@@ -74,6 +75,7 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
 
     from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import ValueColumn
+    from jmsaio.spark.planning.outage import Outage
     from jmsaio.spark.planning.read_options import ReadOptions
     from jmsaio.spark.planning.reading import RangeReading
 
@@ -86,15 +88,16 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     reading = RangeReading(here.transport, span, ReadOptions.by(options, configuration))
     index = next((index for index, name in enumerate(schema.names) if name.lower() == VALUE), -1)
     value = ValueColumn(schema.field(index).type, span.topic) if options.use_schema and index >= 0 else None
+    outage = Outage(options.outage_timeout)
     try:
-        while (arrays := _next_arrays(here, reading, batches, value, index)) is not None:
+        while (arrays := _next_arrays(here, reading, batches, value, index, outage)) is not None:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     finally:
         here.run(reading.aclose())
 
 
 def _next_arrays(
-    here: Worker, reading: RangeReading, batches: RowBatches, value: ValueColumn | None, index: int
+    here: Worker, reading: RangeReading, batches: RowBatches, value: ValueColumn | None, index: int, outage: Outage
 ) -> list[pa.Array] | None:
     """The columns of the next rows, with ``value`` at ``index``; None at the end."""
     with without_collection():
@@ -104,7 +107,7 @@ def _next_arrays(
         if value is None:
             arrays: list[pa.Array] = batches.batch(columns).columns
         else:
-            here.run(value.learn(here.transport.admin, columns["schema_version"]))
+            here.run(outage.wait(partial(value.learn, here.transport.admin, columns["schema_version"])))
             values, problems = value.array(columns)
             arrays = batches.batch(columns, problems).columns
             arrays.insert(index, values)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-import anyio
 import httpx
 import pytest
 from pyspark.errors import PySparkException
@@ -19,7 +18,7 @@ from pyspark.sql import Row, SparkSession
 
 import jmsaio
 from jmsaio import Byte, Float, Long, Short
-from tests.spark.use import read, send
+from tests.spark.use import read, send, send_values
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -143,18 +142,6 @@ ORDER: dict[str, Any] = {
     ],
 }
 WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
-
-
-def send_values(url: str, queue: str, *values: tuple[jmsaio.Schema | None, Any]) -> None:
-    """Send bodies, each with a schema or with none."""
-
-    async def run() -> None:
-        async with jmsaio.connect(url) as connection, connection.create_session() as session:
-            for schema, body in values:
-                async with session.create_producer(session.create_queue(queue), schema=schema) as producer:
-                    await producer.send(body)
-
-    anyio.run(run)
 
 
 def test_versions_of_a_record_are_one_column(spark: SparkSession, pulsar_broker: TestBroker, name: Name) -> None:

@@ -8,13 +8,15 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from jmsaio.errors import ObjectClosedError
+import jmsaio
+from jmsaio.errors import AdminError, ObjectClosedError
 from jmsaio.spark import worker as workers
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import read_range
-from tests.spark.use import send
+from jmsaio.transport.pulsar.admin import RestAdmin
+from tests.spark.use import send, send_values
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -67,4 +69,22 @@ def test_tasks_of_a_process_share_a_client_until_one_fails_at_the_broker(pulsar_
         list(read_range(chosen, whole, SCHEMA))
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
     assert workers._workers.by_connection[key] is not first
+    workers.forget(chosen.connection)
+
+
+def test_a_task_waits_for_the_schema_while_the_broker_restarts(
+    pulsar_broker: TestBroker, name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, failures, give = name("waits"), [AdminError("connection refused")], RestAdmin.schema
+    send_values(pulsar_broker.url, queue, (jmsaio.Schema("JSON", '"int"'), [5]))
+
+    async def schema(self: RestAdmin, topic: str, version: int) -> jmsaio.Schema:
+        if failures:
+            raise failures.pop()
+        return await give(self, topic, version)
+
+    monkeypatch.setattr(RestAdmin, "schema", schema)
+    chosen = options(pulsar_broker, queue, schema="auto")
+    (batch,) = read_range(chosen, span(pulsar_broker, queue, 1), SCHEMA.append(pa.field("value", pa.string())))
+    assert batch["value"].to_pylist() == ["[5]"] and failures == []
     workers.forget(chosen.connection)

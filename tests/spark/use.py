@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import anyio
 import httpx
@@ -61,3 +62,15 @@ def deduplicate(broker: TestBroker, queue: str) -> None:
     end = time.monotonic() + 60
     while httpx.get(url, params={"applied": True}, timeout=30).json() is not True:
         assert time.monotonic() < end, f"the broker does not deduplicate {queue}"
+
+
+def send_values(url: str, queue: str, *values: tuple[jmsaio.Schema | None, Any]) -> None:
+    """Send bodies, each with a schema or with none."""
+
+    async def run() -> None:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            for schema, body in values:
+                async with session.create_producer(session.create_queue(queue), schema=schema) as producer:
+                    await producer.send(body)
+
+    anyio.run(run)
