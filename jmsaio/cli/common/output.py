@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-# What could move the cursor or change the terminal, except line ends and tabs.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# What could move the cursor or change the terminal, except line ends and tabs; and lone surrogates, which UTF-8 lacks.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class _Console(Console):
@@ -45,7 +45,9 @@ class Output:
 
     def record(self, data: Mapping[str, object]) -> None:
         """A JSON line, written out at once so that a pipe's reader sees it."""
-        sys.stdout.write(json.dumps(data, ensure_ascii=False, allow_nan=False, default=str) + "\n")
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, default=str)
+        # A lone surrogate, which JSON can hold and UTF-8 can't, stays the escape that JSON has for it.
+        sys.stdout.write(text.encode(errors="backslashreplace").decode() + "\n")
         sys.stdout.flush()
 
     def remark(self, text: str) -> None:

@@ -29,6 +29,14 @@ def test_control_characters_are_escaped_but_tabs_stay() -> None:
     assert printable("a\x1b\x00\x9b\tb\u2028") == "a\\x1b\\x00\\x9b\tb\\u2028"
 
 
+def test_a_lone_surrogate_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    """A message with the schema JSON can have one."""
+    Output(as_json=True).record({"text": "é\ud800"})
+    text = capsys.readouterr().out
+    assert (text.encode(), json.loads(text)) == ('{"text": "é\\ud800"}\n'.encode(), {"text": "é\ud800"})
+    assert printable("é\ud800") == r"é\ud800"
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 seconds"), (119, "119 seconds"), (200000, "2 days")])
 def test_an_age_is_written_in_the_unit_that_fits(seconds: float, text: str) -> None:
     assert shown_age(seconds) == text
