@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from jmsaio.codec.schemas.avro import DEEPEST, decimal_digits
+from jmsaio.codec.schemas.avro import DEEPEST, avro_reader, decimal_digits
+from jmsaio.errors import MessageFormatError
 from jmsaio.model.schema import Schema
 
 #: Name of the column.
@@ -26,11 +27,17 @@ def value_type(schemas: Iterable[Schema]) -> str:
     """Return Spark's DDL of a type that holds the values of all schemas.
 
     It is a STRUCT with the fields of all versions of an AVRO record, if each field has the same type in all versions
-    that have it and Spark has that type. Otherwise it is STRING, for JSON.
+    that have it and Spark has that type. Otherwise, also with a schema that is not valid, it is STRING, for JSON.
     """
     fields: dict[str, tuple[str, str]] = {}
     for schema in schemas:
-        tree = json.loads(schema.definition) if schema.type == "AVRO" else None
+        if schema.type != "AVRO":
+            return JSON
+        try:
+            avro_reader(schema.definition)
+        except MessageFormatError:
+            return JSON
+        tree = json.loads(schema.definition)
         if not isinstance(tree, dict) or tree.get("type") != "record":
             return JSON
         named: dict[str, str | None] = {tree["name"]: None}  # a record that contains itself has no type in Spark

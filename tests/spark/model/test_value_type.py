@@ -77,3 +77,9 @@ def test_other_schemas_are_json() -> None:
     for _ in range(150):
         deep = {"type": "array", "items": deep}
     assert found(record(a=deep)) == JSON
+
+
+@pytest.mark.parametrize("definition", ["", "{", "5", '{"type": "record"}', json.dumps(record(x={"type": "array"}))])
+def test_a_schema_that_is_not_valid_makes_it_json(definition: str) -> None:
+    """Its messages are NULL with a reason; those of other versions are readable."""
+    assert value_type([Schema("AVRO", definition)]) == JSON
