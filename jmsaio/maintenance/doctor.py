@@ -173,12 +173,12 @@ async def _may_administer(admin: RestAdmin, namespace: str) -> bool:
 
 async def _version(admin: RestAdmin, found: dict[str, Any]) -> str:
     """The version; notes how far this machine's clock is ahead of the broker's."""
-    before, what = time.time(), "the broker's version"
-    text, date = await admin.ask("GET", "/admin/v2/brokers/version", what)
+    before = time.time()
+    version, date = await admin.version()
     middle = (before + time.time()) / 2
-    with understanding(what):
+    with understanding("the broker's clock"):
         found["skew"] = middle - (parsedate_to_datetime(date).timestamp() + 0.5)  # it has whole seconds
-    return text.strip('"')
+    return version
 
 
 async def _has_transactions(admin: RestAdmin) -> bool:

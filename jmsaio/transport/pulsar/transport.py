@@ -210,7 +210,8 @@ class PulsarTransport:
         try:
             if not await wait_for(self._reach.safe(), timeout):
                 raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
-            await self._bridge.ask(probe, what, end - self._bridge.loop.time())
+            if not self._reach.is_web:  # else the REST interface has just answered
+                await self._bridge.ask(probe, what, end - self._bridge.loop.time())
         except (OperationTimeoutError, BrokerUnavailableError):
             raise
         except JMSSecurityError as error:

@@ -74,6 +74,40 @@ async def test_a_refusal_names_cause_and_remedy(
 
 
 @pytest.mark.parametrize("case", REFUSALS)
+async def test_connect_says_it_where_only_the_rest_interface_is_named(brokers: Brokers, case: str) -> None:
+    """As Starlight's own default configuration does: brokers are looked up there."""
+    refusal = REFUSALS[case]
+    options = refusal.options(brokers)
+    del options["brokerServiceUrl"]
+    with anyio.fail_after(SOON):
+        if refusal.reached:
+            await connect(options)
+            return
+        with pytest.raises(refusal.error, match=refusal.words) as told:
+            await connect(options)
+    for secret in secrets_of(options):
+        assert secret not in str(told.value)
+
+
+@pytest.mark.parametrize("way", ["token", "TLS", "certificate", "OAuth 2.0"])
+async def test_each_way_works_where_only_the_rest_interface_is_named(brokers: Brokers, way: str) -> None:
+    secure = brokers.secure
+    options = {
+        "token": lambda: secure.options(),
+        "TLS": lambda: secure.options(tls=True),
+        "certificate": lambda: secure.options(tls=True, plugin="tls", params=secure.certificate()),
+        "OAuth 2.0": lambda: brokers.oauth.options("oauth2", brokers.issuer.parameters()),
+    }[way]()
+    del options["brokerServiceUrl"]
+    options["tlsEnableHostnameVerification"] = "false"  # the broker's own address is not in its certificate
+    async with jmsaio.connect(options) as connection, connection.create_session() as session:
+        queue = session.create_queue(f"looked-up-{uuid.uuid4()}")
+        await (await session.create_producer(queue)).send("hello")
+        message = await (await session.create_consumer(queue)).receive(timeout=30)
+        assert message is not None and message.text == "hello"
+
+
+@pytest.mark.parametrize("case", REFUSALS)
 def test_a_command_says_it_and_fails(brokers: Brokers, case: str, capsys: pytest.CaptureFixture[str]) -> None:
     refusal = REFUSALS[case]
     options = refusal.options(brokers)

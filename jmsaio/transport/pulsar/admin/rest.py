@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -68,6 +69,7 @@ ATTEMPTS = 4
 REDIRECTS = 5
 #: Seconds between two looks at a cursor that is to move: at first, and at most.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
+_VERSION = re.compile(r"\d+\.[\w.+-]+")
 _TRY_AGAIN = (500, 502, 503, 504)
 _MOVED = (307, 308)
 _STATS = {
@@ -356,6 +358,20 @@ class RestAdmin:
         """Replace the properties of a subscription."""
         what = f"set properties of subscription {name} of {topic}"
         await self._call("PUT", f"{subscription_path(topic, name)}/properties", body=dict(properties), what=what)
+
+    async def version(self) -> tuple[str, str]:
+        """The broker's version, and the ``Date`` header of the answer. The cluster is not checked.
+
+        Raises:
+            AdminError: nothing answers, or something other than Pulsar does.
+        """
+        what = "version of the broker"
+        answer = await self._answer("GET", "/admin/v2/brokers/version", what=what, checked=False)
+        with understanding(what):
+            text = answer.text.strip().strip('"')
+            if not _VERSION.fullmatch(text):
+                raise ValueError("this is no version")
+            return text, answer.headers["date"]
 
     async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
         """Make any other call: the text of its answer, and the answer's ``Date`` header. ``what`` is for errors."""

@@ -4,6 +4,9 @@ pulsar-client tries again until its operation time-out and then gives no cause. 
 beside it: they show the cause, and the log has it while the broker is away. When an address stays silent for
 ``connectionTimeoutMs`` no one is there; who is refused for his credentials, trusts another certificate, or meets TLS
 where the URL has none or none where it has, need not try again.
+
+A service URL with ``http://`` or ``https://`` names the REST interface, where pulsar-client looks brokers up. There a
+REST call takes the place of the connection.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
+import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
+from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError
+from jmsaio.transport.pulsar.admin import open_admin
 from jmsaio.transport.pulsar.admin.causes import cause_of
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, read_credentials
 from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, answers_ping, check_scheme, introduce
@@ -44,10 +49,14 @@ class Reach:
 
     Args:
         config: with the service URL, ``connectionTimeoutMs``, credentials and TLS.
+
+    Attributes:
+        is_web: the service URL names the REST interface.
     """
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
+        self.is_web = config.service_url.startswith("http")
         trusted = config.tls_trust_certs_file_path
         self._credentials = read_credentials(config.auth_plugin, config.auth_params, trusted)
         self._url = config.service_url
@@ -90,7 +99,7 @@ class Reach:
             group.start_soon(self._report)
             while True:
                 await self.look(self._timeout)
-                if all(cause == _SILENT or isinstance(cause, JMSSecurityError) for cause in self._causes.values()):
+                if all(cause == _SILENT or isinstance(cause, JMSError) for cause in self._causes.values()):
                     group.cancel_scope.cancel()
                     return
                 await asyncio.sleep(_PAUSE)
@@ -106,22 +115,33 @@ class Reach:
             await asyncio.sleep(_LONG_PAUSE)
 
     async def safe(self) -> None:
-        """Return when the credentials can be sent: with TLS, or to a broker that answers without it."""
+        """Return when pulsar-client can be asked: with TLS, or when a broker has answered without it.
+
+        Until then credentials would be betrayed; and what is no REST interface of Pulsar would end the process, since
+        pulsar-client takes any answer for a look-up's.
+        """
         credentials = self._credentials
-        if self._config.scheme == "pulsar+ssl" or credentials is None or credentials.kind is AuthKind.TLS:
+        secure = self._config.scheme == "pulsar+ssl" or credentials is None or credentials.kind is AuthKind.TLS
+        if secure and not self.is_web:
             return
         async with anyio.create_task_group() as group:
             for address in self._addresses:
                 group.start_soon(self._ping, address, group.cancel_scope)
 
     async def _ping(self, address: str, done: anyio.CancelScope) -> None:
-        """Cancel ``done`` when a broker has answered without TLS."""
+        """Cancel ``done`` when a broker has answered."""
         while True:
-            with anyio.move_on_after(self._timeout), suppress(OSError):
-                async with _connection(address) as stream:
-                    if await answers_ping(stream):
-                        done.cancel()
+            with anyio.move_on_after(self._timeout), suppress(OSError, JMSError):
+                if await self._answers(address):
+                    done.cancel()
             await asyncio.sleep(_PAUSE)
+
+    async def _answers(self, address: str) -> bool:
+        """Whether a broker answers a PING, or accepts a REST call."""
+        if self.is_web:
+            return await self._visit(address) == ACCEPTED
+        async with _connection(address) as stream:
+            return await answers_ping(stream)
 
     async def refusal(self) -> JMSError | None:
         """Why this client can't connect now (see ``error``), as far as that shows within a second."""
@@ -158,6 +178,8 @@ class Reach:
 
     async def _meet(self, address: str) -> str:
         """What an address is; one that gives no clear answer soon is asked whether it speaks as the other scheme."""
+        if self.is_web:
+            return await self._visit(address)
         with anyio.move_on_after(_SOON):
             async with self._connected(address) as stream:
                 met = await introduce(stream, address, self._config, self._credentials)
@@ -169,6 +191,21 @@ class Reach:
                     await check_scheme(stream, address, self._config)
         async with self._connected(address) as stream:
             return await introduce(stream, address, self._config, self._credentials)
+
+    async def _visit(self, address: str) -> str:
+        """What an address of a REST interface is; raises as ``introduce``."""
+        url = f"{self._url.partition(':')[0]}://{address}"
+        admin = open_admin(attrs.evolve(self._config, web_service_url=url))
+        try:
+            await admin.version()
+        except AdminError as error:
+            return cause_of(error.__cause__) if error.status is None and error.__cause__ is not None else str(error)
+        except NotFoundError as error:
+            return str(error)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await admin.aclose()
+        return ACCEPTED
 
     @asynccontextmanager
     async def _connected(self, address: str) -> AsyncIterator[anyio.abc.SocketStream]:

@@ -295,6 +295,18 @@ async def test_all_versions_of_a_schema(make_admin: MakeAdmin) -> None:
     assert {one.target for one in server.requests} == {"/admin/v2/schemas/public/default/orders/schemas"}
 
 
+async def test_the_version_is_pulsars(make_admin: MakeAdmin) -> None:
+    """What else a web server answers is an AdminError."""
+    date = {"Date": "Thu, 01 Jan 1970 00:00:00 GMT"}
+    answers = [Answer(200, body, date) for body in (b"4.0.7", b'"4.1.0-SNAPSHOT"\n', b"<html>", b"{}", b"")]
+    async with scripted(*answers) as server:
+        admin = make_admin(server.url)
+        assert await admin.version() == ("4.0.7", date["Date"])
+        assert await admin.version() == ("4.1.0-SNAPSHOT", date["Date"])
+        for _ in range(3):
+            assert "not one of Pulsar's REST interface" in str(await failure(admin.version()))
+
+
 async def test_a_version_of_a_schema(make_admin: MakeAdmin) -> None:
     """What is no schema is an AdminError."""
     answers = [

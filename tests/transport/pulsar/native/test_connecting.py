@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -146,3 +147,20 @@ async def test_a_sender_while_the_broker_is_away(pulsar_broker: TestBroker, how:
         with anyio.fail_after(HANG), pytest.raises(error, match=r"Connection refused|no answer"):
             await kit.sender()
         await transport.aclose(1)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b"null"])
+async def test_a_web_server_is_no_broker(body: bytes) -> None:
+    """pulsar-client takes its answers for those of a look-up, and ends the process."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):  # a look that was cancelled
+            await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        with anyio.fail_after(LONG), pytest.raises(BrokerUnavailableError, match="not one of Pulsar's REST interface"):
+            await open_transport(load(url, connect_timeout=2.0))
