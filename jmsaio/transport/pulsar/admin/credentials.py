@@ -236,17 +236,27 @@ def _tokens(kind: AuthKind, values: dict[str, str]) -> dict[str, str]:
     return {**values, "token": token.strip()}
 
 
+def authorities(config: Configuration) -> str:
+    """PEM file of the authorities that are trusted: the one given, else certifi's, which pulsar-client depends on."""
+    if config.tls_trust_certs_file_path is not None:
+        return config.tls_trust_certs_file_path
+    import certifi
+
+    return certifi.where()
+
+
 def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
-    """What a connection with TLS trusts and shows.
+    """What a connection with TLS trusts and shows: as pulsar-client, without the rules that only Python adds.
 
     Raises:
         JMSSecurityError: a certificate or key that can't be read.
     """
-    trusted = config.tls_trust_certs_file_path
+    trusted = authorities(config)
     try:
         context = ssl.create_default_context(cafile=trusted)
     except OSError as error:
         raise _no_tls(f"option tlsTrustCertsFilePath = {trusted!r}", error) from error
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
         context.check_hostname = False
     if config.tls_allow_insecure_connection:

@@ -88,6 +88,7 @@ class OAuthTokens:
         except OSError as error:
             text = f"OAuth 2.0: option tlsTrustCertsFilePath = {self.trusted!r}: {error.strerror or error}"
             raise JMSSecurityError(text) from error
+        trust.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as pulsar-client
         try:
             async with httpx.AsyncClient(verify=trust, timeout=_TIMEOUT, trust_env=False) as http:
                 endpoint = str(_content(await http.get(issuer + _METADATA), secret)["token_endpoint"])

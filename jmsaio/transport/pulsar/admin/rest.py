@@ -32,7 +32,7 @@ from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, T
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, missing_tls
-from jmsaio.transport.pulsar.admin.credentials import Credentials, read_credentials, tls_context
+from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
@@ -105,8 +105,9 @@ class RestAdmin:
         self._config = config
         self._check = check
         self._url = base_url(config.web_service_url)
-        trusted = config.tls_trust_certs_file_path
-        self._credentials: Credentials | None = read_credentials(config.auth_plugin, config.auth_params, trusted)
+        self._credentials: Credentials | None = read_credentials(
+            config.auth_plugin, config.auth_params, authorities(config)
+        )
         self._client: httpx.AsyncClient | None = None
         self._closed = False
 

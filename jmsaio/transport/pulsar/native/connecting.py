@@ -26,7 +26,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError
 from jmsaio.transport.pulsar.admin import open_admin
 from jmsaio.transport.pulsar.admin.causes import cause_of
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, read_credentials
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, authorities, read_credentials
 from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, answers_ping, check_scheme, introduce
 
 _log = logging.getLogger("jmsaio")
@@ -57,8 +57,7 @@ class Reach:
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self.is_web = config.service_url.startswith("http")
-        trusted = config.tls_trust_certs_file_path
-        self._credentials = read_credentials(config.auth_plugin, config.auth_params, trusted)
+        self._credentials = read_credentials(config.auth_plugin, config.auth_params, authorities(config))
         self._url = config.service_url
         self._addresses = urlsplit(config.service_url).netloc.split(",")
         extra: Mapping[str, Any] = config.client

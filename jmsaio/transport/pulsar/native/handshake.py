@@ -9,7 +9,6 @@ import ssl
 from contextlib import suppress
 
 import anyio
-import attrs
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
@@ -48,7 +47,7 @@ async def introduce(
             of the other; a file of certificates or credentials can't be read; an OAuth 2.0 server gives no token.
         BrokerUnavailableError: the OAuth 2.0 server does not answer.
     """
-    stream, context = connection, _trust(config, credentials) if config.scheme == "pulsar+ssl" else None
+    stream, context = connection, tls_context(config, credentials) if config.scheme == "pulsar+ssl" else None
     try:
         if context is not None:
             stream = await TLSStream.wrap(
@@ -96,17 +95,6 @@ async def check_scheme(connection: ByteStream, address: str, config: Configurati
 
 def _host(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
-
-
-def _trust(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
-    """As pulsar-client: its own certificates where none are named, and no rules that OpenSSL has only for Python."""
-    if config.tls_trust_certs_file_path is None:
-        import certifi  # a dependency of pulsar-client
-
-        config = attrs.evolve(config, tls_trust_certs_file_path=certifi.where())
-    context = tls_context(config, credentials)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
 
 
 async def _receive(stream: ByteStream) -> dict[int, int | bytes]:

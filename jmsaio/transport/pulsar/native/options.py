@@ -16,7 +16,7 @@ from jmsaio.errors import ConfigurationError, JMSError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, read_credentials
+from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, authorities, read_credentials
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 
@@ -67,16 +67,9 @@ def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
 
 
 def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
-    trusted = config.tls_trust_certs_file_path
+    native.tls_trust_certs_file_path(authorities(config))  # an OAuth 2.0 server has TLS where the broker has none, too
     if config.scheme != "pulsar+ssl":
-        if trusted is not None:  # an OAuth 2.0 server may have TLS
-            native.tls_trust_certs_file_path(trusted)
         return
-    if trusted is None:
-        import certifi  # a dependency of pulsar-client, which reads it here, too
-
-        trusted = certifi.where()
-    native.tls_trust_certs_file_path(trusted)
     native.tls_allow_insecure_connection(config.tls_allow_insecure_connection)
     native.tls_validate_hostname(config.tls_enable_hostname_verification)
     if config.tls_key_file_path is not None:

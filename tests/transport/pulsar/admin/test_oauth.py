@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+import certifi
 import pytest
 
 import jmsaio
@@ -160,6 +161,19 @@ async def test_the_issuers_certificate_is_checked(oauth_broker: OAuthBroker, tmp
             connection.create_session() as session,
         ):
             await session.create_producer(session.create_queue("oauth-tls"))
+        assert len(issuer.issued) == 2
+
+
+async def test_without_a_file_both_protocols_trust_what_certifi_has(
+    oauth_broker: OAuthBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where only the issuer has TLS."""
+    authority = make_authority(tmp_path, "authority")
+    monkeypatch.setattr(certifi, "where", lambda: str(authority))
+    with Issuer(oauth_broker.key, make_certificate(tmp_path, "authority", "issuer", "DNS:localhost")) as issuer:
+        options = oauth_broker.options("oauth2", issuer.parameters())
+        async with jmsaio.connect(options) as connection, connection.create_session() as session:
+            await session.create_producer(session.create_queue("oauth-certifi"))
         assert len(issuer.issued) == 2
 
 

@@ -210,7 +210,8 @@ def test_without_tls_options_the_authorities_of_certifi_are_trusted_and_no_clien
 
 
 def test_a_plain_connection_has_no_tls(noting: None) -> None:
-    assert [name for name in settings_of("pulsar://h:1") if name.startswith("tls_")] == []
+    """What it trusts is for an OAuth 2.0 server."""
+    assert [name for name in settings_of("pulsar://h:1") if name.startswith("tls_")] == ["tls_trust_certs_file_path"]
 
 
 def test_client_options_that_are_not_set_have_pulsar_clients_usual_values(noting: None) -> None:
