@@ -127,7 +127,10 @@ def _locate(
         service = source.pop(name, None) if service is None else service
     if service is not None and broker is not None:
         raise ConfigurationError("the broker is given twice: as URL and as brokerServiceUrl", key="brokerServiceUrl")
-    named = broker is not None or service is not None or not _WEB.isdisjoint((*source, *keywords))
+    by_web = not _WEB.isdisjoint((*source, *keywords))
+    if service == "" and by_web:  # Starlight's default: the broker is looked up there
+        service = None
+    named = broker is not None or service is not None or by_web
     url = str(service) if service is not None else None if named else environ.get(ENVIRON_URL) or None
     if url is None:
         return source, broker

@@ -246,6 +246,7 @@ def test_every_key_of_java_has_one_of_three_states() -> None:
     [
         {"webServiceUrl": "http://localhost:8080", "brokerServiceUrl": "pulsar://localhost:6650"},
         {"webServiceUrl": "http://localhost:8080", "enableTransaction": "false", "jms.emulateTransactions": "true"},
+        {"webServiceUrl": "http://localhost:8080", "brokerServiceUrl": "", "authPlugin": "", "authParams": ""},
         {"jms.precreateQueueSubscription": "true"},
         {
             "webServiceUrl": "https://h:443", "brokerServiceUrl": "pulsar+ssl://h:6651", "authParams": "token:abc",
