@@ -59,10 +59,12 @@ _MODES: Final = frozenset({type(None), int, DeliveryMode})
 _PRIORITIES: Final = frozenset({type(None), int})
 _DURATIONS: Final = frozenset({type(None), int, float})
 
-#: What a send may have of its own: destination and its name as spelled, delivery mode, priority, time to live, delivery
-#: delay; None: as the producer has it.
-Varied = tuple[Destination | None, str | None, int | None, int | None, Duration | None, Duration | None]
-_UNVARIED: Final[Varied] = (None, None, None, None, None, None)
+#: What a send may have of its own: destination, its name as spelled, its namespace if known, delivery mode, priority,
+#: time to live, delivery delay; None: as the producer has it.
+Varied = tuple[
+    Destination | None, str | None, str | None, int | None, int | None, Duration | None, Duration | None
+]  # fmt: skip
+_UNVARIED: Final[Varied] = (None, None, None, None, None, None, None)
 #: Of so many different ones is kept in a millisecond what they have in common.
 _MOST_VARIED: Final = 100
 
@@ -123,12 +125,12 @@ class PlainSends(Settings):
         lives: Any, delayed: Any,
     ) -> PendingSend | None:  # fmt: skip
         """As ``_send_plain``, for a send that may have a destination and options of its own."""
-        destination = name = None
+        destination = name = namespace = None
         if body is UNSET:
             body = destination_or_body
         elif type(destination_or_body) in _DESTINATIONS:
             destination = destination_or_body
-            name = destination.name
+            name, namespace = destination.name, destination._namespace
         else:
             return None
         if (
@@ -136,7 +138,7 @@ class PlainSends(Settings):
             or type(lives) not in _DURATIONS or type(delayed) not in _DURATIONS
         ):  # fmt: skip
             return None
-        return self._send_plain(body, properties, (destination, name, mode, level, lives, delayed))
+        return self._send_plain(body, properties, (destination, name, namespace, mode, level, lives, delayed))
 
     def _send_plain(
         self, body: object, properties: Mapping[str, object] | None, varied: Varied = _UNVARIED
@@ -194,7 +196,7 @@ class PlainSends(Settings):
 
     def _keep(self, now: int, varied: Varied) -> _Kept | None:
         """What such sends of this millisecond have in common; None: they take the long way."""
-        destination, _, *options = varied
+        destination, _, _, *options = varied
         if self._schema is not None:
             return None
         runtime, transacting, work, transaction = self._runtime, self._transacting, None, None

@@ -45,7 +45,7 @@ class MessageProducer(PlainSends, AsyncClosing):
 
     _now: int = 0  # of the last send on the long way, in milliseconds
     _schema_key: Schema | None = attrs.field(init=False)
-    _targets: dict[tuple[type, str], Target] = attrs.field(factory=dict, init=False)  # by class and name as spelled
+    _targets: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
 
     @_schema_key.default
     def _schema_of_writer(self) -> Schema | None:
@@ -269,7 +269,9 @@ class MessageProducer(PlainSends, AsyncClosing):
             raise UnsupportedOperationError(
                 f"the producer sends to {self._target.destination!r}; create one without destination for others"
             )
-        key = (type(destination), destination.name) if isinstance(destination, Destination) else None
+        key = None
+        if isinstance(destination, Destination):
+            key = (type(destination), destination.name, destination._namespace)
         found = None if key is None else self._targets.get(key)
         if found is None:
             found = target_for(destination, self._runtime)

@@ -47,6 +47,7 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
     if head.reply_to is not None:
         destination = as_destination(head.reply_to)
         name, is_topic = destination.name, isinstance(destination, Topic)
+        namespace = destination._namespace or namespace
     write_values(head.correlation_id, head.type, name, is_topic, namespace, wire)
 
 

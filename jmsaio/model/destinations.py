@@ -25,14 +25,16 @@ class Destination:
     """A queue or topic by name, for use by any task or connection.
 
     Equal to another of the same kind and topic, however their names are spelled: short or full, with or without a query
-    string. A short name is in ``namespace``; where that is not known, it also equals the same short name in any other.
+    string. A short name from a session or a message belongs to that connection's namespace. One whose namespace is not
+    known, as in ``Queue("a")``, equals the same short name in every namespace, so equality is not transitive between
+    several namespaces: for the keys of a dict use full names, or destinations from ``session.create_queue``.
 
     Attributes:
         name: the name as the application gave it; see ``resolve`` for what it may look like.
     """
 
     name: str
-    _namespace: str | None = attrs.field(default=None, kw_only=True)  # ``tenant/namespace``
+    _namespace: str | None = attrs.field(default=None, kw_only=True)  # ``tenant/namespace`` of a short name, if known
     _topic: str = attrs.field(init=False)  # full name, without the query string
     _last: str = attrs.field(init=False)  # its last segment, the same in every spelling
 
@@ -181,11 +183,16 @@ def resolve(destination: Destination, system_namespace: str = _NAMESPACE) -> Res
     ``name``, ``persistent://tenant/namespace/name``; for queues also ``...:subscription``; ``multi:a,b`` and
     ``regex:pattern``; each with ``?consumerConfig.key=value&...`` behind.
 
+    Args:
+        destination: the destination.
+        system_namespace: ``tenant/namespace`` of a short name whose own is not known.
+
     Raises:
         InvalidDestinationError: an empty member or suffix, or a query string that contradicts itself.
     """
     # By its name as it is spelled; the object would keep a temporary destination's connection in the cache.
-    return _resolve(Queue if isinstance(destination, Queue) else Topic, destination.name, system_namespace)
+    kind = Queue if isinstance(destination, Queue) else Topic
+    return _resolve(kind, destination.name, destination._namespace or system_namespace)
 
 
 @lru_cache(4096)

@@ -239,6 +239,28 @@ async def test_equal_destinations_are_sent_to_as_they_are_spelled(name: Name) ->
             assert texts(await rest(connection, each, 3)) == [each.name] * 3
 
 
+async def test_a_destination_of_one_connection_is_the_same_topic_on_another(name: Name) -> None:
+    """Also if the other has another namespace for short names: an answer goes to the one who asked."""
+    url = f"memory://{name('broker')}"
+    async with (
+        jmsaio.connect(url, system_namespace="t/a") as asks,
+        jmsaio.connect(url, system_namespace="t/b") as answers,
+        asks.create_session() as session,
+        answers.create_session() as other,
+    ):
+        reply_to = session.create_queue("answers")
+        producer = await other.create_producer()
+        for each in (jmsaio.Queue("answers"), reply_to):  # equal, and not the same
+            await producer.send(each, repr(each._namespace))
+            forwarded = jmsaio.TextMessage("x")
+            forwarded.jms_reply_to = each
+            await producer.send(other.create_queue("requests"), forwarded)
+        assert texts(await rest(asks, reply_to, 1)) == ["'t/a'"]
+        assert texts(await rest(answers, other.create_queue("answers"), 1)) == ["None"]
+        replies = [message.jms_reply_to for message in await rest(answers, other.create_queue("requests"), 2)]
+        assert replies == [other.create_queue("answers"), reply_to] and replies[0] != reply_to
+
+
 async def _prefetched(consumer: jmsaio.MessageConsumer, count: int) -> None:
     """Wait until ``count`` messages are in a consumer's inbox."""
     async with asyncio.timeout(20):

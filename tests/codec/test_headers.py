@@ -121,6 +121,7 @@ def test_reply_to_in_another_namespace_keeps_its_name() -> None:
     for name in ("persistent://a/b/c", "non-persistent://public/default/c"):
         assert written(reply_to=Queue(name)) == {"JMSReplyTo": name}
         assert read({"JMSReplyTo": name}).reply_to == Queue(name)
+    assert written(reply_to=Queue("c", namespace="a/b")) == {"JMSReplyTo": "persistent://a/b/c"}
     odd = "persistent://public/default/persistent://a/b/c"
     assert read({"JMSReplyTo": odd}).reply_to == Queue(odd)
 

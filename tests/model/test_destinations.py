@@ -62,6 +62,7 @@ def test_resolving_tells_equal_destinations_apart() -> None:
     """Equality follows what is known of a short name; where messages go follows how it is spelled."""
     assert resolve(Queue("a"), "t/n").topics == ("persistent://t/n/a",)
     assert resolve(Queue(f"{D}a"), "t/n").topics == (f"{D}a",)
+    assert resolve(Queue("a", namespace="x/y"), "t/n").topics == ("persistent://x/y/a",)
     assert resolve(Queue("a?consumerConfig.x=1")).overrides == {"x": "1"} and resolve(Queue("a")).overrides == {}
 
 
