@@ -160,6 +160,7 @@ def delivery_rows() -> list[Row]:
             run=delivery_time,
             differs=from_java,
             line="JMSDeliveryTime",
+            shows="JMSDeliveryTime: ",
         ),
         Row(group="Delivery", name="time to live", run=expired, configuration=apart),
         Row(group="Delivery", name="recover", run=recovered, receiver="client"),
@@ -172,6 +173,7 @@ def delivery_rows() -> list[Row]:
             configuration=policy,
             differs=from_java,
             line="JMSMessageID",
+            shows="JMSMessageID: ",
         ),
         Row(group="Delivery", name="reply to a queue", run=replied_to_queue),
         Row(group="Delivery", name="reply to a topic", run=replied_to_topic),
@@ -223,6 +225,7 @@ def transaction_rows() -> list[Row]:
         Row(group="Transactions", name="sent and committed", run=committed, **settings),
         Row(
             group="Transactions", name="sent and rolled back", run=sends_rolled_back, line="emulated transactions",
+            shows="what arrives: ['undone0'] arrived",
             differs=frozenset({("python", "java"), ("python", "python")}), **settings,
         ),
         Row(

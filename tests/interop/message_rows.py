@@ -79,6 +79,7 @@ def size_rows() -> list[Row]:
         Row(
             group="Producers", name="a message in chunks", run=exchange([large]), configuration=chunks,
             differs=frozenset({("java", "python")}), line="JMSMessageID of a message in chunks from Java",
+            shows="JMSMessageID: ",
         ),
     ]  # fmt: skip
 

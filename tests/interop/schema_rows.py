@@ -67,6 +67,7 @@ def schema_rows() -> list[Row]:
         Row(
             group="Schemas", name="schema AVRO", run=exchanged(AVRO), configuration=by_schema,
             differs=frozenset({("java", "java"), ("python", "java")}), line="AVRO values, with `useSchema=true`",
+            shows="cannot be cast to class java.io.Serializable",
         ),
         Row(
             group="Schemas", name="schema AVRO, received by Pulsar's own Java client", run=exchanged(AVRO, jms=False),

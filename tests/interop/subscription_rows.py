@@ -149,7 +149,7 @@ def subscription_rows() -> list[Row]:
         Row(
             group="Subscriptions", name="shared, shared by both", run=shared("topic", "shared"),
             configuration=in_turn, differs=frozenset({("java", "python"), ("python", "java")}),
-            line="a shared subscription that is not durable",
+            line="a shared subscription that is not durable", shows="all, each once: ",
         ),
         Row(group="Subscriptions", name="partitions, groups in order", run=partitioned),
         Row(group="Subscriptions", name="Key_Shared: a group to one consumer", run=grouped, configuration=by_key),
@@ -232,6 +232,7 @@ def selector_rows() -> list[Row]:
             run=selectors(_AMBIGUOUS),
             differs=to_java,
             line="`x <> 1`, NOT, division of integers",
+            shows="NOT amount = 1: ['end'] arrived",
         ),
         Row(group="Selectors", name="durable", run=selecting("topic", "durable")),
         Row(group="Selectors", name="queue", run=selecting("queue"), configuration=emulated),
