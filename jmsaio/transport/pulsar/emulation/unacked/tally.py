@@ -39,6 +39,7 @@ class Tracker(Protocol):
 
 
 _tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionary()
+_lock = threading.Lock()  # receivers of one subscription may have several threads
 
 
 @attrs.define(eq=False)
@@ -154,7 +155,8 @@ def tally(broker: str, identity: _Identity) -> Tally:
         broker: the broker's service URL.
         identity: of the subscription.
     """
-    found = _tallies.get((broker, identity))
-    if found is None:
-        found = _tallies[broker, identity] = Tally()
-    return found
+    with _lock:
+        found = _tallies.get((broker, identity))
+        if found is None:
+            found = _tallies[broker, identity] = Tally()
+        return found

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -37,6 +40,21 @@ def test_it_is_one_for_all_receivers_of_a_subscription() -> None:
     one = tally("pulsar://a", IDENTITY)
     assert tally("pulsar://a", IDENTITY) is one
     assert tally("pulsar://b", IDENTITY) is not one
+
+
+def test_it_is_one_for_the_receivers_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would count rejections of the same subscription apart."""
+    both = threading.Barrier(2)
+
+    def slow() -> Tally:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # the other thread is here, too, unless it has to wait
+        return Tally()
+
+    monkeypatch.setattr(module, "Tally", slow)
+    with ThreadPoolExecutor(2) as threads:
+        one, other = [threads.submit(tally, "pulsar://threads", IDENTITY) for _ in range(2)]
+        assert one.result() is other.result()
 
 
 def test_it_is_bounded() -> None:
