@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,6 +17,8 @@ from jmsaio.model.arguments import shown
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
 _REGEX: Final = "regex:"
+#: NUL, which no request to the REST interface can hold, and lone surrogates, which are not UTF-8.
+_UNSENDABLE: Final = re.compile("[\0\ud800-\udfff]")
 #: Of short names, unless a client's configuration has another.
 _NAMESPACE: Final = "public/default"
 
@@ -188,7 +191,8 @@ def resolve(destination: Destination, system_namespace: str = _NAMESPACE) -> Res
         system_namespace: ``tenant/namespace`` of a short name whose own is not known.
 
     Raises:
-        InvalidDestinationError: an empty member or suffix, or a query string that contradicts itself.
+        InvalidDestinationError: an empty member or suffix, a name that Pulsar can't take, or a query string that
+            contradicts itself.
     """
     # By its name as it is spelled; the object would keep a temporary destination's connection in the cache.
     kind = Queue if isinstance(destination, Queue) else Topic
@@ -213,6 +217,10 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
     if not all(names):
         raise InvalidDestinationError(f"{destination!r} lists an empty name")
     topics = tuple(_full(name, system_namespace) for name in names)
+    if any(not topic.rpartition("/")[2].strip() or _UNSENDABLE.search(topic) for topic in topics):
+        raise InvalidDestinationError(
+            f"{destination!r} is not the name of a topic: it is blank, or holds NUL or half a character"
+        )
     return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible)
 
 

@@ -223,9 +223,9 @@ def test_what_is_remembered_can_not_be_changed() -> None:
         Queue("multi:a,,b"), Topic("multi:a,,b"), Queue("multi:,"), Queue("regex:"), Topic("regex:"), Queue("regex:a:"),
         Queue("?consumerConfig.a=1"), Topic("?x=1"), Queue("q?consumerConfig=1"),
         Queue("q?consumerConfig.a=1&consumerConfig.a.b=2"), Queue("q?consumerConfig.a.b=1&consumerConfig.a=2"),
-        Queue("q?x=1&x.y=2"),
+        Queue("q?x=1&x.y=2"), Queue(" "), Topic(f"{D}\t"), Queue("multi:a, "), Queue("q\0"), Topic("\ud800"),
     ],
-    ids=str,
+    ids=repr,
 )  # fmt: skip
 def test_names_that_stand_for_nothing(destination: Destination) -> None:
     with pytest.raises(InvalidDestinationError):
