@@ -56,6 +56,7 @@ async def test_another_clusters_interface_is_refused_before_anything_is_sent(
 ) -> None:
     """The queue's subscription was created there, and the confirmed message was deleted here."""
     guess(monkeypatch, own_broker)
+    monkeypatch.setattr(same_cluster, "_OWN_LIMIT", HANG)  # a busy broker would be asked for the queue, and create it
     queue = f"elsewhere-{uuid.uuid4()}"
     with anyio.fail_after(HANG):
         async with jmsaio.connect(pulsar_broker.service_url) as connection, connection.create_session() as session:
