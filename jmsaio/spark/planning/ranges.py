@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -150,6 +150,8 @@ class Taken:
 class RangeCheck:
     """Follows the records of a reader through a range: drops repeated and unwanted ones, and finds what is missing.
 
+    A record that comes after it was given up is wanted all the same: on a busy machine one may overtake another.
+
     Args:
         range: what is read.
 
@@ -169,6 +171,8 @@ class RangeCheck:
         )  # the last record that is not wanted any more
         self._size = 0  # how many records its entry has, 0 as long as that is not known
         self._seen: Entry = (start.ledger, start.entry - 1)  # the last entry that has come, or is not waited for
+        self._given_up: list[tuple[Place, Place]] = []  # of what lies between the two of a pair, nothing came in time,
+        self._late: set[Place] = set()  # but these records came later
         self.done = range.start >= range.end
 
     @property
@@ -240,6 +244,8 @@ class RangeCheck:
         if place <= self._last:
             self._seen = here if is_next else self._seen
             self._size = size if here == self._last[:2] else self._size
+            if self._is_late(place):
+                wanted.append(index)
             return None
         gap = self._gap(place)
         if gap is not None or place >= self._range.end:
@@ -249,6 +255,14 @@ class RangeCheck:
         if not (self._range.acknowledged and _holds(self._range.acknowledged, here)):
             wanted.append(index)
         return None
+
+    def _is_late(self, place: Place) -> bool:
+        """Whether a record was given up and comes for the first time."""
+        index = bisect_right(self._given_up, place, key=_end)
+        if index == len(self._given_up) or place <= self._given_up[index][0] or place in self._late:
+            return False
+        self._late.add(place)
+        return not _holds(self._range.acknowledged, place[:2])
 
     def finish(self) -> Gap | None:
         """What of the range has not come, when nothing more comes. It is done where that is nothing."""
@@ -262,6 +276,7 @@ class RangeCheck:
 
     def accept(self, gap: Gap) -> None:
         """What is missing in a gap is not waited for any more."""
+        self._given_up.append((self.last, gap.end))
         ledger, entry = self._range.stop if gap.end >= self._range.end else gap.end[:2]
         self._seen = max(self._seen, (ledger, entry - 1))
         self._last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
@@ -304,6 +319,10 @@ class RangeCheck:
             if run.ledger >= ledger and first < stop:
                 found.append(Run(run.ledger, first, stop))
         return found
+
+
+def _end(pair: tuple[Place, Place]) -> Place:
+    return pair[1]
 
 
 def _holds(spans: Sequence[Span], entry: Entry) -> bool:

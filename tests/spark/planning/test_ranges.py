@@ -203,6 +203,35 @@ def test_a_reader_that_repeats_and_leaves_out_brings_each_record_once(log: Log, 
     assert missed == {each[:2] for each in hidden}
 
 
+@given(logs(), st.data())
+def test_a_record_that_others_overtook_is_wanted_when_it_comes(log: Log, data: st.DataObject) -> None:
+    """However many entries were given up before, and once only, if a reader repeats it."""
+    expected = [each for each in log.records if log.range.start <= place_of(each) < log.range.end]
+    given = expected[:-1]
+    for _ in range(data.draw(st.integers(0, 3)) if given else 0):
+        late = given.pop(data.draw(st.integers(0, len(given) - 1)))
+        given.insert(data.draw(st.integers(0, len(given))), late)
+    check, got, at = RangeCheck(log.range), [], 0
+    given += expected[-1:]
+    while at < len(given) and not check.done:
+        some = given[at : at + data.draw(st.integers(1, 5))]
+        taken = check.take(some, size_in(log, some))
+        got += [some[index] for index in taken.wanted]
+        if taken.gap is not None:
+            check.accept(taken.gap)
+        at += taken.used
+        at -= data.draw(st.sampled_from([0, 0, 0, min(2, at)]))
+    assert sorted(got) == expected
+
+
+def test_a_record_that_is_acknowledged_is_not_wanted_late_either() -> None:
+    check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, (((5, 1), (5, 1)),)))
+    gap = check.take(ids("5:3")).gap
+    assert gap is not None
+    check.accept(gap)
+    assert check.take(ids("5:3", "5:0", "5:1", "5:2", "5:0")) == Taken([0, 1, 3], 5, None)
+
+
 @pytest.mark.parametrize(
     ("end", "before", "come", "hole"),
     [
