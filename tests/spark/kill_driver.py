@@ -228,12 +228,15 @@ def processes_of(number: int) -> dict[int, str]:
 
 
 def is_worker(number: int, found: dict[int, str], for_tasks: bool) -> bool:
-    """Whether a process is one of Spark's Python processes, or one of those that run tasks: children of a daemon."""
+    """Whether a process is one of Spark's Python processes, or one of those that run tasks: children of a daemon.
+
+    Those that plan have daemons, too, of other modules.
+    """
     if not for_tasks:
         return "pyspark." in found[number]
     with contextlib.suppress(OSError):
         parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
-        return "pyspark.daemon" in found[number] and "pyspark.daemon" in found.get(parent, "")
+        return found[number].strip().endswith("pyspark.worker") and found.get(parent) == found[number]
     return False
 
 
